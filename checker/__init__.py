@@ -1,0 +1,1 @@
+"""The checker: explores, proves and tests what the specs describe."""

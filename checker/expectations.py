@@ -1,0 +1,80 @@
+"""What a system's `expected.yaml` says must be found, against what was found.
+
+A difference is a finding of its own, in both directions: a property that was expected to fail and holds is as wrong as
+one that fails unexpectedly, and an explanation of something that is no longer so is out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leasehold.checker.explore.result import Exploration
+from leasehold.spec.language.model import Expectation, System
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as expected."""
+
+    what: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: expected {self.expected}, found {self.found}"
+
+
+def expectation_for(system: System) -> Expectation | None:
+    """The expectation that speaks of the system's present constants, or None."""
+    shown = {name: str(c.value).lower() for name, c in system.constants.items()}
+    for expectation in system.expectations:
+        wanted = {**{name: str(v).lower() for name, v in system.defaults.items()}, **_shown(expectation)}
+        if wanted == shown:
+            return expectation
+    return None
+
+
+def _shown(expectation: Expectation) -> dict[str, str]:
+    return {name: str(value).lower() for name, value in expectation.settings.items()}
+
+
+def differences(found: Exploration, expectation: Expectation | None) -> tuple[Difference, ...]:
+    """Everything in which an exploration differs from its expectation; without one, only what is never right."""
+    return tuple(_differences(found, expectation))
+
+
+def _differences(found: Exploration, expectation: Expectation | None) -> Iterator[Difference]:
+    violated = {p.name for p in found.properties if p.verdict == "violated"}
+    meant = set(expectation.violated) if expectation else set()
+    for name in sorted(violated - meant):
+        yield Difference(name, "to hold", "violated")
+    for name in sorted(meant - violated):
+        yield Difference(name, "violated", "holds" if found.complete else "not violated")
+    if not found.complete:
+        yield Difference("exploration", "complete", found.why_incomplete)
+        return
+    if expectation is not None:
+        numbers = {
+            "distinct": found.distinct, "generated": found.generated, "edges": found.edges, "depth": found.depth,
+            "initial": found.initial, "product": found.product_states, "reachable": len(found.cells),
+        }  # fmt: skip
+        for name, wanted in expectation.numbers.items():
+            if numbers[name] != wanted:
+                yield Difference(name, f"{wanted:,}", f"{numbers[name]:,}")
+    unvisited = set(found.unvisited_transitions)
+    yield from _explained("never taken", unvisited, expectation.unvisited if expectation else {}, expectation, True)
+    yield from _explained("vacuous", set(found.vacuous), expectation.vacuous if expectation else {}, expectation, False)
+
+
+def _explained(
+    what: str, names: set[str], reasons: object, expectation: Expectation | None, transitions: bool
+) -> Iterator[Difference]:
+    own: set[str] = set(reasons)  # type: ignore[call-overload]
+    shared: set[str] = set()
+    if expectation is not None:
+        shared = set(expectation.shared_unvisited if transitions else expectation.shared_vacuous)
+    for name in sorted(names - own - shared):
+        yield Difference(name, "an explanation in expected.yaml", what)
+    for name in sorted(own - names):
+        yield Difference(name, what, "taken" if transitions else "not vacuous")

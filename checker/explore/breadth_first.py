@@ -1,0 +1,212 @@
+"""The reference explorer: breadth first over exact states.
+
+Breadth first, so that the first path to anything is a shortest one. Keys are the states themselves, never hashes of
+them. States, generated states and self-loops are counted as TLC counts them: `generated` has the initial states and
+every step that was found, also one that leads back or out of the bounds.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leasehold.checker.explore import liveness
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
+from leasehold.checker.explore.transition_system import Action, SpecFault, TransitionSystem
+from leasehold.spec.language.model import System, machine_name
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an exploration has come."""
+
+    distinct: int
+    generated: int
+    waiting: int
+    depth: int
+    seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where an exploration stops early; None is no limit."""
+
+    states: int | None = None
+    depth: int | None = None
+
+
+REPORT_EVERY = 20_000  # states between two reports of progress
+
+
+def explore(
+    system: System, limits: Limits | None = None, progress: Callable[[Progress], None] | None = None,
+) -> Exploration:  # fmt: skip
+    """Visits every reachable state of a system and decides its properties.
+
+    Returns what was found; a KeyboardInterrupt or a limit ends the search early, and every verdict then says so.
+    """
+    return _Search(system, limits or Limits(), progress).run()
+
+
+class _Search:
+    def __init__(self, system: System, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
+        self.system, self.limits, self.progress = system, limits, progress
+        self.world = TransitionSystem(system)
+        self.claims = Claims(system, self.world)
+        self.numbers: dict[State, int] = {}
+        self.states: list[State] = []
+        self.parents = array("q")
+        self.depths = array("l")
+        self.paths = Paths(self.world, self.states, self.parents)
+        self.graph = liveness.Graph() if self.claims.graphical else None
+        self.generated = self.edges = self.cut = self.initial = self.expanded = 0
+        self.taken: dict[str, int] = {}
+        self.faults: dict[str, tuple[str, Path]] = {}
+        layout, machines = self.world.layout, []
+        for role_name in system.product:
+            role = system.roles[role_name]
+            for i in range(role.count):
+                machines.append((machine_name(role, i), layout.at(role_name, i, None)))
+        self.product_machines = tuple(name for name, _ in machines)
+        self.product_cells = tuple(cell for _, cell in machines)
+        self.cells: dict[tuple[str, ...], list[int]] = {}  # control: [index, states, depth, first state]
+        self.cell_of = array("l")
+        self.cell_edges: dict[tuple[int, int, str], None] = {}
+
+    def run(self) -> Exploration:
+        started = time.perf_counter()
+        why = ""
+        try:
+            why = self._search(started)
+        except KeyboardInterrupt:
+            why = "interrupted"
+        complete = not why
+        results = self._results(complete, why)
+        return Exploration(
+            system=self.system, engine="reference", complete=complete, why_incomplete=why, distinct=len(self.states),
+            generated=self.generated, edges=self.edges, depth=max(self.depths, default=0), initial=self.initial,
+            cut=self.cut, seconds=time.perf_counter() - started, peak_memory_bytes=peak_memory(),
+            product_machines=self.product_machines, product_states=self.system.product_size(),
+            cells=tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()),
+            properties=tuple(results), taken=self.taken, vacuous=self.claims.vacuous() if complete else (),
+            cell_edges=tuple(self.cell_edges), paths=self.paths,
+        )  # fmt: skip
+
+    def _search(self, started: float) -> str:
+        """Runs until everything is visited; answers why it stopped before, or nothing."""
+        for state in self.world.initial_states():
+            self.generated += 1
+            if not self.world.within_bounds(state):
+                self.cut += 1
+            elif state not in self.numbers:
+                self._visit(state, -1, 0)
+        self.initial = len(self.states)
+        while self.expanded < len(self.states):
+            number = self.expanded
+            if self.limits.states is not None and len(self.states) >= self.limits.states:
+                return f"stopped after {len(self.states):,} states"
+            if self.limits.depth is not None and self.depths[number] >= self.limits.depth:
+                return f"stopped at depth {self.limits.depth}"
+            self._expand(number)
+            self.expanded += 1
+            if self.progress is not None and self.expanded % REPORT_EVERY == 0:
+                self.progress(
+                    Progress(
+                        len(self.states), self.generated, len(self.states) - self.expanded, self.depths[number],
+                        time.perf_counter() - started, peak_memory(),
+                    )
+                )  # fmt: skip
+        return ""
+
+    def _visit(self, state: State, parent: int, depth: int) -> int:
+        number = len(self.states)
+        self.numbers[state] = number
+        self.states.append(state)
+        self.parents.append(parent)
+        self.depths.append(depth)
+        control = tuple([state[c] for c in self.product_cells])
+        cell = self.cells.get(control)
+        if cell is None:
+            cell = self.cells[control] = [len(self.cells), 0, depth, number]
+        cell[1] += 1
+        self.cell_of.append(cell[0])
+        self.claims.state(number, state)
+        return number
+
+    def _expand(self, number: int) -> None:
+        state, numbers, depth = self.states[number], self.numbers, self.depths[number]
+        steps = self.claims.steps
+        here = self.cell_of[number]
+        found = 0
+        try:
+            for action, after in self.world.successors(state):
+                found += 1
+                self.generated += 1
+                transition = action.transition
+                if transition is not None:
+                    self.taken[transition.name] = self.taken.get(transition.name, 0) + 1
+                self._take_driven(state, action)
+                target = numbers.get(after)
+                if target is None:
+                    if not self.world.within_bounds(after):
+                        self.cut += 1
+                        continue
+                    target = self._visit(after, number, depth + 1)
+                self.edges += 1
+                if steps:
+                    self.claims.step(number, state, action, after)
+                if self.graph is not None:
+                    self.graph.add(number, target, action.group, action.kind == "clock")
+                there = self.cell_of[target]
+                if there != here:
+                    self.cell_edges[here, there, f"{action.role}#{action.event}" if action.role else "clock"] = None
+        except SpecFault as fault:
+            found += 1
+            if fault.kind not in self.faults:
+                self.faults[fault.kind] = (str(fault), self.paths.to(number))
+        if not found:
+            self.claims.stuck(number, state)
+
+    def _take_driven(self, state: State, action: Action) -> None:
+        """Counts transitions that subsidiary machines took along with their parent."""
+        transition = action.transition
+        if transition is None or transition.role not in self._driving_roles():
+            return
+        for effect in self.world.effects(state, action):
+            if len(effect) == 5 and effect[4] is not None:
+                self.taken[effect[4].name] = self.taken.get(effect[4].name, 0) + 1
+
+    def _driving_roles(self) -> frozenset[str]:
+        parents = getattr(self, "_parents", None)
+        if parents is None:
+            parents = self._parents = frozenset(r.parent for r in self.system.roles.values() if r.parent)
+        return parents
+
+    def _results(self, complete: bool, why: str) -> list[PropertyResult]:
+        results = self.claims.results(self.paths, complete, why)
+        if self.graph is not None:
+            results += liveness.decide(self.claims.graphical, self.world, self.states, self.graph, self.paths, complete, why)
+        declared = list(self.system.properties)
+        results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
+        names = {
+            "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
+            "range": ("types_hold", "Every value stays in its type's range."),
+        }
+        for kind, (words, path) in self.faults.items():
+            name, doc = names[kind]
+            results.append(PropertyResult(name, kind, "violated", doc, "the language", path, words))
+        return results
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in bytes."""
+    peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,99 @@
+"""What the kinds of channel do with messages: pure functions over a channel's cell.
+
+Theory of operation. `fifo`, `bag` and `set` are what their names say; a `set` is never consumed, as messages are in many
+TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): only the
+newest message of each kind counts, a message numbered below the last received is stale and dropped, an equal one is a
+duplicate. Absolute numbers grow without bound, but only their order matters, so a mailbox keeps ranks: 0 is the number
+last received, 1, 2, ... are the numbers above it that are in use. `newest` is the rank of the last number sent.
+
+A mailbox delivers in the order of the numbers, as a reliable session does; the fault `reorder` lets a later message
+overtake, which makes the earlier ones stale.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from leasehold.spec.language.model import ChannelKind
+
+Entry: TypeAlias = tuple[int, str, tuple[Any, ...]]  # number, kind of message, fields
+Content: TypeAlias = Any
+
+
+class Full(Exception):
+    """The channel's capacity is used up: the step that would send is not possible now."""
+
+
+def empty(kind: ChannelKind) -> Content:
+    return (0, ()) if kind == "mailbox" else frozenset() if kind == "set" else ()
+
+
+def entries(kind: ChannelKind, content: Content) -> tuple[Entry, ...]:
+    """The messages on their way, in a fixed order."""
+    if kind == "mailbox":
+        return tuple(content[1])
+    return tuple(sorted(content, key=repr)) if kind == "set" else tuple(content)
+
+
+def put(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+    """The content after a new message was sent.
+
+    Raises:
+        Full: there is no room.
+    """
+    if kind == "mailbox":
+        newest, queue = content
+        kept = tuple(e for e in queue if e[0] == 0 or e[1] != message)
+        return _ranked(newest + 1, (*kept, (newest + 1, message, fields)))
+    if kind == "set":
+        return content | {(1, message, fields)}
+    if capacity is not None and len(content) >= capacity:
+        raise Full
+    if kind == "bag":
+        return tuple(sorted((*content, (1, message, fields)), key=repr))
+    return (*content, (1, message, fields))
+
+
+def put_again(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+    """The content after a message was sent again: in a mailbox under the number that it had."""
+    if kind != "mailbox":
+        return put(kind, capacity, content, message, fields)
+    newest, queue = content
+    if any(e[0] == newest and e[1:] == (message, fields) for e in queue):
+        return content
+    return _ranked(newest, tuple(sorted((*queue, (newest, message, fields)), key=lambda e: e[0])))
+
+
+def take(kind: ChannelKind, content: Content, index: int, keep_copy: bool = False) -> Content:
+    """The content after the entry at an index (of `entries`) was received; a copy may stay on its way."""
+    if kind == "set":
+        return content
+    if kind != "mailbox":
+        return content if keep_copy else content[:index] + content[index + 1 :]
+    newest, queue = content
+    number = queue[index][0]
+    if number == 0:
+        return newest, queue[:index] + queue[index + 1 :]
+    copy = ((0, *queue[index][1:]),) if keep_copy else ()
+    later = tuple((e[0] - number, *e[1:]) for e in queue if e[0] > number)
+    return _ranked(newest - number, copy + later)
+
+
+def lose(kind: ChannelKind, content: Content, index: int) -> Content:
+    """The content after the entry at an index was lost."""
+    if kind == "mailbox":
+        newest, queue = content
+        return _ranked(newest, queue[:index] + queue[index + 1 :])
+    if kind == "set":
+        return content
+    return content[:index] + content[index + 1 :]
+
+
+def _ranked(newest: int, queue: tuple[Entry, ...]) -> Content:
+    """Numbers to ranks: 0 stays, the others become 1, 2, ... in their order."""
+    used = sorted({e[0] for e in queue if e[0] > 0} | ({newest} if newest > 0 else set()))
+    if not used or used[-1] == len(used):
+        return newest, queue
+    rank = {number: i + 1 for i, number in enumerate(used)}
+    rank[0] = 0
+    return rank[newest], tuple((rank[e[0]], *e[1:]) for e in queue)

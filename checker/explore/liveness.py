@@ -1,0 +1,214 @@
+"""Deciding `leads_to` (under weak fairness) and `always_possible` on the finished graph.
+
+Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again one
+where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a finite
+graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run exactly
+when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round the whole
+part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task, a
+machine's due tick, the clock, and environment actions that say `fair: true`.
+
+`always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
+which none does.
+
+`within: n` needs no fairness: no run may tick the clock more than n times between `when` and the claim.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import networkx as nx
+
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.properties import GraphClaim
+from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.transition_system import TransitionSystem
+
+
+class Graph:
+    """The steps of an exploration: compact arrays, in the order of their sources."""
+
+    def __init__(self) -> None:
+        self.sources = array("q")
+        self.targets = array("q")
+        self.groups = array("l")  # index into `names`; -1: not fair
+        self.clock = bytearray()
+        self.names: dict[tuple[Any, ...], int] = {}
+
+    def add(self, source: int, target: int, group: tuple[Any, ...] | None, clock: bool) -> None:
+        self.sources.append(source)
+        self.targets.append(target)
+        self.groups.append(-1 if group is None else self.names.setdefault(group, len(self.names)))
+        self.clock.append(clock)
+
+    def index(self, states: int) -> list[int]:
+        """`index[n]:index[n + 1]` are the steps of state n."""
+        first = [0] * (states + 1)
+        for source in self.sources:
+            first[source + 1] += 1
+        for n in range(states):
+            first[n + 1] += first[n]
+        return first
+
+
+def decide(
+    claims: Sequence[GraphClaim], world: TransitionSystem, states: Sequence[State], graph: Graph, paths: Paths,
+    complete: bool, why: str,
+) -> list[PropertyResult]:  # fmt: skip
+    """The verdict on every leads_to and always_possible."""
+    first = graph.index(len(states))
+    return [
+        (_decide_possible if c.property.kind == "always_possible" else _decide)(c, states, graph, first, paths, complete, why)
+        for c in claims
+    ]
+
+
+def _decide(
+    claim: GraphClaim, states: Sequence[State], graph: Graph, first: list[int], paths: Paths, complete: bool, why: str
+) -> PropertyResult:
+    p = claim.property
+    missing = bytearray(0 if claim.claim(s, (), -1) else 1 for s in states)
+    starts = [n for n, s in enumerate(states) if missing[n] and claim.when(s, (), -1)]
+    numbers, loop, reason = None, None, ""
+    if p.within is not None:
+        numbers = _too_late(p.within, starts, missing, graph, first)
+        reason = f"the clock ticks more than {p.within} times"
+    if numbers is None and complete:
+        numbers, loop = _fair_run(starts, missing, graph, first)
+        reason = "it never comes, in a run that is fair"
+    if numbers is not None:
+        stem = _stem(paths, numbers[0])
+        path = paths.along([*stem, *numbers[1:]], None if loop is None else loop + len(stem) - 1)
+        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
+    if complete:
+        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+    return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+
+
+def _decide_possible(
+    claim: GraphClaim, states: Sequence[State], graph: Graph, first: list[int], paths: Paths, complete: bool, why: str
+) -> PropertyResult:
+    p = claim.property
+    if not complete:
+        return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+    back: list[list[int]] = [[] for _ in states]
+    for source, target in zip(graph.sources, graph.targets, strict=True):
+        back[target].append(source)
+    able = bytearray(1 if claim.claim(s, (), -1) else 0 for s in states)
+    todo = [n for n, yes in enumerate(able) if yes]
+    while todo:
+        for source in back[todo.pop()]:
+            if not able[source]:
+                able[source] = 1
+                todo.append(source)
+    for n, s in enumerate(states):  # in breadth-first order, so that the first is a nearest one
+        if not able[n] and claim.when(s, (), -1):
+            return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, paths.to(n), "from here it never can")
+    return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+
+
+def _stem(paths: Paths, number: int) -> list[int]:
+    chain = [number]
+    while paths.parents[chain[-1]] >= 0:
+        chain.append(paths.parents[chain[-1]])
+    return chain[::-1]
+
+
+def _steps(graph: Graph, first: list[int], n: int) -> Iterator[int]:
+    return iter(range(first[n], first[n + 1]))
+
+
+def _too_late(
+    within: int, starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int]
+) -> list[int] | None:
+    """A run from a start that ticks more than `within` times without the claim; shortest in steps per tick count."""
+    came: dict[tuple[int, int], tuple[int, int] | None] = {(n, 0): None for n in starts}
+    todo = deque(came)
+    while todo:
+        here = todo.popleft()
+        for e in _steps(graph, first, here[0]):
+            there = (graph.targets[e], here[1] + graph.clock[e])
+            if not missing[there[0]] or there in came:
+                continue
+            came[there] = here
+            if there[1] > within:
+                run: list[int] = []
+                at: tuple[int, int] | None = there
+                while at is not None:
+                    run.append(at[0])
+                    at = came[at]
+                return run[::-1]
+            todo.append(there)
+    return None
+
+
+def _fair_run(
+    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int]
+) -> tuple[list[int] | None, int | None]:
+    """A run from a start into a part that a fair run never leaves: the numbers, and where the loop begins."""
+    came: dict[int, int] = {n: -1 for n in starts}
+    todo = deque(starts)
+    inside: nx.DiGraph[int] = nx.DiGraph()
+    inside.add_nodes_from(starts)
+    while todo:
+        n = todo.popleft()
+        for e in _steps(graph, first, n):
+            target = graph.targets[e]
+            if missing[target]:
+                inside.add_edge(n, target)
+                if target not in came:
+                    came[target] = n
+                    todo.append(target)
+    best: list[int] | None = None
+    loop: int | None = None
+    for part in nx.strongly_connected_components(inside):
+        if not _fair(part, graph, first):
+            continue
+        entry = min(part, key=lambda n: len(_back(came, n)))
+        stem = _back(came, entry)
+        if best is None or len(stem) < len(best):
+            best, loop = [*stem, *_round(inside, part, entry)], len(stem) - 1
+    return best, loop
+
+
+def _back(came: dict[int, int], n: int) -> list[int]:
+    chain = [n]
+    while came[chain[-1]] >= 0:
+        chain.append(came[chain[-1]])
+    return chain[::-1]
+
+
+def _fair(part: set[int], graph: Graph, first: list[int]) -> bool:
+    """Whether some fair run stays in the part: every fair group is taken inside it or disabled somewhere in it."""
+    taken: set[int] = set()
+    always: set[int] | None = None
+    for n in part:
+        here: set[int] = set()
+        for e in _steps(graph, first, n):
+            group = graph.groups[e]
+            if group >= 0:
+                here.add(group)
+                if graph.targets[e] in part:
+                    taken.add(group)
+        always = here if always is None else always & here
+    return not ((always or set()) - taken)
+
+
+def _round(inside: nx.DiGraph[int], part: set[int], entry: int) -> list[int]:
+    """A way from the entry through the whole part and back, without the entry itself."""
+    if len(part) == 1:
+        return [entry] if inside.has_edge(entry, entry) else []
+    sub = inside.subgraph(part)
+    way: list[int] = []
+    at, left = entry, set(part) - {entry}
+    while left:
+        step = nx.shortest_path(sub, at)
+        target = min((n for n in left), key=lambda n: len(step[n]))
+        way += step[target][1:]
+        left -= set(step[target])
+        at = target
+    return way + list(nx.shortest_path(sub, at, entry))[1:]

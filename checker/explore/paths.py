@@ -1,0 +1,84 @@
+"""From a state's number back to a shortest path that a person can read and a tool can replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
+from leasehold.checker.explore.transition_system import Action, TransitionSystem
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Datum, machine_name
+
+
+class Paths:
+    """Rebuilds paths over an explored graph: `parents[n]` is the state that first led to state n, -1 for the first."""
+
+    def __init__(self, world: TransitionSystem, states: Sequence[State], parents: Sequence[int]) -> None:
+        self.world, self.states, self.parents = world, states, parents
+
+    def to(self, number: int, then: tuple[Action, State] | None = None) -> Path:
+        """A shortest path to a state, and one more step where given."""
+        chain = [number]
+        while self.parents[chain[-1]] >= 0:
+            chain.append(self.parents[chain[-1]])
+        chain.reverse()
+        steps = [self.step(self.states[a], self.states[b]) for a, b in zip(chain, chain[1:], strict=False)]
+        if then is not None:
+            steps.append(self.describe(self.states[number], *then))
+        return Path(self.snapshot(self.states[chain[0]]), tuple(steps))
+
+    def along(self, numbers: Sequence[int], loop: int | None) -> Path:
+        """The path through these states; `loop` is the index among `numbers` that an endless run returns to."""
+        steps = [
+            self.step(self.states[a], self.states[b]) for a, b in zip(numbers, numbers[1:], strict=False)
+        ]
+        return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
+
+    def step(self, before: State, after: State) -> Step:
+        for action, state in self.world.successors(before):
+            if state == after:
+                return self.describe(before, action, after)
+        raise LookupError("there is no such step")
+
+    def describe(self, before: State, action: Action, after: State) -> Step:
+        layout, system = self.world.layout, self.world.system
+        machine = was = became = sender = None
+        if action.role is not None:
+            role = system.roles[action.role]
+            machine = machine_name(role, action.instance)
+            at = layout.at(role.name, action.instance, None)
+            was, became = before[at], after[at]
+        fields = _shown(system.fields_of(action.role, action.event) if action.role else (), action.fields)
+        if action.lane is not None:
+            sender = machine_name(system.roles[action.lane.channel.sender], action.lane.sender)
+        sent: list[Sent] = []
+        driven: list[Driven] = []
+        for effect in self.world.effects(before, action):
+            if len(effect) == 3:
+                lane, message, values = effect
+                sent.append(
+                    Sent(
+                        message, machine_name(system.roles[lane.channel.sender], lane.sender),
+                        machine_name(system.roles[lane.channel.receiver], lane.receiver),
+                        _shown(system.messages[message].fields, values),
+                    )
+                )  # fmt: skip
+            else:
+                child, event, earlier, later, _ = effect
+                driven.append(Driven(machine_name(child.role, child.instance), event, earlier, later))
+        return Step(
+            action.kind, machine, action.event, fields, sender,  # type: ignore[arg-type]
+            action.transition.name if action.transition else None, was, became, tuple(sent), tuple(driven),
+            self.snapshot(after),
+        )  # fmt: skip
+
+    def snapshot(self, state: State) -> Snapshot:
+        layout = self.world.layout
+        now = state[layout.clock] if layout.clock is not None else None
+        return Snapshot(layout.control(state), layout.data(state), layout.messages(state), now)
+
+
+def _shown(fields: Sequence[Datum], values: Sequence[Any]) -> dict[str, str]:
+    return {f.name: t.show(f.type, v) for f, v in zip(fields, values, strict=True)}

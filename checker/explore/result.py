@@ -1,0 +1,157 @@
+"""What an exploration found, as plain immutable values: for the terminal, for JSON and for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from leasehold.spec.language.model import System
+
+Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded"]
+ActionKind: TypeAlias = Literal["initial", "deliver", "duplicate", "local", "tick", "clock", "lose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that a step put on its way."""
+
+    message: str
+    sender: str  # machine, such as `broker` or `participant[1]`
+    receiver: str
+    fields: Mapping[str, str]  # values as the language writes them
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A subsidiary machine that a step moved along with its parent."""
+
+    machine: str
+    event: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One global state, readable. `data` has `machine.field`; `channels` only those that are not empty."""
+
+    control: Mapping[str, str]  # machine: control state
+    data: Mapping[str, str]
+    channels: Mapping[str, tuple[str, ...]]
+    now: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action and the state after it.
+
+    `deliver` consumes a message, `duplicate` receives one again (its reply is sent again, no transition is taken),
+    `local` consumes a local event, `tick` a due timer; `clock` is time passing and `lose` a message lost.
+    """
+
+    kind: ActionKind
+    machine: str | None
+    event: str
+    fields: Mapping[str, str]
+    sender: str | None  # of the message that was consumed
+    transition: str | None  # name of the transition taken, such as `broker/ticketing#granted`; None: ignored
+    before: str | None  # the machine's control state before and after
+    after: str | None
+    sent: tuple[Sent, ...]
+    driven: tuple[Driven, ...]
+    state: Snapshot
+
+    @property
+    def title(self) -> str:
+        """`broker: granted(units=1)`; the words that a person reads first."""
+        if self.machine is None:
+            return self.event
+        arguments = ", ".join(f"{k}={v}" for k, v in self.fields.items())
+        what = f"{self.event}({arguments})" if arguments else self.event
+        sender = f" from {self.sender}" if self.sender else ""
+        notes = {"duplicate": " (received again)", "lose": " (lost)"}
+        return f"{self.machine}: {what}{sender}{notes.get(self.kind, '')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """From an initial state, step by step; `loop` is the index of the step that an endless run returns to."""
+
+    initial: Snapshot
+    steps: tuple[Step, ...]
+    loop: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyResult:
+    """The verdict on one property.
+
+    exhausted: holds in every state within the explored bounds; witnessed: a `sometimes` was reached; violated: a path
+    shows the contrary (for a `sometimes` that nothing reaches there is none); bounded: not contradicted, but the
+    exploration was cut short.
+    """
+
+    name: str
+    kind: str  # always, step, sometimes, leads_to, deadlock, range, guards
+    verdict: Verdict
+    doc: str = ""
+    source: str = ""
+    path: Path | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One reachable control state of the product, with a shortest path to it (as a state's number)."""
+
+    control: tuple[str, ...]  # one control state for each machine of the product, in order
+    states: int  # how many global states lie in it
+    depth: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Everything that one exploration found."""
+
+    system: System
+    engine: str
+    complete: bool  # every reachable state within the bounds was visited
+    why_incomplete: str
+    distinct: int
+    generated: int
+    edges: int
+    depth: int
+    initial: int
+    cut: int  # states outside the state constraint or the explored ranges: generated, neither counted nor expanded
+    seconds: float
+    peak_memory_bytes: int
+    product_machines: tuple[str, ...]
+    product_states: int
+    cells: tuple[Cell, ...]
+    properties: tuple[PropertyResult, ...]
+    taken: Mapping[str, int]  # transition name: how often it was taken
+    vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere; ends and witnesses that are never met
+    cell_edges: tuple[tuple[int, int, str], ...] = ()  # steps between cells: index of source, of target, `role#event`
+    paths: Any = field(repr=False, default=None)  # checker.explore.paths.Paths: rebuilds the path to a state's number
+
+    @property
+    def states_per_second(self) -> float:
+        return self.distinct / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def unvisited_transitions(self) -> tuple[str, ...]:
+        return tuple(t.name for r in self.system.roles.values() for t in r.transitions() if not self.taken.get(t.name))
+
+    @property
+    def holds(self) -> bool:
+        return all(p.verdict != "violated" for p in self.properties)
+
+    def path_to(self, cell: Cell) -> Path:
+        """A shortest path from an initial state to the cell."""
+        path: Path = self.paths.to(cell.first)
+        return path

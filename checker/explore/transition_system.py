@@ -1,0 +1,314 @@
+"""The meaning of a system: first states, and the steps from every state.
+
+This is the reference semantics (DESIGN: one transition commits, then its messages go out). A step consumes one event at
+one machine, and in the same step commits the record, puts the messages of the new state on their way and hands the new
+state's events to subsidiary machines. Everything else (a policy's decision, a handler's end, time) is a later step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+from leasehold.checker.explore import channels
+from leasehold.checker.explore.compiled import Function, Machine, Move, Sending, function
+from leasehold.checker.explore.layout import Lane, Layout, State
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.build import constant_value
+from leasehold.spec.language.model import Datum, System, Transition
+from leasehold.spec.language.python_source import Frame, source
+
+
+class Action(NamedTuple):
+    """What happened in a step. The first four are what `took(...)` asks for."""
+
+    kind: str
+    role: str | None
+    instance: int
+    event: str
+    fields: tuple[Any, ...] = ()
+    sender: int = -1
+    transition: Transition | None = None
+    lane: Lane | None = None
+    index: int = 0  # of the message in its channel
+    copy: bool = False  # a copy of the message stays on its way
+    group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
+
+
+class SpecFault(Exception):
+    """A step shows that the specification itself is wrong: two guards hold at once, or a value leaves its range."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+class TransitionSystem:
+    """First states and steps of a system."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.layout = Layout(system)
+        self.machines = [Machine(system, self.layout, role, i) for role, i in system.machines()]
+        self.by_name = {(m.role.name, m.instance): m for m in self.machines}
+        self.prompt = system.clock is not None and not system.clock.late
+        self._bounds = self._bound_functions()
+        self._plans = [self._lane_plan(lane) for lane in self.layout.lanes]
+
+    def world(self, e: x.Expression) -> Function:
+        """An expression over the whole state as a function."""
+        return function(source(e, Frame(self.layout, self.system.values())))
+
+    # First states
+
+    def initial_states(self) -> list[State]:
+        cells: list[list[Any]] = []
+        for role, _ in self.system.machines():
+            cells.append([role.initial.name])
+            cells += [self._first_values(d) for d in role.data.values()]
+        cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
+        cells += [[getattr(self.system.channels[name], fault)] for name, fault in self.layout.budgets]
+        if self.system.clock is not None:
+            cells.append([0])
+        states = [tuple(c) for c in product(*cells)]
+        if self.system.initially is not None:
+            holds = self.world(self.system.initially)
+            states = [s for s in states if holds(s, (), -1)]
+        return states
+
+    def _first_values(self, datum: Datum) -> list[Any]:
+        if not datum.any_initial:
+            return [datum.initial]
+        ends = datum.explore and tuple(constant_value(e, self.system.values()) for e in datum.explore)
+        return list(t.domain(datum.type, ends or None))  # type: ignore[arg-type]
+
+    # Bounds
+
+    def _bound_functions(self) -> list[Function]:
+        found = []
+        if self.system.constraint is not None:
+            found.append(self.world(self.system.constraint))
+        for role, i in self.system.machines():
+            for datum in role.data.values():
+                if datum.explore is not None:
+                    frame = Frame(self.layout, self.system.values())
+                    low, high = (source(e, frame) for e in datum.explore)
+                    found.append(function(f"{low} <= s[{self.layout.at(role.name, i, datum.name)}] <= {high}"))
+        return found
+
+    def within_bounds(self, state: State) -> bool:
+        """Whether the state satisfies the state constraint and the explored ranges of data."""
+        return all(holds(state, (), -1) for holds in self._bounds)
+
+    # Steps
+
+    def successors(self, s: State) -> Iterator[tuple[Action, State]]:
+        """Every step from a state, in a fixed order.
+
+        Raises:
+            SpecFault: a step shows that the specification is wrong.
+        """
+        due = False
+        for machine in self.machines:
+            place = machine.places[s[machine.cell]]
+            for offer in place.offers:
+                for e in offer.values(s):
+                    if offer.condition is not None and not offer.condition(s, e, -1):
+                        continue
+                    move = _choose(offer.moves, s, e, -1)
+                    if move is not None:
+                        action = Action(
+                            "local", machine.role.name, machine.instance, offer.event, e, -1, move.transition,
+                            None, 0, False, offer.group,
+                        )  # fmt: skip
+                        after = self._taken(s, machine, move, e, -1)
+                        if after is not None:
+                            yield action, after
+            if place.ticks:
+                move = _choose(place.ticks, s, (), -1)
+                if move is not None:
+                    due = True
+                    group = ("tick", machine.role.name, machine.instance)
+                    action = Action(
+                        "tick", machine.role.name, machine.instance, "tick", (), -1, move.transition, None, 0, False, group
+                    )  # fmt: skip
+                    after = self._taken(s, machine, move, (), -1)
+                    if after is not None:
+                        yield action, after
+        for plan in self._plans:
+            yield from plan(s)
+        clock = self.layout.clock
+        if clock is not None and self.system.clock is not None and not (due and self.prompt):
+            if s[clock] < self.system.clock.horizon:
+                now = s[clock] + 1
+                yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
+
+    def _taken(self, s: State, machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> State | None:
+        new = list(s)
+        try:
+            self._fire(new, machine, move, e, sender, None)
+        except channels.Full:
+            return None
+        return tuple(new)
+
+    def _fire(
+        self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int, log: list[Any] | None
+    ) -> None:
+        """Takes a transition in place: record, messages, subsidiary machines."""
+        values = [
+            (a, a.value(new, e, sender), None if a.key is None else a.key(new, e, sender)) for a in move.assignments
+        ]
+        for a, value, key in values:
+            if key is not None:
+                cells = new[a.cell]
+                value = (*cells[:key], value, *cells[key + 1 :])
+            if a.bounded and not t.in_range(a.type, value):
+                raise SpecFault(
+                    "range", f"{move.transition.name} sets `{a.name}` to {t.show(a.type, value)}, outside its type's range"
+                )
+            new[a.cell] = value
+        new[machine.cell] = move.transition.target
+        for sending in move.sendings:
+            if sending.condition is None or sending.condition(new, (), -1):
+                self._send(new, sending, log)
+        for driving in move.drivings:
+            if driving.condition is None or driving.condition(new, (), -1):
+                driven = self.by_name[driving.task.role, driving.instance]
+                fields = driving.fields(new, (), -1)
+                before = new[driven.cell]
+                choices = driven.places[before].moves.get(driving.task.event, [])
+                chosen = _choose(choices, new, fields, -1)
+                if chosen is not None:
+                    self._fire(new, driven, chosen, fields, -1, log)
+                if log is not None:
+                    log.append((driven, driving.task.event, before, new[driven.cell], chosen and chosen.transition))
+
+    def _send(self, new: list[Any], sending: Sending, log: list[Any] | None, again: bool = False) -> None:
+        lane = sending.lane
+        put = channels.put_again if again else channels.put
+        fields = sending.fields(new, (), -1)
+        new[lane.cell] = put(
+            lane.channel.kind, lane.channel.capacity, new[lane.cell], sending.task.message, fields
+        )
+        if log is not None:
+            log.append((lane, sending.task.message, fields))
+
+    # Messages
+
+    def _lane_plan(self, lane: Lane) -> Any:
+        channel, cell = lane.channel, lane.cell
+        receiver = self.by_name[channel.receiver, lane.receiver]
+        group = ("deliver", channel.name, lane.sender, lane.receiver)
+
+        def left(s: State, fault: str) -> bool:
+            budget = getattr(channel, fault)
+            if isinstance(budget, str):
+                return True
+            at = self.layout.budgets.get((channel.name, fault))
+            return at is not None and s[at] > 0
+
+        def spend(new: list[Any], fault: str) -> None:
+            at = self.layout.budgets.get((channel.name, fault))
+            if at is not None:
+                new[at] -= 1
+
+        def steps(s: State) -> Iterator[tuple[Action, State]]:
+            queue = channels.entries(channel.kind, s[cell])
+            if not queue:
+                return
+            in_turn = channel.kind in ("fifo", "mailbox")
+            reorder, duplicate, lose = (left(s, fault) for fault in ("reorder", "duplicate", "lose"))
+            seen: set[Any] = set()
+            for index, entry in enumerate(queue):
+                if channel.kind == "bag" and entry in seen:
+                    continue  # equal messages in a bag are one choice
+                seen.add(entry)
+                turn = not in_turn or index == 0 or (channel.kind == "mailbox" and queue[index - 1][0] == 0)
+                for copy in (False, True) if duplicate and entry[0] > 0 and channel.kind != "set" else (False,):
+                    if turn or reorder:
+                        step = self._deliver(s, lane, receiver, index, entry, copy, group if turn and not copy else None)
+                        if step is not None:
+                            action, new = step
+                            for fault, used in (("reorder", not turn), ("duplicate", copy)):
+                                if used:
+                                    spend(new, fault)
+                            yield action, tuple(new)
+            if lose and channel.kind != "set":
+                for index, entry in enumerate(queue):
+                    new = list(s)
+                    new[cell] = channels.lose(channel.kind, s[cell], index)
+                    spend(new, "lose")
+                    yield (
+                        Action("lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index),
+                        tuple(new),
+                    )
+
+        return steps
+
+    def _deliver(
+        self, s: State, lane: Lane, receiver: Machine, index: int, entry: channels.Entry, copy: bool,
+        group: tuple[Any, ...] | None,
+    ) -> tuple[Action, list[Any]] | None:  # fmt: skip
+        number, kind, fields = entry
+        again = number == 0
+        place = receiver.places[s[receiver.cell]]
+        move = None if again else _choose(place.moves.get(kind, []), s, fields, lane.sender)
+        if lane.channel.kind == "set" and move is None:
+            return None  # nothing is consumed, so an ignored message is no step
+        action = Action(
+            "duplicate" if again else "deliver", receiver.role.name, receiver.instance, kind, fields, lane.sender,
+            move.transition if move else None, lane, index, copy, group,
+        )  # fmt: skip
+        new = list(s)
+        try:
+            self._receive(new, receiver, action, move, None)
+        except channels.Full:
+            return None
+        return action, new
+
+    def _receive(
+        self, new: list[Any], receiver: Machine, action: Action, move: Move | None, log: list[Any] | None
+    ) -> None:
+        lane = action.lane
+        assert lane is not None
+        place = receiver.places[new[receiver.cell]]
+        new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.index, action.copy)
+        if move is not None:
+            self._fire(new, receiver, move, action.fields, lane.sender, log)
+        elif action.kind == "duplicate":
+            for sending in place.resend:
+                back = sending.lane
+                if (back.channel.receiver, back.receiver) == (lane.channel.sender, lane.sender) and (
+                    sending.condition is None or sending.condition(new, (), -1)
+                ):
+                    self._send(new, sending, log, again=True)
+
+    # For people
+
+    def effects(self, s: State, action: Action) -> list[Any]:
+        """What a step sent (lane, message, fields) and drove (machine, event, before, after, transition), in order."""
+        log: list[Any] = []
+        if action.role is None or action.kind == "lose":
+            return log
+        machine = self.by_name[action.role, action.instance]
+        place = machine.places[s[machine.cell]]
+        move = next((v for v in place.moves.get(action.event, []) if v.transition is action.transition), None)
+        new = list(s)
+        if action.lane is not None:
+            self._receive(new, machine, action, move, log)
+        elif move is not None:
+            self._fire(new, machine, move, action.fields, action.sender, log)
+        return log
+
+
+def _choose(moves: list[Move], s: Any, e: tuple[Any, ...], sender: int) -> Move | None:
+    """The one move whose guard holds."""
+    chosen = None
+    for move in moves:
+        if move.guard is None or move.guard(s, e, sender):
+            if chosen is not None:
+                raise SpecFault("guards", f"the guards of {chosen.transition.name} and {move.transition.name} both hold")
+            chosen = move
+    return chosen

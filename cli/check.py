@@ -1,0 +1,99 @@
+"""`leasehold check`: everything that is known about a system, against what it says must be found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from leasehold.checker.expectations import Difference, differences, expectation_for
+from leasehold.checker.explore import Exploration
+from leasehold.cli import tables
+from leasehold.cli.common import (
+    HOLDS,
+    VIOLATED,
+    console,
+    explore_with_progress,
+    load_or_exit,
+    parsed,
+    print_json,
+    system_options,
+)
+from leasehold.reports.json_report import json_report
+from leasehold.spec import System
+from leasehold.spec.language.model import Expectation
+
+
+@click.command()
+@system_options
+@click.option("--all", "every", is_flag=True, help="Check every setting that expected.yaml lists, but for the slow ones.")
+@click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
+def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, slow: bool) -> None:
+    """Lint and explore SYSTEM, and compare with its expected.yaml.
+
+    A property that fails, a number that differs, and a transition or claim that is never put to the test and not
+    explained all fail the check.
+
+    \b
+    Example:  leasehold check lease
+              leasehold check lease --all
+              leasehold check ./my_system --set participants=4
+    """
+    chosen = parsed(settings)
+    if every and chosen:
+        raise click.UsageError("--all takes its settings from expected.yaml; it does not go with --set")
+    first = load_or_exit(system, chosen, as_json)
+    runs: list[tuple[System, Expectation | None]] = [(first, expectation_for(first))]
+    if every and first.expectations:
+        runs = [
+            (load_or_exit(system, {n: str(v) for n, v in e.settings.items()}, as_json), e)
+            for e in first.expectations
+            if slow or not e.slow
+        ]
+    results: list[tuple[Exploration, Expectation | None, Sequence[Difference]]] = []
+    screen = console()
+    for number, (model, expectation) in enumerate(runs):
+        found = explore_with_progress(model, quiet=as_json)
+        differ = differences(found, expectation)
+        results.append((found, expectation, differ))
+        if not as_json:
+            if number:
+                screen.print()
+            _print(found, expectation, differ)
+    if as_json:
+        report = _json(*results[0])
+        if every:
+            report["runs"] = [_json(*r) for r in results]
+        print_json(report)
+    failed = sum(1 for _, _, differ in results if differ)
+    if not as_json and len(runs) > 1:
+        screen.print(f"\n{len(runs) - failed} of {len(runs)} settings are as expected", markup=False)
+    sys.exit(VIOLATED if failed else HOLDS)
+
+
+def _print(found: Exploration, expectation: Expectation | None, differ: Sequence[Difference]) -> None:
+    screen = console()
+    if expectation is not None:
+        screen.print(f"[dim]setting[/] {expectation.name}" + (f"[dim]: {expectation.doc}[/]" if expectation.doc else ""))
+    tables.headline(screen, found)
+    meant = expectation.violated if expectation else {}
+    tables.properties(screen, found.properties, meant)
+    tables.left_over(screen, found, expectation.explained if expectation else ())
+    tables.counterexamples(screen, [p for p in found.properties if p.name not in meant])
+    for warning in found.system.warnings:
+        screen.print(str(warning), markup=False, style="yellow")
+    for difference in differ:
+        screen.print(str(difference), markup=False, style="red")
+    if not differ:
+        words = "as expected.yaml says" if expectation else "expected.yaml has no numbers for this setting"
+        screen.print(f"[green]holds[/] [dim]({words})[/]")
+
+
+def _json(found: Exploration, expectation: Expectation | None, differ: Sequence[Difference]) -> dict[str, object]:
+    report: dict[str, object] = json_report(found)
+    report["setting"] = expectation.name if expectation else None
+    report["warnings"] = [w.as_json() for w in found.system.warnings]
+    report["differences"] = [{"what": d.what, "expected": d.expected, "found": d.found} for d in differ]
+    report["as_expected"] = not differ
+    return report

@@ -1,0 +1,42 @@
+"""The command line: `leasehold VERB`. Exit codes: 0 holds, 1 a violation, 2 a bad specification or usage."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from leasehold.cli.check import check
+from leasehold.cli.explore import explore
+from leasehold.cli.init import init
+from leasehold.cli.lint import lint
+from leasehold.cli.report import report
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="leasehold", prog_name="leasehold")
+def cli() -> None:
+    """Check systems of interacting recoverable state machines, written in YAML.
+
+    SYSTEM is a shipped system (lease, two_phase_commit, three_phase_commit, contention) or a folder that holds
+    system.yaml.
+
+    \b
+    Start here:  leasehold check lease
+                 leasehold init my_system
+    """
+
+
+for verb in (check, explore, lint, report, init):
+    cli.add_command(verb)
+
+
+def main() -> None:
+    """Runs the command line and leaves with its exit code."""
+    try:
+        cli(prog_name="leasehold")
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`); that is no failure of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

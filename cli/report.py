@@ -1,0 +1,45 @@
+"""`leasehold report`: pictures and pages of a system and of what was found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from leasehold.cli.common import HOLDS, VIOLATED, console, explore_with_progress, load_or_exit, parsed, print_json, system_options
+from leasehold.reports.write import FORMATS, write_report
+
+
+@click.command()
+@system_options
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; report-SYSTEM by default.")
+@click.option("--format", "formats", type=click.Choice(list(FORMATS)), multiple=True, help="Write these alone; all by default.")
+def report(
+    system: str, settings: tuple[str, ...], as_json: bool, out: Path | None, formats: tuple[str, ...]
+) -> None:
+    """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
+
+    Open index.html first: it is one file and needs no network.
+
+    \b
+    Example:  leasehold report lease --out lease-report
+              leasehold report lease --format junit --format sarif
+    """
+    model = load_or_exit(system, parsed(settings), as_json)
+    found = explore_with_progress(model, quiet=as_json)
+    folder = out if out is not None else Path(f"report-{model.name}")
+    notes: list[str] = []
+    try:
+        written = write_report(found, folder, formats or None, say=notes.append)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    if as_json:
+        print_json({"files": [str(p) for p in written], "notes": notes, "holds": found.holds})
+    else:
+        screen = console()
+        for note in notes:
+            screen.print(note, markup=False, style="yellow")
+        first = folder / "index.html" if folder / "index.html" in written else written[0] if written else folder
+        screen.print(f"{len(written)} files in {folder}; start with {first}", markup=False)
+    sys.exit(HOLDS if found.holds else VIOLATED)

@@ -1,0 +1,1 @@
+"""The report generator, and the committed reports that it wrote."""

@@ -1,0 +1,88 @@
+"""A role's states and transitions, arranged for drawing: what DOT, Mermaid and the page share.
+
+Transitions between the same two states become one arc with several lines. What does not lead anywhere else (self-loops,
+ignored and refused events) draws no arc: it would bury the diagram, so it is summarised in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leasehold.spec.language.expression import text
+from leasehold.spec.language.model import Call, Role, Send, Task, Transition, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """All transitions from one state to another one."""
+
+    source: str
+    target: str
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """One role: its arcs in the order of the text, and by state what stays where it is."""
+
+    role: Role
+    arcs: tuple[Arc, ...]
+    staying: Mapping[str, tuple[Transition, ...]]
+    terminal: frozenset[str]  # states that no transition leaves
+
+
+def diagram(role: Role) -> Diagram:
+    """Arranges a role for drawing."""
+    arcs: dict[tuple[str, str], list[Transition]] = {}
+    staying: dict[str, list[Transition]] = {name: [] for name in role.states}
+    for transition in role.transitions():
+        if transition.source == transition.target:
+            staying[transition.source].append(transition)
+        else:
+            arcs.setdefault((transition.source, transition.target), []).append(transition)
+    left = {source for source, _ in arcs}
+    return Diagram(
+        role,
+        tuple(Arc(source, target, tuple(found)) for (source, target), found in arcs.items()),
+        {name: tuple(found) for name, found in staying.items()},
+        frozenset(name for name in role.states if name not in left),
+    )
+
+
+def transition_label(transition: Transition, limit: int | None = None) -> str:
+    """`granted [event.units >= 1]`; a guard of more than `limit` characters is cut."""
+    if transition.guard is None:
+        return transition.event
+    guard = text(transition.guard)
+    if limit is not None and len(guard) > limit:
+        guard = guard[: limit - 1].rstrip() + "…"
+    return f"{transition.event} [{guard}]"
+
+
+def staying_events(transitions: tuple[Transition, ...]) -> tuple[str, ...]:
+    """The events on which a state stays where it is, each once."""
+    return tuple(dict.fromkeys(t.event for t in transitions))
+
+
+def update_text(update: Update) -> str:
+    """`units: event.units`, as the spec writes it."""
+    key = f"[{text(update.key)}]" if update.key is not None else ""
+    return f"{update.name}{key}: {text(update.value)}"
+
+
+def task_text(task: Task) -> str:
+    """What a task does, in a line: `send ticket to broker with units: units`."""
+    match task:
+        case Send():
+            fields = ", ".join(f"{name}: {text(value)}" for name, value in task.fields.items())
+            words = f"send {task.message} to {task.receiver}" + (f" with {fields}" if fields else "")
+        case Call():
+            words = f"call {task.target}" + (f", answered by {' or '.join(task.answers)}" if task.answers else "")
+        case _:
+            answers = ", ".join(f"{name} when {text(value)}" for name, value in task.answers.items())
+            words = f"drive {task.role} with {task.event}" + (f", answered by {answers}" if answers else "")
+    only = None if isinstance(task, Call) else task.only
+    if only is not None:
+        words += f", only where {text(only)}"
+    return words + (f", when {text(task.when)}" if task.when is not None else "")

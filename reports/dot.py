@@ -1,0 +1,102 @@
+"""DOT: a role's state diagram, and the product graph.
+
+The text is deterministic and ends in a newline. Names and documents of a spec are data, whatever characters they hold:
+labels are HTML-like, with everything escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+import graphviz
+
+from leasehold.reports.diagram import diagram, staying_events, transition_label
+from leasehold.reports.product import Product, shown
+from leasehold.spec.language.model import Role
+
+FONT = "Helvetica,Arial,sans-serif"
+GUARD_LIMIT = 32
+LABELS_LIMIT = 4  # lines on one edge of the product graph; the rest is counted
+_FILL = {"legal": "#e3ecf9", "recovery": "#fbe9cf", "reachable": "#ededf0"}
+
+
+def role_dot(role: Role) -> str:
+    """A role's state diagram: initial state with a dot before it, terminal states with a double line."""
+    drawn = diagram(role)
+    graph = _graph(role.name, role.doc)
+    graph.node("initial", "", shape="point", width="0.12")
+    number = {name: f"s{i}" for i, name in enumerate(role.states)}
+    for name, state in role.states.items():
+        lines = [f"<b>{_html(name)}</b>"]
+        lines += [_small(task) for task in state.tasks]
+        stays = staying_events(drawn.staying[name])
+        if stays:
+            lines.append(_small("stays on " + ", ".join(stays)))
+        graph.node(
+            number[name],
+            f"<{'<br/>'.join(lines)}>",
+            peripheries="2" if name in drawn.terminal else "1",
+            tooltip=_tooltip(state.doc or name),
+        )
+    graph.edge("initial", number[role.initial.name])
+    for arc in drawn.arcs:
+        labels = (transition_label(t, GUARD_LIMIT) for t in arc.transitions)
+        graph.edge(number[arc.source], number[arc.target], _lines(labels))
+    return str(graph.source)
+
+
+def product_dot(whole: Product) -> str:
+    """The product graph, or its projection where it is too large; nodes are filled by their mark."""
+    graph_of = shown(whole)
+    graph = _graph("product", f"{graph_of.title}: {len(graph_of.nodes)} reachable")
+    for i, node in enumerate(graph_of.nodes):
+        lines = [_html(where) for where in node.control]
+        graph.node(
+            f"c{i}",
+            f"<{'<br/>'.join(lines)}>",
+            fillcolor=_FILL[node.mark],
+            penwidth="2" if node.initial else "1",
+            tooltip=_tooltip(f"{node.mark}, {node.states} states, {node.depth} steps from the start"),
+        )
+    for link in graph_of.links:
+        labels = list(link.labels[:LABELS_LIMIT])
+        if len(link.labels) > LABELS_LIMIT:
+            labels.append(f"and {len(link.labels) - LABELS_LIMIT} more")
+        graph.edge(f"c{link.source}", f"c{link.target}", _lines(labels))
+    return str(graph.source)
+
+
+def _graph(name: str, doc: str) -> graphviz.Digraph:
+    return graphviz.Digraph(
+        name,
+        graph_attr={"fontname": FONT, "rankdir": "TB", "ranksep": "0.5", "nodesep": "0.35", "tooltip": _tooltip(doc)},
+        node_attr={
+            "fontname": FONT,
+            "fontsize": "12",
+            "shape": "box",
+            "style": "rounded,filled",
+            "fillcolor": "#ffffff",
+            "color": "#5c6470",
+            "margin": "0.14,0.07",
+        },
+        edge_attr={"fontname": FONT, "fontsize": "10", "color": "#5c6470", "arrowsize": "0.7"},
+    )
+
+
+def _html(words: str) -> str:
+    """Text for an HTML-like label; characters that XML forbids become a replacement character."""
+    clean = "".join(c if c >= " " else " " if c in "\t\r\n" else "\ufffd" for c in words)
+    return escape(clean)
+
+
+def _small(words: str) -> str:
+    return f'<font point-size="10" color="#5c6470">{_html(words)}</font>'
+
+
+def _lines(labels: Iterable[str]) -> str:
+    return "<" + '<br align="left"/>'.join(_html(label) for label in labels) + '<br align="left"/>>'
+
+
+def _tooltip(words: str) -> str:
+    return str(graphviz.escape(" ".join(words.split()))) or " "

@@ -1,0 +1,138 @@
+"""What an exploration found, as JSON: for programs, and the form in which the page and the verbs give it.
+
+A path has its first state whole, and for each step what it changed (`channels`, where they changed: all that is then
+on its way); `final` is the last state, whole. `measured=False` leaves out what differs between two runs of the same
+system: time and memory.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
+from leasehold.reports.product import marks
+from leasehold.reports.sequence import beat
+from leasehold.spec.language.model import Constant
+from leasehold.spec.language.types import show
+
+
+def json_report(
+    exploration: Exploration,
+    legal: Exploration | None = None,
+    *,
+    paths: bool = True,
+    cells: bool = True,
+    measured: bool = True,
+) -> dict[str, Any]:
+    """The report as JSON values.
+
+    Args:
+        exploration: what was found.
+        legal: the exploration of the same system without faults, by which reachable control states are marked.
+        paths: whether counterexamples and witnesses are given step by step.
+        cells: whether the reachable control states of the product are listed.
+        measured: whether time and memory are given.
+    """
+    system = exploration.system
+    report: dict[str, Any] = {
+        "system": system.name,
+        "spec_digest": system.digest,
+        "constants": {name: constant_value(c) for name, c in system.constants.items()},
+        "product_states": exploration.product_states,
+        "product_reachable": len(exploration.cells),
+        "distinct": exploration.distinct,
+        "generated": exploration.generated,
+        "edges": exploration.edges,
+        "depth": exploration.depth,
+        "initial": exploration.initial,
+        "cut": exploration.cut,
+        "engine": exploration.engine,
+        "complete": exploration.complete,
+        "why_incomplete": exploration.why_incomplete,
+        "holds": exploration.holds,
+    }
+    if measured:
+        report["seconds"] = exploration.seconds
+        report["states_per_second"] = exploration.states_per_second
+        report["peak_memory_bytes"] = exploration.peak_memory_bytes
+    report["properties"] = [property_json(p, paths=paths) for p in exploration.properties]
+    report["unvisited_transitions"] = list(exploration.unvisited_transitions)
+    report["vacuous"] = list(exploration.vacuous)
+    if cells:
+        report["product_machines"] = list(exploration.product_machines)
+        report["cells"] = [
+            {"control": list(cell.control), "states": cell.states, "depth": cell.depth, "mark": mark}
+            for cell, mark in zip(exploration.cells, marks(exploration, legal), strict=True)
+        ]
+    return report
+
+
+def property_json(result: PropertyResult, *, paths: bool = True) -> dict[str, Any]:
+    """One verdict; `path` is there when there is one and it is wanted."""
+    found: dict[str, Any] = {
+        "name": result.name,
+        "kind": result.kind,
+        "verdict": result.verdict,
+        "doc": result.doc,
+        "source": result.source,
+        "reason": result.reason,
+    }
+    if paths and result.path is not None:
+        found["path"] = path_json(result.path)
+    return found
+
+
+def path_json(path: Path) -> dict[str, Any]:
+    """`loop` is the index of the step, from 0, that an endless run returns to; null for a path that ends."""
+    steps = []
+    before = path.initial
+    for number, step in enumerate(path.steps, 1):
+        steps.append(_step(number, step, before))
+        before = step.state
+    return {"initial": snapshot_json(path.initial), "steps": steps, "loop": path.loop, "final": snapshot_json(before)}
+
+
+def snapshot_json(state: Snapshot) -> dict[str, Any]:
+    return {
+        "control": dict(state.control),
+        "data": dict(state.data),
+        "channels": {name: list(messages) for name, messages in state.channels.items()},
+        "now": state.now,
+    }
+
+
+def constant_value(constant: Constant) -> bool | int | str:
+    """The value of a constant: a boolean or number as it is, anything else as the language writes it."""
+    value = constant.value
+    return value if isinstance(value, bool | int) else show(constant.type, value)
+
+
+def dumps(value: object) -> str:
+    """JSON as it is written to files: indented, in the order given, with a newline at the end."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _step(number: int, step: Step, before: Snapshot) -> dict[str, Any]:
+    drawn = beat(number, step, before)
+    written: dict[str, Any] = {
+        "title": step.title,
+        "kind": step.kind,
+        "machine": step.machine,
+        "event": step.event,
+        "fields": dict(step.fields),
+        "sender": step.sender,
+        "transition": step.transition,
+        "before": step.before,
+        "after": step.after,
+        "sent": [
+            {"message": s.message, "sender": s.sender, "receiver": s.receiver, "fields": dict(s.fields)}
+            for s in step.sent
+        ],
+        "driven": [{"machine": d.machine, "event": d.event, "before": d.before, "after": d.after} for d in step.driven],
+        "data": {change.name: change.after for change in drawn.data},
+        "now": step.state.now,
+    }
+    if drawn.channels is not None:
+        written["channels"] = {name: list(messages) for name, messages in drawn.channels.items()}
+    return written

@@ -1,0 +1,62 @@
+"""JUnit XML: each property is a test case, for the CI systems that read it.
+
+A violated property is a failure with its path; a property that was not contradicted, but not exhausted either, is
+skipped with the reason: it has not failed, and it must not look as if it had held.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+from leasehold.checker.explore.result import Exploration, Path
+from leasehold.reports.trace import trace_text
+
+# What XML 1.0 cannot hold, not even escaped.
+_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(exploration: Exploration) -> str:
+    """The document, as text; write it as UTF-8."""
+    system = exploration.system
+    failures = sum(p.verdict == "violated" for p in exploration.properties)
+    skipped = sum(p.verdict == "bounded" for p in exploration.properties)
+    counts = {
+        "tests": str(len(exploration.properties)),
+        "failures": str(failures),
+        "errors": "0",
+        "skipped": str(skipped),
+        "time": f"{exploration.seconds:.3f}",
+    }
+    root = ET.Element("testsuites", {"name": "leasehold", **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": _clean(system.name), **counts})
+    facts = ET.SubElement(suite, "properties")
+    for name, value in (
+        ("spec_digest", system.digest),
+        ("engine", exploration.engine),
+        ("complete", str(exploration.complete).lower()),
+        ("distinct", str(exploration.distinct)),
+        ("depth", str(exploration.depth)),
+    ):
+        ET.SubElement(facts, "property", {"name": name, "value": _clean(value)})
+    for result in exploration.properties:
+        case = ET.SubElement(
+            suite, "testcase", {"classname": _clean(system.name), "name": _clean(result.name), "time": "0"}
+        )
+        if result.verdict == "violated":
+            message = result.reason or f"the {result.kind} property {result.name} is violated"
+            failure = ET.SubElement(case, "failure", {"type": result.kind, "message": _clean(message)})
+            failure.text = _clean("\n".join(filter(None, (result.doc, _path(result.path)))))
+        elif result.verdict == "bounded":
+            why = result.reason or exploration.why_incomplete or "the exploration was cut short"
+            ET.SubElement(case, "skipped", {"message": _clean(f"not contradicted, not exhausted: {why}")})
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _path(path: Path | None) -> str:
+    return trace_text(path) if path is not None else "no path: nothing reaches what the property asks for"
+
+
+def _clean(words: str) -> str:
+    return _FORBIDDEN.sub("\ufffd", words)

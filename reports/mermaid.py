@@ -1,0 +1,95 @@
+"""Mermaid: a role's state diagram, and a path's sequence diagram.
+
+Mermaid has no escape character but entity codes (`#35;`), and gives meaning to words and punctuation almost anywhere.
+So identifiers are numbered (`s0`, `p0`), and every character of a label that is not plainly harmless is written as its
+code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from leasehold.checker.explore.result import Path
+from leasehold.reports.diagram import diagram, staying_events, transition_label
+from leasehold.reports.sequence import Row, SequenceDiagram, sequence
+from leasehold.spec.language.model import Role
+
+GUARD_LIMIT = 32
+_HARMLESS = re.compile(r"[^A-Za-z0-9 _.,()=+*/'…×→-]")
+
+
+def mermaid_text(words: str) -> str:
+    """Words as a Mermaid label: one line, nothing in it that Mermaid or HTML reads."""
+    line = " ".join(words.split())
+    coded = _HARMLESS.sub(lambda match: f"#{ord(match[0])};", line)
+    # Mermaid takes the last semicolon of a line away where it thinks that the line defines a style.
+    return coded.replace("style", "st#121;le").replace("classDef", "class#68;ef") or "#32;"
+
+
+def role_mermaid(role: Role) -> str:
+    """A role's state diagram (`stateDiagram-v2`)."""
+    drawn = diagram(role)
+    number = {name: f"s{i}" for i, name in enumerate(role.states)}
+    lines = ["stateDiagram-v2"]
+    for name in role.states:
+        stays = staying_events(drawn.staying[name])
+        words = mermaid_text(name) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
+        lines.append(f'    state "{words}" as {number[name]}')
+    lines.append(f"    [*] --> {number[role.initial.name]}")
+    for arc in drawn.arcs:
+        label = "<br/>".join(mermaid_text(transition_label(t, GUARD_LIMIT)) for t in arc.transitions)
+        lines.append(f"    {number[arc.source]} --> {number[arc.target]} : {label}")
+    lines += [f"    {number[name]} --> [*]" for name in role.states if name in drawn.terminal]
+    return "\n".join(lines) + "\n"
+
+
+def path_mermaid(path: Path) -> str:
+    """A path as a `sequenceDiagram`."""
+    drawn = sequence(path)
+    number = {machine: f"p{i}" for i, machine in enumerate(drawn.lifelines)}
+    lines = ["sequenceDiagram"]
+    lines += [f"    participant {number[machine]} as {mermaid_text(machine)}" for machine in drawn.lifelines]
+    for machine in drawn.lifelines:
+        lines.append(f"    Note over {number[machine]}: {mermaid_text(drawn.initial.control[machine])}")
+    indent = "    "
+    for beat in drawn.beats:
+        if beat.number == drawn.loop:
+            lines.append("    loop for ever")
+            indent = "        "
+        for row in beat.rows:
+            lines += [f"{indent}{line}" for line in _row(row, number, drawn)]
+    if drawn.loop is not None:
+        if drawn.loop > len(drawn.beats):  # an endless run that does nothing: it stays in its last state
+            lines += ["    loop for ever", f"        Note over {_all(drawn)}: nothing more happens"]
+        lines.append("    end")
+    if drawn.waiting:
+        lines.append(f"    Note over {_all(drawn)}: on their way: {mermaid_text(', '.join(drawn.waiting))}")
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Row, number: dict[str, str], drawn: SequenceDiagram) -> Iterator[str]:
+    words = mermaid_text(row.text)
+    if row.at is None or row.at not in number:
+        yield f"Note over {_all(drawn)}: {words}"
+        return
+    at, peer = number[row.at], number.get(row.peer or "")
+    match row.kind:
+        case "receive" | "drive" if peer:
+            yield f"{peer}->>{at}: {words}"
+        case "again" if peer:
+            yield f"{peer}-->>{at}: {words} (received again)"
+        case "lose" if peer:
+            yield f"{peer}-x{at}: {words} (lost)"
+        case "send":
+            yield f"Note over {at}: sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
+        case "state":
+            yield f"Note over {at}: → {words}"
+        case "crash" | "recover":
+            yield f"Note over {at}: {row.kind.upper()} {words}"
+        case _:
+            yield f"Note over {at}: {words}"
+
+
+def _all(drawn: SequenceDiagram) -> str:
+    return "p0" if len(drawn.lifelines) == 1 else f"p0,p{len(drawn.lifelines) - 1}"

@@ -1,0 +1,262 @@
+"""One self-contained HTML page: what was explored, drawn in the browser, with nothing fetched from anywhere.
+
+Theory of operation. Python says what there is, the browser how it looks. `page_data` gathers everything as JSON, the
+template takes it in a script element together with the style and the scripts of the folder page/. Paths share their
+beginnings, so that their steps are kept as a tree: a step knows the one before it, and a path is its last step. What
+differs between two runs of the same system (time, memory) is left out with `measured=False`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+from typing import Any
+
+from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot
+from leasehold.reports.diagram import diagram, task_text, update_text
+from leasehold.reports.json_report import constant_value, snapshot_json
+from leasehold.reports.product import Node, Product, Table, product, projections, shown, table
+from leasehold.reports.sequence import Beat, Row, sequence
+from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.expression import text
+from leasehold.spec.language.model import Role, State, System, Transition
+
+MOST_PATHS = 400  # control states whose shortest paths are embedded
+MOST_NODES = 3000  # control states that are embedded at all
+SCRIPTS = ("dom.js", "layout.js", "graph.js", "sequence.js", "roles.js", "product.js", "page.js")
+
+
+def page(exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True) -> str:
+    """The page, as text; write it as UTF-8. `legal` is the exploration of the same system without faults."""
+    data = json.dumps(page_data(exploration, legal, measured=measured), ensure_ascii=False, separators=(",", ":"))
+    parts = {
+        "title": _html(f"{exploration.system.name}: Leasehold report"),
+        "style": _asset("style.css"),
+        "script": "\n".join(_asset(name) for name in SCRIPTS),
+        # No `<` is left, so that nothing in the data can end the script element or start a comment in it.
+        "data": data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
+    }
+    return re.sub(r"\{\{(title|style|script|data)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+
+
+def page_data(exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True) -> dict[str, Any]:
+    """Everything that the page shows, as JSON values."""
+    system = exploration.system
+    steps = _Steps(list(_machines(exploration)))
+    return {
+        "system": {"name": system.name, "doc": system.doc, "digest": system.digest},
+        "constants": [{"name": name, "value": constant_value(c), "doc": c.doc} for name, c in system.constants.items()],
+        "run": _run(exploration, measured),
+        "machines": steps.machines,
+        "roles": [_role(role, exploration) for role in system.roles.values()],
+        "properties": [_property(p, system, exploration, steps) for p in exploration.properties],
+        "product": _product(exploration, product(exploration, legal), steps),
+        "unvisited": list(exploration.unvisited_transitions),
+        "vacuous": list(exploration.vacuous),
+        "steps": steps.entries,
+    }
+
+
+class _Steps:
+    """The steps of all paths, as a tree: an entry names the one before it; a path's first state is a root."""
+
+    def __init__(self, machines: list[str]) -> None:
+        self.machines = machines
+        self.entries: list[dict[str, Any]] = []
+        self.numbers: dict[str, int] = {}
+
+    def add(self, path: Path) -> int:
+        """Adds a path and answers with the number of its last entry."""
+        drawn = sequence(path)
+        at = self._enter({"initial": snapshot_json(path.initial)})
+        for beat in drawn.beats:
+            at = self._enter(self._beat(at, beat))
+        return at
+
+    def _beat(self, parent: int, beat: Beat) -> dict[str, Any]:
+        entry: dict[str, Any] = {
+            "p": parent,
+            "title": beat.title,
+            "rows": [self._row(row) for row in beat.rows],
+        }
+        if beat.transition:
+            entry["transition"] = beat.transition
+        if beat.control:
+            entry["control"] = dict(beat.control)
+        if beat.data:
+            entry["data"] = {change.name: change.after for change in beat.data}
+        if beat.channels is not None:
+            entry["channels"] = {name: list(messages) for name, messages in beat.channels.items()}
+        if beat.now is not None:
+            entry["now"] = beat.now
+        return entry
+
+    def _row(self, row: Row) -> list[Any]:
+        """Kind, text, lifeline, peer; what is missing at the end is left out."""
+        values: list[Any] = [row.kind, row.label, self._lifeline(row.at), self._lifeline(row.peer)]
+        while values[-1] is None:
+            values.pop()
+        return values
+
+    def _lifeline(self, machine: str | None) -> int | None:
+        return self.machines.index(machine) if machine in self.machines else None
+
+    def _enter(self, entry: dict[str, Any]) -> int:
+        key = json.dumps(entry, sort_keys=True)
+        number = self.numbers.setdefault(key, len(self.entries))
+        if number == len(self.entries):
+            self.entries.append(entry)
+        return number
+
+
+def _run(exploration: Exploration, measured: bool) -> dict[str, Any]:
+    run: dict[str, Any] = {
+        "engine": exploration.engine,
+        "complete": exploration.complete,
+        "why_incomplete": exploration.why_incomplete,
+        "distinct": exploration.distinct,
+        "generated": exploration.generated,
+        "edges": exploration.edges,
+        "depth": exploration.depth,
+        "initial": exploration.initial,
+        "cut": exploration.cut,
+    }
+    if measured:
+        run |= {
+            "seconds": exploration.seconds,
+            "states_per_second": exploration.states_per_second,
+            "peak_memory_bytes": exploration.peak_memory_bytes,
+        }
+    return run
+
+
+def _machines(exploration: Exploration) -> tuple[str, ...]:
+    """The lifelines of every path: all machines, in the order of the system."""
+    snapshot: Snapshot | None = next((p.path.initial for p in exploration.properties if p.path is not None), None)
+    if snapshot is None and exploration.cells:
+        snapshot = exploration.path_to(exploration.cells[0]).initial
+    return tuple(snapshot.control) if snapshot is not None else exploration.product_machines
+
+
+def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
+    drawn = diagram(role)
+    return {
+        "name": role.name,
+        "doc": role.doc,
+        "count": role.count,
+        "parent": role.parent,
+        "place": _place(role.place),
+        "data": [{"name": d.name, "type": str(d.type), "doc": d.doc} for d in role.data.values()],
+        "states": [_state(state, state.name in drawn.terminal) for state in role.states.values()],
+        "tasks": {name: {"does": task_text(task), "doc": task.doc} for name, task in role.tasks.items()},
+        "transitions": [_transition(t, exploration.taken.get(t.name, 0)) for t in role.transitions()],
+    }
+
+
+def _state(state: State, terminal: bool) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "initial": state.initial,
+        "terminal": terminal,
+        "doc": state.doc,
+        "tasks": list(state.tasks),
+        "ignore": dict(state.ignore),
+        "refuse": dict(state.refuse),
+        "place": _place(state.place),
+    }
+
+
+def _transition(transition: Transition, taken: int) -> dict[str, Any]:
+    return {
+        "name": transition.name,
+        "source": transition.source,
+        "target": transition.target,
+        "event": transition.event,
+        "guard": text(transition.guard) if transition.guard is not None else "",
+        "updates": [update_text(u) for u in transition.updates],
+        "also": list(transition.also),
+        "internal": transition.internal,
+        "doc": transition.doc,
+        "taken": taken,
+        "place": _place(transition.place),
+    }
+
+
+def _property(result: PropertyResult, system: System, exploration: Exploration, steps: _Steps) -> dict[str, Any]:
+    declared = system.properties.get(result.name)
+    return {
+        "name": result.name,
+        "kind": result.kind,
+        "verdict": result.verdict,
+        "vacuous": result.name in exploration.vacuous,
+        "doc": result.doc,
+        "source": result.source,
+        "reason": result.reason,
+        "claim": text(declared.claim) if declared is not None else "",
+        "when": text(declared.when) if declared is not None and declared.when is not None else "",
+        "within": declared.within if declared is not None else None,
+        "place": _place(declared.place) if declared is not None else "",
+        "path": steps.add(result.path) if result.path is not None else None,
+        "loop": result.path.loop if result.path is not None else None,
+    }
+
+
+def _product(exploration: Exploration, whole: Product, steps: _Steps) -> dict[str, Any]:
+    first_drawn = shown(whole)
+    wanted = [*first_drawn.nodes, *(whole.nodes if len(whole.nodes) <= MOST_PATHS else ())]
+    ends = {node.cell.first: steps.add(exploration.path_to(node.cell)) for node in wanted}
+    graphs = projections(whole)
+    return {
+        "size": exploration.product_states,
+        "reachable": len(exploration.cells),
+        "roles": [role.name for role in whole.roles],
+        "nodes": [_node(node, ends) for node in whole.nodes[:MOST_NODES]],
+        "table": _table(table(whole)),
+        "graphs": [
+            {
+                "roles": list(names),
+                "nodes": [_node(node, ends) for node in graph.nodes],
+                "links": [[link.source, link.target, list(link.labels)] for link in graph.links],
+            }
+            for names, graph in graphs.items()
+        ],
+        "first_graph": [role.name for role in first_drawn.roles],
+    }
+
+
+def _node(node: Node, ends: dict[int, int]) -> dict[str, Any]:
+    return {
+        "control": list(node.control),
+        "cells": node.cells,
+        "states": node.states,
+        "depth": node.depth,
+        "mark": node.mark,
+        "initial": node.initial,
+        "path": ends.get(node.cell.first),
+    }
+
+
+def _table(found: Table | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "row_role": found.row_role,
+        "rows": list(found.rows),
+        "column_roles": list(found.column_roles),
+        "columns": [list(column) for column in found.columns],
+        "nodes": [[row, column, node] for (row, column), node in sorted(found.nodes.items())],
+        "full": found.full,
+    }
+
+
+def _place(place: Place) -> str:
+    return "" if place.file == NOWHERE.file else f"{place.file}:{place.line}"
+
+
+def _asset(name: str) -> str:
+    return resources.files("leasehold.reports").joinpath("page", name).read_text("utf-8")
+
+
+def _html(words: str) -> str:
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,147 @@
+"""SARIF 2.1.0: violated properties and the loader's findings, located where the spec says them.
+
+A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files. A
+property that was cut short is a note. Files stand as the user named them; an absolute path becomes a file URI.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import leasehold
+from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Step
+from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Diagnostic, Place
+from leasehold.spec.language.model import System
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def sarif(exploration: Exploration) -> dict[str, Any]:
+    """The log of an exploration: its violations, and the warnings that loading the system gave."""
+    system = exploration.system
+    results = [_diagnostic(d) for d in system.warnings]
+    rules = _diagnostic_rules(system.warnings)
+    places = {t.name: t.place for role in system.roles.values() for t in role.transitions()}
+    for found in exploration.properties:
+        if found.verdict not in {"violated", "bounded"}:
+            continue
+        rules[f"property/{found.name}"] = _rule(f"property/{found.name}", found.doc or found.name)
+        results.append(_property(system, exploration, found, places))
+    return _log(rules, results)
+
+
+def diagnostics_sarif(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
+    """The log of a specification that could not be loaded, or of a lint."""
+    found = tuple(diagnostics)
+    return _log(_diagnostic_rules(found), [_diagnostic(d) for d in found])
+
+
+def _log(rules: Mapping[str, dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
+    order = {name: i for i, name in enumerate(rules)}
+    for result in results:
+        result["ruleIndex"] = order[result["ruleId"]]
+    driver = {
+        "name": "leasehold",
+        "semanticVersion": leasehold.__version__,
+        "rules": list(rules.values()),
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": True}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(name: str, words: str) -> dict[str, Any]:
+    return {"id": name, "shortDescription": {"text": words}}
+
+
+def _diagnostic_rules(diagnostics: Iterable[Diagnostic]) -> dict[str, dict[str, Any]]:
+    return {code: _rule(code, CATALOGUE[code]) for code in sorted({d.code for d in diagnostics})}
+
+
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+    words = diagnostic.what
+    if diagnostic.near:
+        words += f"; did you mean {diagnostic.near}?"
+    if diagnostic.remedy:
+        words += f"; remedy: {diagnostic.remedy}"
+    return {
+        "ruleId": diagnostic.code,
+        "level": diagnostic.severity,
+        "message": {"text": words},
+        **_located(diagnostic.place),
+        **_fingerprint(diagnostic.code, diagnostic.place.file, diagnostic.what),
+    }
+
+
+def _property(
+    system: System, exploration: Exploration, found: PropertyResult, places: Mapping[str, Place]
+) -> dict[str, Any]:
+    declared = system.properties.get(found.name)
+    place = declared.place if declared is not None else _system_place(system)
+    result: dict[str, Any] = {"ruleId": f"property/{found.name}"}
+    if found.verdict == "violated":
+        reason = found.reason or "violated"
+        result |= {"level": "error", "message": {"text": f"{found.name}: {reason}"}}
+    else:
+        why = found.reason or exploration.why_incomplete or "the exploration was cut short"
+        words = f"{found.name}: not contradicted, not exhausted: {why}"
+        result |= {"level": "none", "kind": "open", "message": {"text": words}}
+    result |= _located(place)
+    result |= _fingerprint(f"property/{found.name}", system.name, found.verdict)
+    if found.path is not None and found.path.steps:
+        result["codeFlows"] = [_flow(found.path, places, place)]
+    return result
+
+
+def _flow(path: Path, places: Mapping[str, Place], otherwise: Place) -> dict[str, Any]:
+    def location(number: int, step: Step) -> dict[str, Any]:
+        place = places.get(step.transition or "", otherwise)
+        where = _location(place) or {}
+        return {
+            "executionOrder": number,
+            "location": {**where, "message": {"text": step.title}},
+            "state": {machine: {"text": state} for machine, state in step.state.control.items()},
+        }
+
+    return {"threadFlows": [{"locations": [location(i, step) for i, step in enumerate(path.steps, 1)]}]}
+
+
+def _system_place(system: System) -> Place:
+    """Where to point for what no file declares, such as freedom from deadlock: the first line of a known file."""
+    known = [p.place for p in system.properties.values()] + [r.place for r in system.roles.values()]
+    return next((Place(place.file) for place in known if place != NOWHERE), NOWHERE)
+
+
+def _located(place: Place) -> dict[str, Any]:
+    location = _location(place)
+    return {"locations": [location]} if location else {}
+
+
+def _location(place: Place) -> dict[str, Any] | None:
+    """None for what stands in no file: a setting of the call."""
+    if place.file == NOWHERE.file:
+        return None
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(place.file)},
+            "region": {"startLine": max(place.line, 1), "startColumn": max(place.column, 1)},
+        }
+    }
+
+
+def _uri(file: str) -> str:
+    path = PurePosixPath(file)
+    return path.as_uri() if path.is_absolute() else quote(str(path))
+
+
+def _fingerprint(*words: str) -> dict[str, Any]:
+    digest = hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
+    return {"partialFingerprints": {"leasehold/v1": digest}}

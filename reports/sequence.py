@@ -1,0 +1,167 @@
+"""A path as a sequence diagram: lifelines, and for each step the rows that are drawn for it.
+
+Nothing here knows how it will be drawn: trace.py writes it as text, mermaid.py as Mermaid, lifelines.py as SVG and the
+page draws it in the browser. A row stands on the lifeline `at`; where it has a `peer`, it is an arrow between the two.
+Messages are drawn where they are received; where they are sent, a stub shows that they are on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from leasehold.checker.explore.result import Path, Snapshot, Step
+
+RowKind: TypeAlias = Literal[
+    "receive",  # an arrow from peer to at: a message is consumed
+    "again",  # the same for a message received again: no transition is taken
+    "lose",  # an arrow from peer towards at that does not arrive
+    "send",  # a stub from at towards peer: a message is put on its way
+    "drive",  # an arrow from the parent (peer) to its subsidiary machine (at)
+    "event",  # a local event
+    "tick",  # a timer of the machine is due
+    "state",  # the machine's new control state
+    "ignore",  # the event changed nothing
+    "crash",  # the machine loses everything but its record
+    "recover",  # the machine starts again from its record
+    "clock",  # a rule through all lifelines: time passes
+    "other",  # a note through all lifelines
+]
+
+MANY = 8  # lifelines that are always shown
+
+# The row of a step's action, by the step's kind. A kind that does not stand here is a note.
+_ROWS: Mapping[str, RowKind] = {
+    "deliver": "receive",
+    "duplicate": "again",
+    "lose": "lose",
+    "local": "event",
+    "tick": "tick",
+    "clock": "clock",
+    "crash": "crash",
+    "recover": "recover",
+}
+_SPANNING = {"clock", "other"}
+_ADDED: Mapping[RowKind, str] = {"again": " (again)", "lose": " (lost)", "crash": " – crash", "recover": " – recovery"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    kind: RowKind
+    text: str
+    at: str | None = None  # None: all lifelines
+    peer: str | None = None
+
+
+    @property
+    def label(self) -> str:
+        """The words beside the row's drawing."""
+        # Only a machine that has siblings needs its name at a stub: the stub already points the way.
+        if self.kind == "send" and self.peer and "[" in self.peer:
+            return f"{self.text} → {self.peer}"
+        return self.text + _ADDED.get(self.kind, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field of a machine's data, before and after a step."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One step: its number from 1, what it is called, its rows, and what it changed."""
+
+    number: int
+    title: str
+    transition: str | None
+    rows: tuple[Row, ...]
+    control: Mapping[str, str]  # machines in a new control state
+    data: tuple[Change, ...]
+    channels: Mapping[str, tuple[str, ...]] | None  # all that is on its way afterwards; None: as before
+    now: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceDiagram:
+    """A path, drawn. `loop` is the number of the beat that an endless run returns to."""
+
+    lifelines: tuple[str, ...]
+    initial: Snapshot
+    beats: tuple[Beat, ...]
+    loop: int | None
+    waiting: tuple[str, ...]  # messages on their way at the end
+
+
+def sequence(path: Path) -> SequenceDiagram:
+    """Arranges a path for drawing. Lifelines are in the order of the system.
+
+    Every machine has one; where there are more than MANY, only those that do something have.
+    """
+    beats = []
+    before = path.initial
+    for number, step in enumerate(path.steps, 1):
+        beats.append(beat(number, step, before))
+        before = step.state
+    machines = tuple(path.initial.control)
+    if len(machines) > MANY:
+        acting = {machine for b in beats for row in b.rows for machine in (row.at, row.peer)}
+        machines = tuple(m for m in machines if m in acting) or machines[:1]
+    return SequenceDiagram(
+        machines,
+        path.initial,
+        tuple(beats),
+        None if path.loop is None else path.loop + 1,
+        tuple(f"{channel}: {message}" for channel, messages in before.channels.items() for message in messages),
+    )
+
+
+def beat(number: int, step: Step, before: Snapshot) -> Beat:
+    """One step of a path, drawn."""
+    after = step.state
+    changed = (
+        Change(name, before.data.get(name, ""), value)
+        for name, value in after.data.items()
+        if before.data.get(name, "") != value
+    )
+    return Beat(
+        number,
+        step.title,
+        step.transition,
+        tuple(_rows(step, before)),
+        {machine: state for machine, state in after.control.items() if before.control.get(machine) != state},
+        tuple(changed),
+        None if after.channels == before.channels else after.channels,
+        after.now,
+    )
+
+
+def call_text(name: str, fields: Mapping[str, str]) -> str:
+    """`ticket(units=1, end=2)`."""
+    return f"{name}({', '.join(f'{k}={v}' for k, v in fields.items())})" if fields else name
+
+
+def _rows(step: Step, before: Snapshot) -> Iterator[Row]:
+    kind = _ROWS.get(step.kind, "other")
+    if kind in _SPANNING or step.machine is None:
+        now = "" if step.state.now is None else f"now = {step.state.now}"
+        yield Row(kind, now if kind == "clock" and now else step.title, None)
+    else:
+        yield Row(kind, call_text(step.event, step.fields), step.machine, step.sender)
+        if step.transition is None and kind in {"receive", "event", "tick"}:
+            yield Row("ignore", "ignored", step.machine)
+
+    told = {d.machine for d in step.driven}
+    for machine, state in step.state.control.items():
+        if machine not in told and before.control.get(machine) != state:
+            yield Row("state", state, machine)
+    for driven in step.driven:
+        yield Row("drive", driven.event, driven.machine, step.machine)
+        if driven.before != driven.after:
+            yield Row("state", driven.after, driven.machine)
+    for sent in step.sent:
+        yield Row("send", call_text(sent.message, sent.fields), sent.sender, sent.receiver)

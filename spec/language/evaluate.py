@@ -1,0 +1,181 @@
+"""What an expression means: a plain walk over its tree.
+
+This is the definition. Faster readings (python_source.py, and later packed words, solver terms and SQL) are held
+against it by differential tests, so it is written to be believed, not to be fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.types import Set, Value, members, position
+
+
+@dataclass(frozen=True)
+class InTransit:
+    """A message on its way. `number` is its sequence number relative to the last one received (0: a duplicate)."""
+
+    kind: str
+    fields: Mapping[str, Value]
+    number: int
+
+
+class View(Protocol):
+    """One global state, as expressions read it."""
+
+    @property
+    def now(self) -> int: ...
+    def data(self, role: str, instance: int, name: str) -> Value: ...
+    def state(self, role: str, instance: int) -> str: ...
+    def pending(self, name: str) -> Iterable[InTransit]: ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where an expression is evaluated."""
+
+    view: View
+    constants: Mapping[str, Value]
+    self: int = 0  # the instance that takes the step
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    sender: int = 0
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    before: View | None = None  # step properties: the state before the step
+    took: tuple[str, int, str] | None = None  # step properties: role, instance and event of the step
+
+
+def evaluate(e: x.Expression, c: Context) -> Value:
+    """The value of a well-typed expression. Total: a value that has no meaning cannot be written."""
+
+    def owner(owned: x.Expression | None) -> int:
+        return c.self if owned is None else int(evaluate(owned, c))
+
+    match e:
+        case x.Literal_(value=value):
+            return value
+        case x.Constant(name=name):
+            return c.constants[name]
+        case x.Now():
+            return c.view.now
+        case x.Self():
+            return c.self
+        case x.Data(role=role, name=name, owner=owned):
+            return c.view.data(role, owner(owned), name)
+        case x.State(role=role, owner=owned):
+            return c.view.state(role, owner(owned))
+        case x.Argument(name=name):
+            return c.arguments[name]
+        case x.Sender():
+            return c.sender
+        case x.Variable(name=name):
+            return c.variables[name]
+        case x.Unary(op=op, operand=operand):
+            value = evaluate(operand, c)
+            return not value if op == "not" else -value
+        case x.Binary(op=op, left=left, right=right):
+            return _binary(op, evaluate(left, c), evaluate(right, c))
+        case x.Compare(op=op, left=left, right=right):
+            return _compare(op, evaluate(left, c), evaluate(right, c))
+        case x.Logic(op=op, operands=operands):
+            return (all if op == "and" else any)(evaluate(o, c) for o in operands)
+        case x.Conditional(test=test, then=then, otherwise=otherwise):
+            return evaluate(then if evaluate(test, c) else otherwise, c)
+        case x.Extreme(op=op, operands=operands):
+            return (min if op == "min" else max)(evaluate(o, c) for o in operands)
+        case x.Length(operand=x.Pending(name=name)):
+            return len(list(c.view.pending(name)))
+        case x.Length(operand=operand):
+            return len(evaluate(operand, c))
+        case x.Index(operand=operand):
+            return evaluate(operand, c)
+        case x.Get(option=option, fallback=fallback):
+            value = evaluate(option, c)
+            return evaluate(fallback, c) if value is None else value
+        case x.SetOf(items=items):
+            return frozenset(evaluate(i, c) for i in items)
+        case x.Members(of=of):
+            return frozenset(members(of))
+        case x.Element(map=cells, key=key):
+            return evaluate(cells, c)[position(key.type, evaluate(key, c))]  # type: ignore[arg-type]
+        case x.Quantifier():
+            return _quantifier(e, c)
+        case x.MessageField(variable=variable, name=name):
+            message = c.variables[variable]
+            return getattr(message, name) if name in ("number", "kind") else message.fields[name]
+        case x.Old(operand=operand):
+            assert c.before is not None
+            return evaluate(operand, replace(c, view=c.before))
+        case x.Took(role=role, owner=owned, event=event):
+            if c.took is None:
+                return False
+            who = None if owned is None else int(evaluate(owned, c))
+            return c.took[0] == role and who in (None, c.took[1]) and event in (None, c.took[2])
+        case x.Pending():
+            raise TypeError("messages on their way have no value of their own")
+
+
+def _binary(op: str, a: Value, b: Value) -> Value:
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "//":
+            return a // b if b else 0
+        case "%":
+            return a % b if b else 0
+        case "|":
+            return a | b
+        case _:
+            return a & b
+
+
+def _compare(op: str, a: Value, b: Value) -> bool:
+    match op:
+        case "==":
+            return bool(a == b)
+        case "!=":
+            return bool(a != b)
+        case "<":
+            return bool(a < b)
+        case "<=":
+            return bool(a <= b)
+        case ">":
+            return bool(a > b)
+        case ">=":
+            return bool(a >= b)
+        case "in":
+            return a in b
+        case _:
+            return a not in b
+
+
+def _quantifier(e: x.Quantifier, c: Context) -> Value:
+    if isinstance(e.domain, x.Pending):
+        values: list[Value] = list(c.view.pending(e.domain.name))
+    else:
+        domain = evaluate(e.domain, c)
+        assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
+        values = [v for v in members(e.domain.type.of) if v in domain]
+    contexts = [replace(c, variables={**c.variables, e.variable: v}) for v in values]
+    if e.condition is not None:
+        contexts = [inner for inner in contexts if evaluate(e.condition, inner)]
+    bodies = (evaluate(e.body, inner) for inner in contexts)
+    match e.kind:
+        case "all":
+            return all(bodies)
+        case "any":
+            return any(bodies)
+        case "count":
+            return sum(1 for b in bodies if b)
+        case "sum":
+            return sum(bodies)
+        case "union":
+            return frozenset().union(*bodies)
+        case _:
+            return frozenset(bodies)

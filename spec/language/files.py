@@ -1,0 +1,244 @@
+"""A system's folder to the trees of its files: includes followed, shapes checked, everything merged by section.
+
+system.yaml       the system: roles, channels, constants, environment
+messages.yaml     the messages
+roles/NAME.yaml   a machine each
+invariants.yaml   properties and allowed ends (optional)
+expected.yaml     what the checker must find (optional)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from leasehold.spec.language import shape
+from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Place, Sink
+from leasehold.spec.language.source import Node, read_file
+
+MAX_FILES = 64
+# After one of these, a tree is not there or not what the later passes take it for: reading ends with the first pass.
+UNREADABLE = frozenset(c for c in CATALOGUE if c.startswith("LH1") and c != "LH106") | {"LH202", "LH203"}
+_SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A named declaration: where its name stands, and its tree."""
+
+    place: Place
+    node: Node
+
+
+@dataclass
+class Files:
+    """All declarations of a system, by section and name."""
+
+    folder: Path
+    system: Node | None = None
+    sections: dict[str, dict[str, Item]] = field(default_factory=lambda: {s: {} for s in _SECTIONS})
+    messages: dict[str, Item] = field(default_factory=dict)
+    roles: dict[str, Node] = field(default_factory=dict)
+    properties: dict[str, Item] = field(default_factory=dict)
+    ends: dict[str, Item] | None = None
+    single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product
+    expected: Node | None = None
+    digested: list[Node] = field(default_factory=list)
+
+    def digest(self) -> str:
+        """A name for the text of the system: places, comments, `doc`s and expectations do not count."""
+        text = json.dumps([_plain(n) for n in self.digested], separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(node: Node) -> object:
+    if node.kind == "mapping":
+        return {k: _plain(v) for k, _, v in node.pairs() if k != "doc"}
+    if node.kind == "list":
+        return [_plain(n) for n in node]
+    return node.text
+
+
+class Gatherer:
+    """Reads the files of one folder; every trouble goes to the sink."""
+
+    def __init__(self, folder: Path, shown: str, sink: Sink) -> None:
+        self.folder, self.shown, self.sink = folder, shown, sink
+        self.files = Files(folder)
+        self.count = 0
+
+    def gather(self) -> Files:
+        files = self.files
+        system = self._read(self.folder / "system.yaml", shape.SYSTEM, required=True)
+        files.system = system
+        if system is None:
+            return files
+        if system.kind == "mapping":
+            self._merge_system(system, (self.folder / "system.yaml",))
+        for name, record in (("messages.yaml", shape.MESSAGES), ("invariants.yaml", shape.INVARIANTS)):
+            node = self._read(self.folder / name, record)
+            if node is not None and node.kind == "mapping":
+                self._merge_named(node)
+        for name, item in files.sections["roles"].items():
+            chosen = item.node.get("file") if item.node.kind == "mapping" else None
+            path = self.folder / (chosen.text if chosen and chosen.kind == "text" else f"roles/{name}.yaml")
+            role = self._read(path, shape.ROLE, required=True, asked=item.place)
+            if role is not None:
+                files.roles[name] = role
+                files.digested.append(role)
+        self._strays()
+        files.expected = self._read(self.folder / "expected.yaml", shape.EXPECTED)
+        return files
+
+    def _show(self, path: Path) -> str:
+        try:
+            return f"{self.shown}/{path.relative_to(self.folder)}".removesuffix("/.")
+        except ValueError:
+            return f"{self.shown}/{path}" if not path.is_absolute() else str(path)
+
+    def _read(self, path: Path, record: shape.Record, required: bool = False, asked: Place = NOWHERE) -> Node | None:
+        shown = self._show(path)
+        if not _exists(path):
+            if required:
+                near = f"`{path.with_suffix('.yml').name}`, renamed" if _exists(path.with_suffix(".yml")) else None
+                self.sink.error(
+                    "LH109", Place(shown) if asked == NOWHERE else asked, f"the file {shown} is missing", near=near,
+                    remedy="a system is a folder with system.yaml, messages.yaml and roles/",
+                )  # fmt: skip
+            return None
+        if not self._counted(Place(shown) if asked == NOWHERE else asked):
+            return None
+        node = read_file(path, shown, self.sink)
+        if node is None:
+            return None
+        shape.check(node, record, self.sink)
+        return node
+
+    def _counted(self, asked: Place) -> bool:
+        """Whether one more file may be read."""
+        self.count += 1
+        if self.count == MAX_FILES + 1:
+            self.sink.error(
+                "LH111", asked, f"more than {MAX_FILES} files belong to this system",
+                remedy="include each file once; join small ones",
+            )  # fmt: skip
+        return self.count <= MAX_FILES
+
+    def _merge_system(self, node: Node, trail: tuple[Path, ...]) -> None:
+        files = self.files
+        files.digested.append(node)
+        for section in _SECTIONS:
+            found = node.get(section)
+            if found is not None and found.kind == "mapping":
+                self._merge(files.sections[section], found, section)
+        for key in ("clock", "initially", "constraint", "product"):
+            value = node.get(key)
+            if value is not None:
+                if key in files.single:
+                    self.sink.error(
+                        "LH206", node.key_place(key), f"`{key}` is declared twice", remedy="keep one of the two"
+                    )
+                files.single[key] = value
+        included = node.get("include")
+        for item in [] if included is None else [included] if included.kind == "text" else included:
+            if item.kind == "text":
+                self._include(item, trail)
+
+    def _include(self, item: Node, trail: tuple[Path, ...]) -> None:
+        path = trail[-1].parent / item.text
+        if not _exists(path):
+            self.sink.error(
+                "LH109", item.place, f"the file {_shown_text(item.text)} is missing",
+                remedy=f"name a YAML file, relative to {self._show(trail[-1].parent)}",
+            )  # fmt: skip
+            return
+        if any(path.resolve() == earlier.resolve() for earlier in trail):
+            self.sink.error(
+                "LH110", item.place, f"`{item.text}` leads back to itself: "
+                + " -> ".join(self._show(p) for p in (*trail, path)),
+                remedy="leave this include out",
+            )  # fmt: skip
+            return
+        if not self._counted(item.place):
+            return
+        fragment = read_file(path, self._show(path), self.sink)
+        if fragment is None:
+            return
+        if fragment.get("messages") is not None:
+            record = shape.MESSAGES
+        elif fragment.get("properties") is not None or fragment.get("ends") is not None:
+            record = shape.INVARIANTS
+        else:
+            keys = {k: shape.Key(v.shape, v.doc) for k, v in shape.SYSTEM.keys.items()}
+            record = shape.Record("part of a system", keys)
+        shape.check(fragment, record, self.sink)
+        if any(d.code in UNREADABLE and d.place.file == fragment.place.file for d in self.sink.found):
+            return
+        if record.title == "part of a system":
+            self._merge_system(fragment, (*trail, path))
+        else:
+            self._merge_named(fragment)
+
+    def _merge_named(self, node: Node) -> None:
+        files = self.files
+        files.digested.append(node)
+        messages, properties, ends = node.get("messages"), node.get("properties"), node.get("ends")
+        if messages is not None:
+            self._merge(files.messages, messages, "messages")
+        if properties is not None:
+            self._merge(files.properties, properties, "properties")
+        if ends is not None:
+            files.ends = files.ends or {}
+            self._merge(files.ends, ends, "ends")
+
+    def _merge(self, into: dict[str, Item], found: Node, section: str) -> None:
+        for name, place, value in found.pairs():
+            if name in into:
+                self.sink.error(
+                    "LH206", place, f"`{name}` is declared twice under {section}; first at {into[name].place}",
+                    remedy="rename one",
+                )  # fmt: skip
+            else:
+                into[name] = Item(place, value)
+
+    def _strays(self) -> None:
+        """A role's file that the system does not name is most likely a slip."""
+        used = {self._path_of(n) for n in self.files.sections["roles"]}
+        folder = self.folder / "roles"
+        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else []:
+            if _exists(path) and path.resolve() not in used:
+                self.sink.error(
+                    "LH503", Place(self._show(path)), f"the role {path.stem} is not listed under `roles:` in system.yaml",
+                    remedy=f"add `{path.stem}: {{}}` there, or remove the file",
+                )  # fmt: skip
+
+    def _path_of(self, role: str) -> Path:
+        item = self.files.sections["roles"][role]
+        chosen = item.node.get("file") if item.node.kind == "mapping" else None
+        path = self.folder / (chosen.text if chosen else f"roles/{role}.yaml")
+        return path.resolve() if _exists(path) else path
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something at a path; what cannot be asked about (a loop of links, a closed folder) is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _shown_text(text: str) -> str:
+    return repr(text[:80])[1:-1] if len(text) <= 80 else repr(text[:77])[1:-1] + "..."
+
+
+def entries(items: dict[str, Item]) -> Iterator[tuple[str, Place, Node]]:
+    for name, item in items.items():
+        yield name, item.place, item.node
+
+
+def as_mapping(node: Node | None) -> Node:
+    """The node, or an empty mapping where there is none."""
+    return node if node is not None else Node("mapping", NOWHERE)

@@ -1,0 +1,487 @@
+"""Whether the machines make sense: every pair covered, guards disjoint, nothing unreachable, nothing unused.
+
+Guards are tried over the explore ranges of what they read; a solver can do it for all values, so what is found here is
+an error, and what is not found is only as good as the ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.build import TICK, constant_value
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
+from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Task, Transition
+from leasehold.spec.language.types import Int, Opaque, Time, Type, Unknown, Value, domain, show, size
+
+MAX_COMBINATIONS = 20_000
+MAX_WORK = 4_000_000
+
+
+def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place]) -> None:
+    """Reports what is wrong with the machines; `reasons` says where the ignore or refuse of a pair stands.
+
+    Earlier errors leave holes in the model. Where a finding could be no more than the echo of one, none is made.
+    """
+    doubt = _Doubt(sink)
+    work = _Work(0 if doubt.of_values else MAX_WORK)
+    for role in system.roles.values():
+        if not doubt.of_role(role, "LH404"):
+            _reachable_states(role, sink)
+        for state in role.states.values():
+            if not doubt.of_state(role, state):
+                _covered(system, role, state, sink, reasons, work)
+            _one_message_per_neighbour(role, state, sink)
+            _internal_keeps_what_was_sent(role, state, sink)
+            _ticks_ask_the_clock(role, state, sink)
+        if not doubt.of_role(role):
+            _tasks_started(role, sink)
+    if not doubt.anywhere:
+        for role in system.roles.values():
+            _events_arise(system, role, sink)
+        _messages_and_channels(system, sink)
+    if not sink.errors:
+        for role in system.roles.values():
+            _fields_used(system, role, sink)
+        _constants_used(system, sink)
+
+
+# Errors that leave every name, state, event and task of the model in its place.
+_HARMLESS = frozenset(
+    f"LH{n}" for n in (301, 302, 303, 304, 305, 306, 307, 308, 309, 404, 413, 416, 507, 601, 602, 701, 702)
+)
+
+
+class _Doubt:
+    """Where earlier errors leave the model incomplete."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.errors = [d for d in sink.errors if d.place != NOWHERE]
+        self.anywhere = any(d.code not in _HARMLESS for d in self.errors)
+        self.of_values = any(d.code in ("LH307", "LH702") for d in sink.errors)
+
+    def _places(self, role: Role, *more: str) -> list[Place]:
+        return [
+            d.place
+            for d in self.errors
+            if d.place.file == role.place.file and (d.code not in _HARMLESS or d.code in more)
+        ]
+
+    def of_role(self, role: Role, *more: str) -> bool:
+        return bool(self._places(role, *more))
+
+    def of_state(self, role: Role, state: State) -> bool:
+        """An error within another state is of no concern here; one before or after the states may be."""
+        starts = sorted(s.place for s in role.states.values())
+        end = next((p for p in starts if p > state.place), starts[-1])
+        return any(p < starts[0] or p >= starts[-1] or state.place <= p < end for p in self._places(role))
+
+
+@dataclass
+class _Work:
+    """How many parts of guards may still be evaluated: what is beyond is left to the prover."""
+
+    left: int
+
+    def take(self, parts: int) -> bool:
+        if parts > min(self.left, MAX_WORK // 4):
+            return False
+        self.left -= parts
+        return True
+
+
+# Coverage
+
+
+def awaited(role: Role, state: State) -> set[str]:
+    """The answers that may come while a machine is in the state."""
+    answers: set[str] = set()
+    for name in state.tasks:
+        task = role.tasks.get(name)
+        if isinstance(task, (Call, Drive)):
+            answers.update(task.answers)
+    return answers
+
+
+def must_cover(system: System, role: Role, state: State) -> list[str]:
+    """The events that a state must say something about. A tick that no transition wants is nothing."""
+    answers = {a for t in role.tasks.values() if not isinstance(t, Send) for a in t.answers}
+    here = awaited(role, state)
+    events = [message.name for message in system.received_by(role.name)]
+    return events + [e for e in role.events if e not in answers or e in here]
+
+
+def _covered(
+    system: System, role: Role, state: State, sink: Sink, reasons: Mapping[tuple[str, str, str], Place], work: _Work
+) -> None:
+    wanted = must_cover(system, role, state)
+    for event in wanted:
+        if event not in state.on and event not in state.ignore and event not in state.refuse:
+            sink.error(
+                "LH401", state.place, f"{role.name}/{state.name} does not say what happens on `{event}`",
+                remedy=f"add a transition, or `ignore: {{{event}: \"why\"}}`, or `refuse: {{{event}: \"why\"}}`",
+            )  # fmt: skip
+    for event, choices in state.on.items():
+        if event != TICK and event not in wanted:
+            sink.error(
+                "LH412", choices[0].place, f"`{event}` cannot come in {role.name}/{state.name}: no task that it answers "
+                "is started there", remedy="start the task in this state, or remove the transition",
+            )  # fmt: skip
+        _guards(system, role, state, event, choices, sink, reasons, work)
+    for kind in (state.ignore, state.refuse):
+        for event in kind:
+            if event not in wanted and event != TICK:
+                sink.error(
+                    "LH412", reasons[role.name, state.name, event],
+                    f"{role.name}/{state.name} ignores or refuses `{event}`, which cannot come there",
+                    remedy=f"remove it; `{event}` answers a task that {state.name} does not start",
+                )  # fmt: skip
+
+
+def _guards(
+    system: System, role: Role, state: State, event: str, choices: tuple[Transition, ...], sink: Sink,
+    reasons: Mapping[tuple[str, str, str], Place], work: _Work,
+) -> None:  # fmt: skip
+    left_over = event in state.ignore or event in state.refuse or event == TICK
+    where = f"{role.name}/{state.name} on `{event}`"
+    open_ended = [t for t in choices if t.guard is None]
+    if open_ended and len(choices) > 1:
+        sink.error(
+            "LH402", open_ended[0].place, f"{where}: {len(choices)} transitions, of which one has no guard",
+            remedy="give every one of them a `when`, so that at most one holds",
+        )  # fmt: skip
+        return
+    if open_ended:
+        if left_over and event != TICK:
+            sink.error(
+                "LH412", reasons[role.name, state.name, event],
+                f"{where}: the ignore or refuse never applies, as the transition has no guard",
+                remedy="remove it, or add a guard",
+            )  # fmt: skip
+        return
+    tried = _Trial(system, role, event, choices)
+    if not tried.possible or not work.take(tried.parts):
+        return
+    gap_seen = False
+    for values in tried.values():
+        true = tried.holding(values)
+        if len(true) > 1:
+            sink.error(
+                "LH402", true[1].guard.place if true[1].guard else true[1].place, f"{where}: two guards hold at once, {tried.shown(values)}",
+                remedy=f"`{x.text(true[0].guard or x.TRUE)}` and `{x.text(true[1].guard or x.TRUE)}` must exclude each other",
+            )  # fmt: skip
+            return
+        if not true and not left_over:
+            sink.error(
+                "LH415", choices[0].place, f"{where}: no guard holds, {tried.shown(values)}",
+                remedy=f"add a transition for this case, or `ignore: {{{event}: \"why\"}}` for what is left over",
+            )  # fmt: skip
+            return
+        gap_seen = gap_seen or not true
+    if left_over and event != TICK and not gap_seen and tried.exhaustive:
+        sink.error(
+            "LH412", reasons[role.name, state.name, event],
+            f"{where}: the ignore or refuse never applies: one of the guards always holds",
+            remedy="remove it",
+        )  # fmt: skip
+
+
+class _Trial:
+    """The guards of one state and event over all values, within bounds, of what they read."""
+
+    def __init__(self, system: System, role: Role, event: str, choices: Iterable[Transition]) -> None:
+        self.system, self.role = system, role
+        self.choices = list(choices)
+        self.constants = system.values()
+        self.leaves: dict[str, list[Value]] = {}
+        self.types: dict[str, Type] = {}
+        self.exhaustive = True
+        self.possible = True
+        fields = {f.name: f for f in system.fields_of(role.name, event)}
+        guards = [t.guard for t in self.choices if t.guard is not None]
+        literals = {
+            e.value for g in guards for e in x.walk(g) if isinstance(e, x.Literal_) and isinstance(e.value, int)
+        }
+        self.numbers = sorted({0, 1, 2, *(v + d for v in literals for d in (-1, 0, 1))})
+        for guard in guards:
+            for e in x.walk(guard):
+                self._leaf(e, fields)
+        combinations = prod(len(v) for v in self.leaves.values())
+        self.possible = self.possible and combinations <= MAX_COMBINATIONS
+        self.parts = combinations * sum(x.cases(g) for g in guards)
+
+    def _leaf(self, e: x.Expression, fields: Mapping[str, Datum]) -> None:
+        match e:
+            case x.Data(name=name, owner=None):
+                self._add(f"{name}", self.role.data[name])
+            case x.Argument(name=name) if name in fields:
+                self._add(f"event.{name}", fields[name])
+            case x.Now():
+                self.leaves["now"], self.types["now"] = self._times(0), e.type
+            case x.Data() | x.State() | x.Pending() | x.Sender() | x.Self() | x.Argument():
+                self.possible = False  # reads other machines or who it is: the explorer looks at these
+            case x.Literal_(type=Unknown()):
+                self.possible = False  # was reported
+
+    def _add(self, name: str, datum: Datum) -> None:
+        if name in self.leaves:
+            return
+        self.types[name] = datum.type
+        self.leaves[name] = self._domain(datum)
+
+    def _times(self, beyond: int) -> list[Value]:
+        horizon = (self.system.clock.horizon if self.system.clock else 0) + beyond
+        if horizon <= MAX_COMBINATIONS:
+            return list(range(horizon + 1))
+        self.exhaustive = False
+        return [n for n in self.numbers if 0 <= n < horizon] + [horizon]
+
+    def _domain(self, datum: Datum) -> list[Value]:
+        kind = datum.type
+        if any(isinstance(e.type, Unknown) for end in datum.explore or () for e in x.walk(end)):
+            self.possible = False
+            return []
+        if datum.explore is not None:
+            self.exhaustive = False
+            ends = [constant_value(e, self.constants) for e in datum.explore]
+            horizon = self.system.clock.horizon if self.system.clock else 0
+            last = constant_value(datum.explore[1], self.constants, horizon)
+            return self._all(kind, (ends[0], max(ends[1], last)))
+        if isinstance(kind, (Int, Time)):
+            self.exhaustive = False
+            low = kind.low if isinstance(kind, Int) else 0
+            high = kind.high if isinstance(kind, Int) else None
+            times = self._times(1) if isinstance(kind, Time) else []
+            span = {*self.numbers, *times, *([low] if low is not None else [])}
+            inside = [v for v in sorted(span) if (low is None or v >= low) and (high is None or v <= high)]
+            return inside or [low or 0]
+        return self._all(kind, (0, 2))
+
+    def _all(self, kind: Type, explore: tuple[int, int]) -> list[Value]:
+        if isinstance(kind, Unknown) or size(kind, explore) > MAX_COMBINATIONS:
+            self.possible = False
+            return []
+        return list(domain(kind, explore))
+
+    def values(self) -> Iterator[dict[str, Value]]:
+        for combination in product(*self.leaves.values()):
+            yield dict(zip(self.leaves, combination, strict=True))
+
+    def holding(self, values: Mapping[str, Value]) -> list[Transition]:
+        arguments = {k.removeprefix("event."): v for k, v in values.items() if k.startswith("event.")}
+        context = Context(_Assigned(values), self.constants, arguments=arguments)
+        return [t for t in self.choices if t.guard is not None and evaluate(t.guard, context)]
+
+    def shown(self, values: Mapping[str, Value]) -> str:
+        return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
+
+
+class _Assigned:
+    """A view in which a machine's own fields have given values."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self.values = values
+        self.now = int(values.get("now", 0))
+
+    def data(self, role: str, instance: int, name: str) -> Value:
+        return self.values[name]
+
+    def state(self, role: str, instance: int) -> str:
+        raise LookupError(role)
+
+    def pending(self, name: str) -> Iterable[InTransit]:
+        raise LookupError(name)
+
+
+# Machines
+
+
+def _reachable_states(role: Role, sink: Sink) -> None:
+    initial = [s.name for s in role.states.values() if s.initial][:1]
+    seen, todo = set(initial), list(initial)
+    while todo:
+        for choices in role.states[todo.pop()].on.values():
+            for transition in choices:
+                if transition.target not in seen:
+                    seen.add(transition.target)
+                    todo.append(transition.target)
+    for state in role.states.values():
+        if state.name not in seen:
+            sink.error(
+                "LH403", state.place, f"no transition leads to {role.name}/{state.name}",
+                remedy="add a transition to it, or remove it",
+            )  # fmt: skip
+
+
+def _sends(role: Role, names: Iterable[str]) -> list[Send]:
+    return [t for t in (role.tasks.get(n) for n in names) if isinstance(t, Send)]
+
+
+def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
+    """A transition numbers one message per neighbour, so that recovery gives a resent one its number again."""
+    extras: list[tuple[str, ...]] = [()]
+    extras += [t.also for t in role.transitions() if t.target == state.name and t.also]
+    for also in extras:
+        base = () if also and all(t.internal for t in role.transitions() if t.also == also) else state.tasks
+        sends = _sends(role, (*base, *also))
+        for i, first in enumerate(sends):
+            for second in sends[i + 1 :]:
+                if first.receiver == second.receiver and not _exclusive(first, second):
+                    sink.error(
+                        "LH409", state.place, f"entering {role.name}/{state.name} sends `{first.message}` and "
+                        f"`{second.message}` to one {first.receiver}",
+                        remedy="send one message that says both, or add a state between the two",
+                    )  # fmt: skip
+
+
+def _exclusive(first: Send, second: Send) -> bool:
+    """Whether two conditional sends plainly exclude each other: `when: p` and `when: not p`, or so for `only`."""
+    for a, b in ((first.when, second.when), (first.only, second.only)):
+        for p, q in ((a, b), (b, a)):
+            if isinstance(q, x.Unary) and q.op == "not" and q.operand == p:
+                return True
+    return False
+
+
+def _read_by(task: Task) -> set[str]:
+    parts: list[x.Expression | None] = [task.when]
+    if isinstance(task, Send):
+        parts += [task.only, *task.fields.values()]
+    return {e.name for p in parts if p is not None for e in x.walk(p) if isinstance(e, x.Data) and e.owner is None}
+
+
+def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
+    """A message that is sent again must be the one that its number was first given to."""
+    sent = {name: t.message for t in _sends(role, state.tasks) for name in _read_by(t)}
+    for choices in state.on.values():
+        for transition in choices:
+            if transition.internal:
+                for update in transition.updates:
+                    if update.name in sent:
+                        sink.error(
+                            "LH410", update.place, f"{role.name}/{state.name} has sent `{sent[update.name]}`, which reads "
+                            f"`{update.name}`; an internal transition must not change it",
+                            remedy=f"enter the state again (`to: {state.name}`), so that the new message has a new number",
+                        )  # fmt: skip
+
+
+def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:
+    for transition in state.on.get(TICK, ()):
+        if not x.mentions(transition.guard, lambda e: isinstance(e, x.Now)):
+            sink.error(
+                "LH411", transition.place, f"{transition.name} is taken at every tick",
+                remedy="say when it is due: `when: now >= term_end`",
+            )  # fmt: skip
+
+
+def _tasks_started(role: Role, sink: Sink) -> None:
+    started = {t for s in role.states.values() for t in s.tasks} | {t for tr in role.transitions() for t in tr.also}
+    for task in role.tasks.values():
+        if task.name not in started:
+            sink.error(
+                "LH408", task.place, f"no state of {role.name} starts the task `{task.name}`",
+                remedy="list it under a state's `tasks`, or remove it",
+            )  # fmt: skip
+
+
+def _events_arise(system: System, role: Role, sink: Sink) -> None:
+    answers = {a for t in role.tasks.values() if not isinstance(t, Send) for a in t.answers}
+    offered = {o.event for o in system.environment.values() if o.role == role.name}
+    driven = {
+        t.event for r in system.roles.values() for t in r.tasks.values() if isinstance(t, Drive) and t.role == role.name
+    }
+    for event in role.events.values():
+        if event.name not in answers | offered | driven:
+            sink.error(
+                "LH504", event.place, f"nothing makes the event `{event.name}` of {role.name} arise",
+                remedy="list it in a task's `answers`, offer it under `environment:`, or drive it from a parent",
+            )  # fmt: skip
+
+
+# The system
+
+
+def _messages_and_channels(system: System, sink: Sink) -> None:
+    sent = {t.message for r in system.roles.values() for t in r.tasks.values() if isinstance(t, Send)}
+    for message in system.messages.values():
+        if message.name not in sent:
+            sink.error(
+                "LH501", message.place, f"no task sends the message `{message.name}`",
+                remedy=f"add a task to {message.sender}: `{{send: {message.name}, to: {message.receiver}}}`",
+            )  # fmt: skip
+        carriers = [c for c in system.channels.values() if (c.sender, c.receiver) == (message.sender, message.receiver)]
+        if len(carriers) != 1:
+            names = f": {listed(c.name for c in carriers)}" if carriers else ""
+            sink.error(
+                "LH502", message.place, f"{len(carriers)} channels carry `{message.name}` from {message.sender} to "
+                f"{message.receiver}{names}; there must be one",
+                remedy=f"channels: {{NAME: {{from: {message.sender}, to: {message.receiver}, kind: mailbox}}}}",
+            )  # fmt: skip
+    for channel in system.channels.values():
+        if not any((m.sender, m.receiver) == (channel.sender, channel.receiver) for m in system.messages.values()):
+            sink.error("LH505", channel.place, f"no message goes over the channel `{channel.name}`", remedy="remove it")
+
+
+def expressions(system: System) -> Iterator[x.Expression]:
+    """Every expression of a system."""
+    for role in system.roles.values():
+        for datum in _data_of(system, role):
+            yield from datum.explore or ()
+        for transition in role.transitions():
+            if transition.guard is not None:
+                yield transition.guard
+            for update in transition.updates:
+                yield update.value
+                if update.key is not None:
+                    yield update.key
+        for task in role.tasks.values():
+            yield from (e for e in _task_expressions(task) if e is not None)
+    for message in system.messages.values():
+        for datum in message.fields:
+            yield from datum.explore or ()
+    for outside in system.environment.values():
+        if outside.when is not None:
+            yield outside.when
+    for claim in system.properties.values():
+        yield claim.claim
+        if claim.when is not None:
+            yield claim.when
+    yield from (e.holds for e in system.ends or ())
+    yield from (e for e in (system.initially, system.constraint) if e is not None)
+
+
+def _data_of(system: System, role: Role) -> Iterator[Datum]:
+    yield from role.data.values()
+    for event in role.events.values():
+        yield from event.fields
+
+
+def _task_expressions(task: Task) -> Iterator[x.Expression | None]:
+    yield task.when
+    if not isinstance(task, Call):
+        yield task.only
+        yield from task.fields.values()
+    if isinstance(task, Drive):
+        yield from task.answers.values()
+
+
+def _fields_used(system: System, role: Role, sink: Sink) -> None:
+    inside = (e for whole in expressions(system) for e in x.walk(whole))
+    read = {e.name for e in inside if isinstance(e, x.Data) and e.role == role.name}
+    for datum in role.data.values():
+        if datum.name not in read and not isinstance(datum.type, Opaque):
+            sink.warning(
+                "LH414", datum.place, f"nothing reads `{datum.name}` of {role.name}",
+                remedy="remove it, or say a property about it",
+            )  # fmt: skip
+
+
+def _constants_used(system: System, sink: Sink) -> None:
+    used = {e.name for whole in expressions(system) for e in x.walk(whole) if isinstance(e, x.Constant)}
+    for constant in system.constants.values():
+        if constant.name not in used and constant.name not in system.counting:
+            sink.warning("LH506", constant.place, f"nothing reads the constant `{constant.name}`", remedy="remove it")

@@ -1,0 +1,339 @@
+"""A folder to a System: the one way in.
+
+Four passes, each over everything, so that all errors of a system are reported together: files.py reads, declare.py
+collects names, build.py types expressions, lint.py asks whether the machines make sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import model as m
+from leasehold.spec.language.build import Builder
+from leasehold.spec.language.declare import Declarer, doc_of, text_of
+from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, listed, near_miss
+from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, as_mapping, entries
+from leasehold.spec.language.lint import lint
+from leasehold.spec.language.parse import Scope, parse
+from leasehold.spec.language.source import Node
+from leasehold.spec.language.types import BOOL, Value
+
+SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "contention")
+
+
+def shipped_folder(name: str) -> Path:
+    """The folder of a system that comes with Leasehold."""
+    return Path(str(resources.files("leasehold.spec"))) / name
+
+
+def find(name_or_folder: str | Path) -> tuple[Path, str]:
+    """The folder of a system and the words to show for it; a shipped system's name wins over a folder's.
+
+    Raises:
+        SpecError: LH703, when there is neither.
+    """
+    words = str(name_or_folder)
+    if words in SHIPPED:
+        return shipped_folder(words), words
+    folder = Path(name_or_folder)
+    try:
+        if folder.is_dir():
+            return folder, words.rstrip("/") or "/"
+        if folder.name == "system.yaml" and folder.is_file():
+            return folder.parent, str(folder.parent)
+    except (OSError, ValueError):
+        pass
+    shown = words if len(words) <= 80 else words[:77] + "..."
+    raise SpecError(
+        [
+            Diagnostic(
+                "LH703", NOWHERE, f"`{shown}` is neither a shipped system nor a folder", near_miss(words, SHIPPED),
+                f"shipped systems: {listed(SHIPPED)}; or name a folder that holds system.yaml",
+            )
+        ]
+    )  # fmt: skip
+
+
+def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> m.System:
+    """Reads, resolves and checks a system.
+
+    Args:
+        name_or_folder: a shipped system's name (`lease`) or a folder that holds system.yaml.
+        settings: values for constants, as `--set NAME=VALUE` gives them.
+
+    Raises:
+        SpecError: the specification or a setting is wrong. It carries every finding of all files; while a file cannot be
+            read, or is not of the shape that it must have, the findings are about that. No other error is raised for
+            any content of the files.
+    """
+    folder, shown = find(name_or_folder)
+    sink = Sink()
+    given = {k: _word(v) for k, v in (settings or {}).items()}
+    files = Gatherer(folder, shown, sink).gather()
+    if files.system is None or any(d.code in UNREADABLE for d in sink.errors):
+        raise SpecError(sink.found)
+    system = _build(files, given, sink)
+    sink.raise_errors()
+    assert system is not None
+    return system
+
+
+def _word(value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | None:
+    declarer = Declarer(files, settings, sink)
+    declared = declarer.declare()
+    if any(d.code == "LH113" for d in sink.errors):
+        return None
+    builder = Builder(files, declarer, declared, sink)
+    messages = builder.messages()
+    roles = {name: builder.role(name, node) for name, node in files.roles.items()}
+    parts = _SystemParts(files, builder, declarer, sink)
+    assert files.system is not None
+    if sink.errors and (not roles or any(not r.states for r in roles.values())):
+        return None
+    draft = m.System(
+        name=text_of(files.system, "system"),
+        doc=doc_of(files.system),
+        constants=declared.constants,
+        types=declared.names.types,
+        roles=roles,
+        messages=messages,
+        channels=parts.channels(),
+        clock=parts.clock(),
+        environment=parts.environment(),
+        initially=parts.single("initially"),
+        constraint=parts.single("constraint"),
+        properties=parts.properties(),
+        ends=parts.ends(),
+        product=parts.product(roles),
+        actors=parts.actors(),
+        expectations=(),
+        warnings=(),
+        digest=files.digest(),
+        defaults=declarer.defaults,
+        counting=frozenset(declarer.counting),
+    )
+    lint(draft, sink, builder.reasons)
+    expectations = parts.expectations(draft)
+    return m.System(
+        **{
+            **{name: getattr(draft, name) for name in draft.__dataclass_fields__},
+            "expectations": expectations,
+            "warnings": tuple(d for d in sink.found if d.severity == "warning"),
+        }
+    )
+
+
+class _SystemParts:
+    """The declarations of system.yaml, invariants.yaml and expected.yaml."""
+
+    def __init__(self, files: Files, builder: Builder, declarer: Declarer, sink: Sink) -> None:
+        self.files, self.builder, self.declarer, self.sink = files, builder, declarer, sink
+        self.names = builder.names
+        self.world = Scope(self.names, clock="clock" in files.single, opaque=True)
+
+    def single(self, key: str) -> x.Expression | None:
+        node = self.files.single.get(key)
+        return parse(node, self.world, self.sink, BOOL) if node is not None else None
+
+    def channels(self) -> dict[str, m.Channel]:
+        found = {}
+        for name, place, node in entries(self.files.sections["channels"]):
+            sender, receiver = self.builder._role(node.get("from")), self.builder._role(node.get("to"))
+            kind_node = node.get("kind")
+            kind, capacity = self._kind(kind_node) if kind_node is not None else (None, None)
+            budgets = {f: self._budget(node.get(f)) for f in ("lose", "duplicate", "reorder")}
+            if sender and receiver and kind:
+                found[name] = m.Channel(
+                    name, sender, receiver, kind, capacity, budgets["lose"], budgets["duplicate"], budgets["reorder"],
+                    doc_of(node), place,
+                )  # fmt: skip
+        return found
+
+    def _kind(self, node: Node) -> tuple[m.ChannelKind | None, int | None]:
+        word, bracket, rest = node.text.partition("(")
+        word = word.strip()
+        if word not in ("mailbox", "fifo", "bag", "set") or (bracket and (word in ("mailbox", "set"))):
+            self.sink.error(
+                "LH203", node.place, f"`{node.text[:40]}` is not a kind of channel",
+                near=near_miss(word, ("mailbox", "fifo", "bag", "set")),
+                remedy="kinds: mailbox, fifo, fifo(n), bag, bag(n), set",
+            )  # fmt: skip
+            return None, None
+        capacity: int | None = None
+        if bracket:
+            inner = Node("text", node.place, rest.rstrip().removesuffix(")"))
+            capacity = self.declarer.constant(inner)
+            if capacity is not None and capacity < 1:
+                self.sink.error(
+                    "LH307",
+                    node.place,
+                    f"a channel for {capacity} messages carries nothing",
+                    remedy="give it room for one message or more",
+                )
+        return word, capacity  # type: ignore[return-value]
+
+    def _budget(self, node: Node | None) -> m.Budget:
+        if node is None:
+            return 0
+        if node.text == "any":
+            return "any"
+        value = self.declarer.constant(node)
+        if value is not None and value < 0:
+            self.sink.error("LH307", node.place, f"a budget of {value} has no meaning", remedy="0, more, or `any`")
+        return int(value or 0)
+
+    def clock(self) -> m.Clock | None:
+        node = self.files.single.get("clock")
+        horizon = node.get("horizon") if node is not None else None
+        if node is None or horizon is None:
+            return None
+        value = self.declarer.constant(horizon)
+        timers = text_of(node, "timers") or "prompt"
+        if timers not in ("prompt", "late"):
+            self.sink.error(
+                "LH203",
+                node.place,
+                f"timers are `prompt` or `late`, not `{timers[:40]}`",
+                remedy="prompt: the clock waits for machines whose tick is due; late: it may go on",
+            )
+        if value is not None and value < 0:
+            self.sink.error(
+                "LH307", horizon.place, f"the clock cannot run from 0 to {value}", remedy="give a horizon of 0 or more"
+            )
+        return m.Clock(int(value or 0), timers == "late", node.place)
+
+    def environment(self) -> dict[str, m.Outside]:
+        found = {}
+        for name, place, node in entries(self.files.sections["environment"]):
+            role = self.builder._role(node.get("to"))
+            if role is None:
+                continue
+            event_node = node.get("event")
+            event = event_node.text if event_node is not None else name
+            where = event_node.place if event_node is not None else place
+            local = as_mapping(as_mapping(self.files.roles.get(role)).get("events"))
+            if local.get(event) is None:
+                known = [e for e, _, _ in local.pairs()]
+                self.sink.error(
+                    "LH406", where, f"a {role} declares no local event `{event}`", near=near_miss(event, known),
+                    remedy=f"its local events: {listed(known, 30)}",
+                )  # fmt: skip
+                continue
+            scope = Scope(
+                self.names, arguments=self.builder._event_scope(role, event).arguments,
+                clock="clock" in self.files.single,
+            ).bind(it=self.names.roles[role].instance)  # fmt: skip
+            when = node.get("when")
+            guard = parse(when, scope, self.sink, BOOL) if when is not None else None
+            found[name] = m.Outside(name, role, event, guard, text_of(node, "fair") == "true", doc_of(node), place)
+        return found
+
+    def properties(self) -> dict[str, m.Property]:
+        found = {}
+        for name, place, node in entries(self.files.properties):
+            kinds = [
+                k for k in ("always", "step", "sometimes", "leads_to", "always_possible") if node.get(k) is not None
+            ]
+            if len(kinds) != 1:
+                self.sink.error(
+                    "LH601", place, f"the property `{name}` claims {listed(kinds)}; it needs exactly one claim",
+                    remedy="one of always, step, sometimes, leads_to and always_possible",
+                )  # fmt: skip
+                continue
+            kind = kinds[0]
+            claim, when, within = node.get(kind), node.get("when"), node.get("within")
+            assert claim is not None
+            if kind == "leads_to" and when is None:
+                self.sink.error(
+                    "LH202",
+                    place,
+                    f"`{name}`: a leads_to needs `when`, from where it leads",
+                    remedy="write `when: ...`",
+                )
+            if kind == "sometimes" and when is not None:
+                self.sink.error(
+                    "LH204",
+                    place,
+                    f"`{name}`: a sometimes has no antecedent; say all of it in the claim",
+                    remedy="join the two with `and`",
+                )
+            if within is not None and (kind != "leads_to" or "clock" not in self.files.single):
+                self.sink.error(
+                    "LH204",
+                    within.place,
+                    f"`{name}`: `within` belongs to a leads_to in a system with a clock",
+                    remedy="leave it out",
+                )
+            scope = Scope(self.names, clock=self.world.clock, opaque=True, step=kind == "step")
+            found[name] = m.Property(
+                name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
+                parse(when, scope, self.sink, BOOL) if when is not None else None,
+                self.declarer.constant(within) if within is not None else None,
+                doc_of(node), text_of(node, "source"), place,
+            )  # fmt: skip
+        return found
+
+    def ends(self) -> tuple[m.End, ...] | None:
+        if self.files.ends is None:
+            return None
+        return tuple(m.End(n, parse(node, self.world, self.sink, BOOL), p) for n, p, node in entries(self.files.ends))
+
+    def product(self, roles: Mapping[str, m.Role]) -> tuple[str, ...]:
+        node = self.files.single.get("product")
+        if node is None:
+            return tuple(r.name for r in roles.values() if r.parent is None)
+        return tuple(n.text for n in node if self.builder._role(n) is not None)
+
+    def actors(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name, _, node in entries(self.files.sections["actors"]):
+            found[name] = tuple(n.text for n in node if self.builder._role(n) is not None)
+        return found
+
+    def expectations(self, system: m.System) -> tuple[m.Expectation, ...]:
+        node = as_mapping(self.files.expected)
+        known = {t.name for r in system.roles.values() for t in r.transitions()}
+        claims = {*system.properties, "deadlock_free", *(e.name for e in system.ends or ())}
+        shared = {
+            "unvisited": self._explanations(node.get("unvisited"), known, "transition"),
+            "vacuous": self._explanations(node.get("vacuous"), claims, "property"),
+        }
+        found = []
+        for name, place, run in as_mapping(node.get("runs")).pairs():
+            settings: dict[str, Value] = {}
+            for constant, where, value in as_mapping(run.get("set")).pairs():
+                self._exists(constant, where, system.constants, "constant")
+                settings[constant] = value.text
+            numbers = {k: int(text_of(run, k)) for k in _COUNTED if run.get(k) is not None}
+            found.append(
+                m.Expectation(
+                    name, settings, numbers, self._explanations(run.get("violated"), claims, "property"),
+                    self._explanations(run.get("unvisited"), known, "transition"),
+                    self._explanations(run.get("vacuous"), claims, "property"),
+                    shared["unvisited"], shared["vacuous"], text_of(run, "slow") == "true", doc_of(run), place,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _explanations(self, node: Node | None, known: Iterable[str], what: str) -> dict[str, str]:
+        names = set(known)
+        for name, place, _ in as_mapping(node).pairs():
+            self._exists(name, place, names, what)
+        return {name: " ".join(value.text.split()) for name, _, value in as_mapping(node).pairs()}
+
+    def _exists(self, name: str, place: Place, known: Iterable[str], what: str) -> None:
+        names = list(known)
+        if name not in names:
+            self.sink.error("LH602", place, f"there is no {what} `{name[:60]}`", near=near_miss(name, names))
+
+
+_COUNTED = ("distinct", "generated", "edges", "depth", "initial", "product", "reachable")

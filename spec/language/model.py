@@ -1,0 +1,348 @@
+"""The model of a system: what every reading of a specification takes.
+
+Immutable, fully resolved (constants have values, instances have numbers, every expression is typed) and in the order of
+the text. `load.py` makes it; nothing changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
+from leasehold.spec.language.expression import Expression
+from leasehold.spec.language.types import Enum, Instance, Type, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number or word that the user may set at the call (`--set NAME=VALUE`)."""
+
+    name: str
+    type: Type
+    value: Value
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """A typed field: of a machine's record, of an event or of a message.
+
+    `explore` bounds what the explorer tries, both ends included; its ends may read constants and the clock.
+    """
+
+    name: str
+    type: Type
+    explore: tuple[Expression, Expression] | None = None
+    initial: Value | Literal["any"] = None
+    any_initial: bool = False
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A local event of a role: an answer of a task, a word from outside, or what a parent drives into a subsidiary."""
+
+    name: str
+    fields: tuple[Datum, ...] = ()
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message from one role to another; both directions of a pair have channels of their own."""
+
+    name: str
+    sender: str
+    receiver: str
+    fields: tuple[Datum, ...] = ()
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A task that sends a message: a pure function of the record. `only` chooses receivers (`it`); None is all."""
+
+    name: str
+    message: str
+    receiver: str
+    fields: Mapping[str, Expression]
+    only: Expression | None = None
+    when: Expression | None = None
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A task that calls a policy or a handler, which ends with one of its answers (none: its end is of no interest)."""
+
+    name: str
+    target: str
+    answers: tuple[str, ...]
+    when: Expression | None = None
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A task that hands an event to subsidiary machines, and is answered when they have come to where it says."""
+
+    name: str
+    role: str
+    event: str
+    fields: Mapping[str, Expression]
+    answers: Mapping[str, Expression]
+    only: Expression | None = None
+    when: Expression | None = None
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+Task: TypeAlias = Send | Call | Drive
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`name: value`, or `name[key]: value` for a cell of a map."""
+
+    name: str
+    key: Expression | None
+    value: Expression
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """From `source` on `event`, when the guard holds: to `target`, with updates.
+
+    An *internal* transition stays in its state and starts no task of it. `also` are tasks of this transition alone,
+    which recovery does not restart.
+    """
+
+    role: str
+    source: str
+    event: str
+    position: int  # among the transitions of the same state and event
+    target: str
+    guard: Expression | None = None
+    updates: tuple[Update, ...] = ()
+    internal: bool = False
+    also: tuple[str, ...] = ()
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+    @property
+    def name(self) -> str:
+        """`broker/ticketing#granted`, with a number where one state has several transitions on one event."""
+        return f"{self.role}/{self.source}#{self.event}" + (f".{self.position + 1}" if self.position else "")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A control state: its tasks W(x) and what it does with every event."""
+
+    name: str
+    initial: bool = False
+    tasks: tuple[str, ...] = ()
+    on: Mapping[str, tuple[Transition, ...]] = field(default_factory=dict)
+    ignore: Mapping[str, str] = field(default_factory=dict)
+    refuse: Mapping[str, str] = field(default_factory=dict)
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    name: str
+    instance: Instance
+    indexed: bool
+    states: Mapping[str, State]
+    data: Mapping[str, Datum]
+    events: Mapping[str, Event]
+    tasks: Mapping[str, Task]
+    parent: str | None = None  # the role that this one is subsidiary to
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+    @property
+    def count(self) -> int:
+        return self.instance.count
+
+    @property
+    def initial(self) -> State:
+        return next(s for s in self.states.values() if s.initial)
+
+    @property
+    def control(self) -> Enum:
+        return Enum(f"a state of {self.name}", tuple(self.states))
+
+    def transitions(self) -> Iterator[Transition]:
+        for state in self.states.values():
+            for choices in state.on.values():
+                yield from choices
+
+
+ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "set"]
+Budget: TypeAlias = int | Literal["any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """From every machine of one role to every machine of another. Faults have a budget over the whole run."""
+
+    name: str
+    sender: str
+    receiver: str
+    kind: ChannelKind
+    capacity: int | None = None
+    lose: Budget = 0
+    duplicate: Budget = 0
+    reorder: Budget = 0
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The virtual clock runs from 0 to `horizon`. Timers are prompt: the clock waits for machines whose tick is due."""
+
+    horizon: int
+    late: bool = False
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """An environment action: when the world outside offers an event to a machine (`it`)."""
+
+    name: str
+    role: str
+    event: str
+    when: Expression | None = None
+    fair: bool = False
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+PropertyKind: TypeAlias = Literal["always", "step", "sometimes", "leads_to", "always_possible"]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A claim. `when` is its antecedent, of which a case must exist; `within` bounds a leads_to in ticks."""
+
+    name: str
+    kind: PropertyKind
+    claim: Expression
+    when: Expression | None = None
+    within: int | None = None
+    doc: str = ""
+    source: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A state of the whole in which it is right that nothing more can happen."""
+
+    name: str
+    holds: Expression
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the checker must find for one setting of the constants."""
+
+    name: str
+    settings: Mapping[str, Value]
+    numbers: Mapping[str, int]
+    violated: Mapping[str, str]
+    unvisited: Mapping[str, str]
+    vacuous: Mapping[str, str]
+    shared_unvisited: Mapping[str, str] = field(default_factory=dict)  # explained for every run where it applies
+    shared_vacuous: Mapping[str, str] = field(default_factory=dict)
+    slow: bool = False
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+    @property
+    def explained(self) -> frozenset[str]:
+        """Transitions and claims that are not put to the test, with a reason given."""
+        return frozenset([*self.unvisited, *self.vacuous, *self.shared_unvisited, *self.shared_vacuous])
+
+
+@dataclass(frozen=True)
+class System:
+    name: str
+    doc: str
+    constants: Mapping[str, Constant]
+    types: Mapping[str, Enum | Instance]
+    roles: Mapping[str, Role]
+    messages: Mapping[str, Message]
+    channels: Mapping[str, Channel]
+    clock: Clock | None
+    environment: Mapping[str, Outside]
+    initially: Expression | None
+    constraint: Expression | None
+    properties: Mapping[str, Property]
+    ends: tuple[End, ...] | None  # None: the system does not claim freedom from deadlock
+    product: tuple[str, ...]
+    actors: Mapping[str, tuple[str, ...]]
+    expectations: tuple[Expectation, ...]
+    warnings: tuple[Diagnostic, ...]
+    digest: str
+    defaults: Mapping[str, Value] = field(default_factory=dict)  # the constants' declared values
+    counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
+
+    def values(self) -> dict[str, Value]:
+        """The constants' values by name."""
+        return {name: c.value for name, c in self.constants.items()}
+
+    def channel_between(self, sender: str, receiver: str) -> Channel:
+        return next(c for c in self.channels.values() if (c.sender, c.receiver) == (sender, receiver))
+
+    def channel_of(self, message: str) -> Channel:
+        m = self.messages[message]
+        return self.channel_between(m.sender, m.receiver)
+
+    def received_by(self, role: str) -> Iterator[Message]:
+        return (m for m in self.messages.values() if m.receiver == role)
+
+    def fields_of(self, role: str, event: str) -> tuple[Datum, ...]:
+        """The fields of a message or local event that a role consumes; `tick` has none."""
+        message = self.messages.get(event)
+        if message is not None and message.receiver == role:
+            return message.fields
+        local = self.roles[role].events.get(event)
+        return local.fields if local else ()
+
+    def answering(self, role: str, event: str) -> Iterator[Call | Drive]:
+        """The tasks of a role that may be answered with the event."""
+        for task in self.roles[role].tasks.values():
+            if not isinstance(task, Send) and event in task.answers:
+                yield task
+
+    def machines(self) -> Iterator[tuple[Role, int]]:
+        for role in self.roles.values():
+            for instance in range(role.count):
+                yield role, instance
+
+    def product_size(self) -> int:
+        """The number of control states of the product of the roles under `product`."""
+        size = 1
+        for name in self.product:
+            size *= len(self.roles[name].states) ** self.roles[name].count
+        return size
+
+
+def machine_name(role: Role, instance: int) -> str:
+    """`broker`, or `resource_manager[1]` where the role has several machines."""
+    return f"{role.name}[{instance}]" if role.indexed else role.name

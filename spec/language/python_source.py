@@ -1,0 +1,215 @@
+"""An expression as Python source over a flat tuple of values.
+
+A second reading of expression.py, for speed: machines are found by position, quantifiers over small types are unrolled.
+Where the values lie is the business of a `Layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.types import Enum, Message, Set, Value, members
+
+
+SHORT = 60
+
+
+class Layout(Protocol):
+    """Where the parts of a global state lie in the tuple."""
+
+    def cell(self, role: str, name: str | None) -> tuple[int, int]:
+        """First position and stride over instances of a data field (None: the control state)."""
+
+    def now(self) -> int: ...
+
+    def pending(self, name: str) -> list[str]:
+        """Sources of sequences of messages `(number, kind, fields)` that together are the named ones; `{s}` is the
+        state.
+        """
+
+    def field(self, kind: str, name: str) -> int:
+        """The position of a field within a message's fields."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How names are written where an expression stands."""
+
+    layout: Layout
+    constants: Mapping[str, Value]
+    self: int | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)  # field of the event: its source
+    sender: str = "None"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    state: str = "s"
+    before: str | None = None
+
+
+def source(e: x.Expression, f: Frame) -> str:
+    """Source text, fully parenthesised; free names are the frame's state and arguments, and `a`, the action taken."""
+
+    def cell(role: str, name: str | None, owner: x.Expression | None) -> str:
+        first, stride = f.layout.cell(role, name)
+        instance = str(f.self) if owner is None else source(owner, f)
+        if instance.isdigit():
+            return f"{f.state}[{first + stride * int(instance)}]"
+        return f"{f.state}[{first} + {stride} * {instance}]"
+
+    match e:
+        case x.Literal_(value=value):
+            return _literal(value)
+        case x.Constant(name=name):
+            return _literal(f.constants[name])
+        case x.Now():
+            return f"{f.state}[{f.layout.now()}]"
+        case x.Self():
+            return str(f.self)
+        case x.Data(role=role, name=name, owner=owner):
+            return cell(role, name, owner)
+        case x.State(role=role, owner=owner):
+            return cell(role, None, owner)
+        case x.Argument(name=name):
+            return f.arguments[name]
+        case x.Sender():
+            return f.sender
+        case x.Variable(name=name):
+            return f.variables[name]
+        case x.Unary(op=op, operand=operand):
+            return f"({op} {source(operand, f)})"
+        case x.Binary(op=op, left=left, right=right):
+            a, b = source(left, f), source(right, f)
+            return _once(b, lambda b: f"(({a} {op} {b}) if {b} else 0)") if op in ("//", "%") else f"({a} {op} {b})"
+        case x.Compare(op=op, left=left, right=right):
+            if isinstance(right, x.SetOf) and op in ("in", "not in") and right.items:
+                return f"({source(left, f)} {op} ({', '.join(source(i, f) for i in right.items)},))"
+            return f"({source(left, f)} {op} {source(right, f)})"
+        case x.Logic(op=op, operands=operands):
+            return "(" + f" {op} ".join(source(o, f) for o in operands) + ")"
+        case x.Conditional(test=test, then=then, otherwise=otherwise):
+            return f"({source(then, f)} if {source(test, f)} else {source(otherwise, f)})"
+        case x.Extreme(op=op, operands=operands):
+            return f"{op}({', '.join(source(o, f) for o in operands)})"
+        case x.Length(operand=x.Pending(name=name)):
+            return _messages("sum(1 for {m} in {all})", name, "_", f)
+        case x.Length(operand=operand):
+            return f"len({source(operand, f)})"
+        case x.Index(operand=operand):
+            return source(operand, f)
+        case x.Get(option=option, fallback=fallback):
+            instead = source(fallback, f)
+            return _once(source(option, f), lambda value: f"({instead} if {value} is None else {value})")
+        case x.SetOf(items=items):
+            return f"frozenset(({', '.join(source(i, f) for i in items)},))" if items else "frozenset()"
+        case x.Members(of=of):
+            return _literal(frozenset(members(of)))
+        case x.Element(map=cells, key=key):
+            index = source(key, f)
+            if isinstance(key.type, Enum):
+                index = f"{key.type.members!r}.index({index})"
+            return f"{source(cells, f)}[{index}]"
+        case x.Quantifier(domain=x.Pending(name=name)):
+            return _over_messages(e, name, f)
+        case x.Quantifier():
+            return _over_members(e, f)
+        case x.MessageField(variable=variable, name=name):
+            message = f.variables[variable]
+            if name == "number":
+                return f"{message}[0]"
+            if name == "kind":
+                return f"{message}[1]"
+            return f"{message}[2][{f.layout.field(f.variables[f'{variable} kind'], name)}]"
+        case x.Old(operand=operand):
+            assert f.before is not None
+            return source(operand, replace(f, state=f.before))
+        case x.Took(role=role, owner=owner, event=event):
+            parts = [f"a[1] == {role!r}"]
+            if owner is not None:
+                parts.append(f"a[2] == {source(owner, f)}")
+            if event is not None:
+                parts.append(f"a[3] == {event!r}")
+            return f"({' and '.join(parts)})"
+        case x.Pending():
+            raise TypeError("messages on their way have no value of their own")
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, frozenset):
+        return f"frozenset({tuple(sorted(value))!r})" if value else "frozenset()"
+    return f"({value!r})" if isinstance(value, int) and not isinstance(value, bool) and value < 0 else repr(value)
+
+
+def _once(words: str, use: Callable[[str], str]) -> str:
+    """What uses some source more than once; a long one is computed first, so that nesting does not multiply it."""
+    if len(words) <= SHORT:
+        return use(words)
+    return f"(lambda q: {use('q')})({words})"
+
+
+def _messages(template: str, name: str, variable: str, f: Frame) -> str:
+    parts = [p.replace("{s}", f.state) for p in f.layout.pending(name)]
+    every = parts[0] if len(parts) == 1 else "(" + " + ".join(f"tuple({p})" for p in parts) + ")" if parts else "()"
+    return template.format(m=variable, all=every)
+
+
+def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
+    variable = f"m{len(f.variables)}"
+    assert isinstance(e.domain.type, Message)
+    kind = e.domain.type.kinds[0] if e.domain.type.kinds else ""
+    inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
+    tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
+    body = source(e.body, inner)
+    heads = {
+        "all": "all({b} for {m} in {all}{t})", "any": "any({b} for {m} in {all}{t})",
+        "count": "sum(1 for {m} in {all}{t} if {b})", "sum": "sum({b} for {m} in {all}{t})",
+        "union": "frozenset().union(*({b} for {m} in {all}{t}))",
+    }  # fmt: skip
+    template = heads[e.kind].replace("{b}", _braces(body)).replace("{t}", _braces(tail))
+    if e.kind == "count" and tail:
+        template = template.replace(f"{_braces(tail)} if ", f"{_braces(tail)} and ")
+    return _messages(template, name, variable, f)
+
+
+def _braces(words: str) -> str:
+    return words.replace("{", "{{").replace("}", "}}")
+
+
+def _over_members(e: x.Quantifier, f: Frame) -> str:
+    assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
+    if isinstance(e.domain, x.Members):
+        return _unrolled(e, f, None)
+    return _once(source(e.domain, f), lambda domain: _unrolled(e, f, domain))
+
+
+def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:
+    """A quantifier over the members of its type; those outside of the domain's source (None: there are none) do not count."""
+    assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
+    bodies: list[tuple[str, str | None, str]] = []  # member, its condition, its body
+    for member in members(e.domain.type.of):
+        inner = replace(f, variables={**f.variables, e.variable: _literal(member)})
+        tests = [] if domain is None else [f"{_literal(member)} in {domain}"]
+        if e.condition is not None:
+            tests.append(source(e.condition, inner))
+        test = f"({' and '.join(tests)})" if tests else None
+        bodies.append((_literal(member), test, source(e.body, inner)))
+    match e.kind:
+        case "all":
+            return _join(" and ", [b if t is None else f"(not {t} or {b})" for _, t, b in bodies], "True")
+        case "any":
+            return _join(" or ", [b if t is None else f"({t} and {b})" for _, t, b in bodies], "False")
+        case "count":
+            return _join(" + ", [f"bool({b})" if t is None else f"bool({t} and {b})" for _, t, b in bodies], "0")
+        case "sum":
+            return _join(" + ", [b if t is None else f"({b} if {t} else 0)" for _, t, b in bodies], "0")
+        case "union":
+            sets = [b if t is None else f"({b} if {t} else frozenset())" for _, t, b in bodies]
+            return _join(" | ", sets, "frozenset()")
+        case _:
+            chosen = ", ".join(f"*(({m},) if {t or 'True'} else ())" for m, t, _ in bodies)
+            return f"frozenset(({chosen},))" if bodies else "frozenset()"
+
+
+def _join(glue: str, parts: list[str], empty: str) -> str:
+    return f"({glue.join(parts)})" if parts else empty

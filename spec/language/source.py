@@ -1,0 +1,229 @@
+"""YAML text to a tree that remembers where everything stands.
+
+Theory of operation. The text is read as YAML *events*, never constructed into objects: no tag is honoured, anchors and
+aliases are refused (so that no text can expand), and size and depth are bounded before anything is built. Scalars
+keep their text: `on`, `yes` and `no` are words here, not booleans, and a version 1.10 is not a number.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from leasehold.spec.language.diagnostics import Place, Sink
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 24
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Kind = Literal["mapping", "list", "text"]
+MAX_NAME = 64
+NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{MAX_NAME - 1}}}\Z")
+INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
+# Words of the expression language and of Python; what bore one as its name could not be named in an expression.
+RESERVED = frozenset([*(k for k in keyword.kwlist if k.islower()), "true", "false", "none"])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A piece of a YAML file: a mapping (name to Entry), a list or a text, and where it starts."""
+
+    kind: Kind
+    place: Place
+    text: str = ""
+    items: tuple[Node, ...] = ()
+    entries: tuple[tuple[str, Entry], ...] = ()
+    exact: bool = False  # the text stands in the file as it is, so that a column inside it can be told
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.items)
+
+    def get(self, key: str) -> Node | None:
+        for name, entry in self.entries:
+            if name == key:
+                return entry.value
+        return None
+
+    def key_place(self, key: str) -> Place:
+        for name, entry in self.entries:
+            if name == key:
+                return entry.key
+        return self.place
+
+    def pairs(self) -> Iterator[tuple[str, Place, Node]]:
+        for name, entry in self.entries:
+            yield name, entry.key, entry.value
+
+    def inside(self, offset: int) -> Place:
+        """The place of a character of this text, where that can be told."""
+        if not self.exact:
+            return self.place
+        return Place(self.place.file, self.place.line, self.place.column + offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    key: Place
+    value: Node
+
+
+def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
+    """Reads one YAML file; reports every trouble to the sink and then answers None."""
+    start = Place(shown)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+            sink.error("LH101", start, f"the file cannot be read: it is {what}", remedy="put a text file in its place")
+            return None
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        sink.error("LH101", start, f"the file cannot be read: {why}", remedy="check that it is there and may be read")
+        return None
+    if len(raw) > MAX_BYTES:
+        size = max(status.st_size, len(raw))
+        sink.error(
+            "LH102", start, f"the file has {size:,} bytes; at most {MAX_BYTES:,} are read",
+            remedy="split the system into a file per role",
+        )  # fmt: skip
+        return None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        sink.error("LH103", start, f"byte {error.start} is not UTF-8", remedy="save the file as UTF-8 text")
+        return None
+    return read_text(text, shown, sink)
+
+
+def read_text(text: str, shown: str, sink: Sink) -> Node | None:
+    """Reads YAML text; reports every trouble to the sink and then answers None."""
+    start = Place(shown)
+    try:
+        return _Builder(text, shown, sink).build()
+    except yaml.reader.ReaderError as error:
+        sink.error(
+            "LH103", _place_of(text, error.position, shown), f"the control character U+{error.character:04X} stands here",
+            remedy="remove it",
+        )  # fmt: skip
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(shown, mark.line + 1, mark.column + 1) if mark else start
+        context = f" {error.context}" if error.context else ""
+        if error.context_mark and error.context_mark.line + 1 != place.line:
+            context += f" that begins at line {error.context_mark.line + 1}"
+        tab = "\t" in _line(text, place.line)
+        sink.error(
+            "LH104", place, "this is not YAML: " + ("a tab stands here" if tab else f"{error.problem}{context}"),
+            remedy="indent with spaces" if tab else "check indentation, quotes and brackets just before",
+        )  # fmt: skip
+    except yaml.YAMLError as error:
+        sink.error("LH104", start, f"this is not YAML: {error}", remedy="check indentation, quotes and brackets")
+    except _Refused:
+        pass  # already reported
+    return None
+
+
+def _place_of(text: str, position: int, shown: str) -> Place:
+    before = text[:position].split("\n")
+    return Place(shown, len(before), len(before[-1]) + 1)
+
+
+class _Refused(Exception):
+    """Reading stops here: the reason is in the sink."""
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.splitlines()
+    return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+class _Builder:
+    def __init__(self, text: str, shown: str, sink: Sink) -> None:
+        self.lines = text.splitlines()
+        self.shown = shown
+        self.sink = sink
+        self.events: Iterator[Any] = iter(yaml.parse(text, Loader=_Loader))
+
+    def build(self) -> Node:
+        root: Node | None = None
+        for event in self.events:
+            if isinstance(event, (yaml.StreamStartEvent, yaml.DocumentEndEvent, yaml.StreamEndEvent)):
+                continue
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    self._refuse("LH107", event, "a second document starts here", "keep one document in a file")
+                continue
+            root = self._node(event, 1)
+        if root is None or (root.kind == "text" and not root.text):
+            self.sink.error("LH105", Place(self.shown), "the file is empty", remedy="write it, or remove it")
+            raise _Refused
+        return root
+
+    def _place(self, event: Any) -> Place:
+        return Place(self.shown, event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def _refuse(self, code: str, event: Any, what: str, remedy: str) -> None:
+        self.sink.error(code, self._place(event), what, remedy=remedy)
+        raise _Refused
+
+    def _node(self, event: Any, depth: int) -> Node:
+        place = self._place(event)
+        if depth > MAX_DEPTH:
+            self._refuse("LH108", event, f"nested deeper than {MAX_DEPTH} levels", "a spec needs about eight levels")
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse("LH107", event, f"the alias `*{event.anchor}` is not allowed", "write the value out")
+        if event.anchor is not None:
+            self._refuse("LH107", event, f"the anchor `&{event.anchor}` is not allowed", "write the value out")
+        if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
+            self._refuse("LH107", event, f"the tag `{event.tag}` is not allowed", "leave the tag out")
+        if isinstance(event, yaml.ScalarEvent):
+            return self._text(event, place)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            for inner in self.events:
+                if isinstance(inner, yaml.SequenceEndEvent):
+                    break
+                items.append(self._node(inner, depth + 1))
+            return Node("list", place, items=tuple(items))
+        return self._mapping(place, depth)
+
+    def _text(self, event: Any, place: Place) -> Node:
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        column = place.column + (0 if event.style is None else 1)
+        exact = event.style != "|" and event.style != ">" and line[column - 1 :].startswith(event.value)
+        if exact:
+            place = Place(place.file, place.line, column)
+        return Node("text", place, text=str(event.value), exact=exact)
+
+    def _mapping(self, place: Place, depth: int) -> Node:
+        entries: dict[str, Entry] = {}
+        for event in self.events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self._node(event, depth + 1)
+            value = self._node(next(self.events), depth + 1)
+            if key.kind != "text":
+                self.sink.error(
+                    "LH203",
+                    key.place,
+                    f"a key is a word, not a {key.kind}",
+                    remedy="quote it, if it begins with a bracket",
+                )
+            elif key.text in entries:
+                first = entries[key.text].key
+                self.sink.error(
+                    "LH106", key.place, f"the key `{key.text[:40]}` stands here again; first at line {first.line}",
+                    remedy="join the two, or rename one",
+                )  # fmt: skip
+            else:
+                entries[key.text] = Entry(key.place, value)
+        return Node("mapping", place, entries=tuple(entries.items()))

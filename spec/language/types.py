@@ -1,0 +1,234 @@
+"""The types of data, event fields and expressions, and the values that belong to them.
+
+Values are plain immutable Python: bool, int (int, time, instance and opaque), str (enum members), frozenset (set),
+tuple (map, by the order of its key's members) and None or the value itself (option).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any, TypeAlias
+
+Value: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    def __str__(self) -> str:
+        return "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    low: int | None = None
+    high: int | None = None
+
+    def __str__(self) -> str:
+        return "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A point on the virtual clock, in ticks."""
+
+    def __str__(self) -> str:
+        return "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Carried and stored, compared for equality by properties alone, never read by a machine."""
+
+    def __str__(self) -> str:
+        return "opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    name: str
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One of `count` interchangeable things: the instances of a role, or a counted type."""
+
+    name: str
+    count: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    of: Enum | Instance | None  # None: the empty set, before its type is known
+
+    def __str__(self) -> str:
+        return f"set[{self.of or '?'}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    key: Enum | Instance
+    of: Type
+
+    def __str__(self) -> str:
+        return f"map[{self.key}, {self.of}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    of: Type | None  # None: the literal `none`, before its type is known
+
+    def __str__(self) -> str:
+        return f"option[{self.of or '?'}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message on its way, as the variable of a quantifier over `pending(...)`."""
+
+    kinds: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The type of an expression that was already reported as wrong; agrees with every type."""
+
+    def __str__(self) -> str:
+        return "?"
+
+
+Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | Message | Unknown
+
+BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), Unknown()
+
+
+def members(type_: Enum | Instance) -> tuple[Value, ...]:
+    """The members of a small type, in order."""
+    return type_.members if isinstance(type_, Enum) else tuple(range(type_.count))
+
+
+def position(type_: Enum | Instance, value: Value) -> int:
+    """Where a member stands in its type's order; the index of its cell in a map."""
+    return type_.members.index(value) if isinstance(type_, Enum) else int(value)
+
+
+def domain(type_: Type, explore: tuple[int, int] | None) -> Iterator[Value]:
+    """All values of a type; ints, times and opaques range over `explore`, both ends included."""
+    match type_:
+        case Bool():
+            yield from (False, True)
+        case Int() | Time() | Opaque():
+            low, high = explore if explore else (0, 0)
+            yield from range(low, high + 1)
+        case Enum() | Instance():
+            yield from members(type_)
+        case Set(of=of) if of is not None:
+            every = members(of)
+            for size in range(len(every) + 1):
+                yield from (frozenset(chosen) for chosen in combinations(every, size))
+        case Map(key=key, of=of):
+            yield from product(tuple(domain(of, explore)), repeat=len(members(key)))
+        case Option(of=of) if of is not None:
+            yield None
+            yield from domain(of, explore)
+        case _:
+            raise TypeError(f"no values of {type_}")
+
+
+def size(type_: Type, explore: tuple[int, int] | None) -> int:
+    """How many values `domain` gives, without making them."""
+    match type_:
+        case Bool():
+            return 2
+        case Int() | Time() | Opaque():
+            return explore[1] - explore[0] + 1 if explore else 1
+        case Enum() | Instance():
+            return len(members(type_))
+        case Set(of=of) if of is not None:
+            return int(2 ** len(members(of)))
+        case Map(key=key, of=of):
+            return int(size(of, explore) ** len(members(key)))
+        case Option(of=of) if of is not None:
+            return 1 + size(of, explore)
+        case _:
+            return 1
+
+
+def default(type_: Type) -> Value:
+    """The initial value of data that declares none: zero, false, the first member, empty, none."""
+    match type_:
+        case Bool():
+            return False
+        case Int(low=low):
+            return low or 0
+        case Time() | Opaque():
+            return 0
+        case Enum() | Instance():
+            return members(type_)[0]
+        case Set():
+            return frozenset()
+        case Map(key=key, of=of):
+            return (default(of),) * len(members(key))
+        case _:
+            return None
+
+
+def in_range(type_: Type, value: Value) -> bool:
+    """Whether a value of the right kind lies within the bounds that its type declares."""
+    match type_:
+        case Int(low=low, high=high):
+            return (low is None or value >= low) and (high is None or value <= high)
+        case Map(of=of):
+            return all(in_range(of, v) for v in value)
+        case Option(of=of) if of is not None and value is not None:
+            return in_range(of, value)
+        case _:
+            return True
+
+
+def agrees(expected: Type, actual: Type) -> bool:
+    """Whether a value of the actual type may stand where the expected type is wanted."""
+    match expected, actual:
+        case (Unknown(), _) | (_, Unknown()):
+            return True
+        case Int() | Time(), Int():
+            return True  # a literal number of ticks may stand for a time
+        case Set(), Set():
+            return expected.of is None or actual.of is None or expected.of == actual.of
+        case Option(), Option():
+            return expected.of is None or actual.of is None or agrees(expected.of, actual.of)
+        case Option(of=of), _ if of is not None:
+            return agrees(of, actual)
+        case Map(), Map():
+            return expected.key == actual.key and agrees(expected.of, actual.of)
+        case _:
+            return type(expected) is type(actual) and (not isinstance(expected, (Enum, Instance)) or expected == actual)
+
+
+def show(type_: Type, value: Value) -> str:
+    """A value as the language writes it."""
+    match type_:
+        case Bool():
+            return "true" if value else "false"
+        case Instance(name=name):
+            return f"{name}[{value}]"
+        case Set(of=of) if of is not None:
+            return "{" + ", ".join(show(of, v) for v in members(of) if v in value) + "}"
+        case Map(key=key, of=of):
+            cells = zip(members(key), value, strict=True)
+            return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"
+        case Option(of=of) if of is not None:
+            return "none" if value is None else show(of, value)
+        case _:
+            return str(value)

@@ -1,0 +1,37 @@
+"""Hold generated files to their generators: ``python tests/drift.py --check`` (the default) or ``--write``."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# A file's path in the repository, and the arguments to Python that print its content.
+GENERATED: list[tuple[str, list[str]]] = []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare generated files with what their generators print.")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true", help="fail if a file differs (the default)")
+    mode.add_argument("--write", action="store_true", help="renew the files that differ")
+    write = parser.parse_args().write
+
+    drifted = 0
+    for name, arguments in GENERATED:
+        content = subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+        path = ROOT / name
+        if path.is_file() and path.read_bytes() == content:
+            continue
+        drifted += 1
+        print(f"{name}: {'renewed' if write else 'differs from its generator; run python tests/drift.py --write'}")
+        if write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    print(f"{len(GENERATED)} generated files, {drifted} {'renewed' if write else 'drifted'}")
+    return 1 if drifted and not write else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
