@@ -16,6 +16,7 @@ from leasehold.reports.product import Product, shown
 from leasehold.spec.language.model import Role
 
 FONT = "Helvetica,Arial,sans-serif"
+LINE = "#5c6470"
 GUARD_LIMIT = 32
 LABELS_LIMIT = 4  # lines on one edge of the product graph; the rest is counted
 _FILL = {"legal": "#e3ecf9", "recovery": "#fbe9cf", "reachable": "#ededf0"}
@@ -25,7 +26,7 @@ def role_dot(role: Role) -> str:
     """A role's state diagram: initial state with a dot before it, terminal states with a double line."""
     drawn = diagram(role)
     graph = _graph(role.name, role.doc)
-    graph.node("initial", "", shape="point", width="0.12")
+    graph.node("initial", "", shape="point", width="0.12", fillcolor=LINE)
     number = {name: f"s{i}" for i, name in enumerate(role.states)}
     for name, state in role.states.items():
         lines = [f"<b>{_html(name)}</b>"]
@@ -77,10 +78,10 @@ def _graph(name: str, doc: str) -> graphviz.Digraph:
             "shape": "box",
             "style": "rounded,filled",
             "fillcolor": "#ffffff",
-            "color": "#5c6470",
+            "color": LINE,
             "margin": "0.14,0.07",
         },
-        edge_attr={"fontname": FONT, "fontsize": "10", "color": "#5c6470", "arrowsize": "0.7"},
+        edge_attr={"fontname": FONT, "fontsize": "10", "color": LINE, "arrowsize": "0.7"},
     )
 
 
@@ -91,11 +92,13 @@ def _html(words: str) -> str:
 
 
 def _small(words: str) -> str:
-    return f'<font point-size="10" color="#5c6470">{_html(words)}</font>'
+    return f'<font point-size="10" color="{LINE}">{_html(words)}</font>'
 
 
 def _lines(labels: Iterable[str]) -> str:
-    return "<" + '<br align="left"/>'.join(_html(label) for label in labels) + '<br align="left"/>>'
+    """An edge's label; the space before each line keeps it off the edge."""
+    end = '<br align="left"/>'
+    return "<" + "".join(f"&#160;{_html(label)}{end}" for label in labels) + ">"
 
 
 def _tooltip(words: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
 from leasehold.reports.product import marks
 from leasehold.reports.sequence import beat
+from leasehold.reports.verdicts import meant
 from leasehold.spec.language.model import Constant
 from leasehold.spec.language.types import show
 
@@ -59,6 +60,8 @@ def json_report(
     report["properties"] = [property_json(p, paths=paths) for p in exploration.properties]
     report["unvisited_transitions"] = list(exploration.unvisited_transitions)
     report["vacuous"] = list(exploration.vacuous)
+    expected = meant(exploration)
+    report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}
     if cells:
         report["product_machines"] = list(exploration.product_machines)
         report["cells"] = [

@@ -1,7 +1,7 @@
 """JUnit XML: each property is a test case, for the CI systems that read it.
 
-A violated property is a failure with its path; a property that was not contradicted, but not exhausted either, is
-skipped with the reason: it has not failed, and it must not look as if it had held.
+A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, is skipped
+with the reason: it has not failed, and it must not look as if it had held. So is one that the system says is violated.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 
 from leasehold.checker.explore.result import Exploration, Path
 from leasehold.reports.trace import trace_text
+from leasehold.reports.verdicts import failures, meant, why_bounded
 
 # What XML 1.0 cannot hold, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,11 +20,12 @@ _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit(exploration: Exploration) -> str:
     """The document, as text; write it as UTF-8."""
     system = exploration.system
-    failures = sum(p.verdict == "violated" for p in exploration.properties)
-    skipped = sum(p.verdict == "bounded" for p in exploration.properties)
+    expected = meant(exploration).violated
+    failed = failures(exploration)
+    skipped = sum(p.verdict in {"violated", "bounded"} for p in exploration.properties) - len(failed)
     counts = {
         "tests": str(len(exploration.properties)),
-        "failures": str(failures),
+        "failures": str(len(failed)),
         "errors": "0",
         "skipped": str(skipped),
         "time": f"{exploration.seconds:.3f}",
@@ -43,12 +45,14 @@ def junit(exploration: Exploration) -> str:
         case = ET.SubElement(
             suite, "testcase", {"classname": _clean(system.name), "name": _clean(result.name), "time": "0"}
         )
-        if result.verdict == "violated":
+        if result in failed:
             message = result.reason or f"the {result.kind} property {result.name} is violated"
             failure = ET.SubElement(case, "failure", {"type": result.kind, "message": _clean(message)})
             failure.text = _clean("\n".join(filter(None, (result.doc, _path(result.path)))))
+        elif result.verdict == "violated":
+            ET.SubElement(case, "skipped", {"message": _clean(f"violated, as expected: {expected[result.name]}")})
         elif result.verdict == "bounded":
-            why = result.reason or exploration.why_incomplete or "the exploration was cut short"
+            why = why_bounded(exploration, result)
             ET.SubElement(case, "skipped", {"message": _clean(f"not contradicted, not exhausted: {why}")})
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"

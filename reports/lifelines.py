@@ -213,6 +213,7 @@ _ROWS: Mapping[RowKind, Callable[[_Drawing, Row, float | None, float | None], No
     "clock": _Drawing.clock,
 }
 
+
 def _width(words: str) -> float:
     return len(words) * CHARACTER
 

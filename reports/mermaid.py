@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from leasehold.checker.explore.result import Path
 from leasehold.reports.diagram import diagram, staying_events, transition_label
-from leasehold.reports.sequence import Row, SequenceDiagram, sequence
+from leasehold.reports.sequence import Beat, Row, SequenceDiagram, sequence
 from leasehold.spec.language.model import Role
 
 GUARD_LIMIT = 32
@@ -57,8 +57,7 @@ def path_mermaid(path: Path) -> str:
         if beat.number == drawn.loop:
             lines.append("    loop for ever")
             indent = "        "
-        for row in beat.rows:
-            lines += [f"{indent}{line}" for line in _row(row, number, drawn)]
+        lines += [f"{indent}{line}" for line in _beat(beat, number, drawn)]
     if drawn.loop is not None:
         if drawn.loop > len(drawn.beats):  # an endless run that does nothing: it stays in its last state
             lines += ["    loop for ever", f"        Note over {_all(drawn)}: nothing more happens"]
@@ -68,27 +67,45 @@ def path_mermaid(path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(row: Row, number: dict[str, str], drawn: SequenceDiagram) -> Iterator[str]:
+def _beat(beat: Beat, number: dict[str, str], drawn: SequenceDiagram) -> Iterator[str]:
+    """The lines of a step; what one lifeline notes in a row is one note."""
+    noted: list[str] = []
+    place = ""
+    for row in beat.rows:
+        arrow, where, words = _row(row, number, drawn)
+        if noted and (arrow or where != place):
+            yield f"Note over {place}: {'<br/>'.join(noted)}"
+            noted = []
+        if arrow:
+            yield f"{arrow}: {words}"
+        else:
+            place = where
+            noted.append(words)
+    if noted:
+        yield f"Note over {place}: {'<br/>'.join(noted)}"
+
+
+def _row(row: Row, number: dict[str, str], drawn: SequenceDiagram) -> tuple[str, str, str]:
+    """The arrow of a row or else where its note stands, and its words."""
     words = mermaid_text(row.text)
     if row.at is None or row.at not in number:
-        yield f"Note over {_all(drawn)}: {words}"
-        return
+        return "", _all(drawn), words
     at, peer = number[row.at], number.get(row.peer or "")
     match row.kind:
         case "receive" | "drive" if peer:
-            yield f"{peer}->>{at}: {words}"
+            return f"{peer}->>{at}", at, words
         case "again" if peer:
-            yield f"{peer}-->>{at}: {words} (received again)"
+            return f"{peer}-->>{at}", at, f"{words} (received again)"
         case "lose" if peer:
-            yield f"{peer}-x{at}: {words} (lost)"
+            return f"{peer}-x{at}", at, f"{words} (lost)"
         case "send":
-            yield f"Note over {at}: sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
+            return "", at, f"sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
         case "state":
-            yield f"Note over {at}: → {words}"
+            return "", at, f"→ {words}"
         case "crash" | "recover":
-            yield f"Note over {at}: {row.kind.upper()} {words}"
+            return "", at, f"{row.kind.upper()} {words}"
         case _:
-            yield f"Note over {at}: {words}"
+            return "", at, words
 
 
 def _all(drawn: SequenceDiagram) -> str:

@@ -23,7 +23,7 @@ from leasehold.spec.language.expression import text
 from leasehold.spec.language.model import Role, State, System, Transition
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
-MOST_NODES = 3000  # control states that are embedded at all
+MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
 SCRIPTS = ("dom.js", "layout.js", "graph.js", "sequence.js", "roles.js", "product.js", "page.js")
 
 
@@ -212,7 +212,7 @@ def _product(exploration: Exploration, whole: Product, steps: _Steps) -> dict[st
         "reachable": len(exploration.cells),
         "roles": [role.name for role in whole.roles],
         "nodes": [_node(node, ends) for node in whole.nodes[:MOST_NODES]],
-        "table": _table(table(whole)),
+        "table": _table(table(whole)) if len(whole.nodes) <= MOST_NODES else None,
         "graphs": [
             {
                 "roles": list(names),

@@ -1,7 +1,7 @@
 """SARIF 2.1.0: violated properties and the loader's findings, located where the spec says them.
 
 A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files. A
-property that was cut short is a note. Files stand as the user named them; an absolute path becomes a file URI.
+property that was cut short is open, and one that the system says is violated is suppressed. Files stand as the user named them; an absolute path becomes a file URI.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import leasehold
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Step
+from leasehold.reports.verdicts import meant, why_bounded
 from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Diagnostic, Place
 from leasehold.spec.language.model import System
 
@@ -91,9 +92,11 @@ def _property(
         reason = found.reason or "violated"
         result |= {"level": "error", "message": {"text": f"{found.name}: {reason}"}}
     else:
-        why = found.reason or exploration.why_incomplete or "the exploration was cut short"
-        words = f"{found.name}: not contradicted, not exhausted: {why}"
+        words = f"{found.name}: not contradicted, not exhausted: {why_bounded(exploration, found)}"
         result |= {"level": "none", "kind": "open", "message": {"text": words}}
+    expected = meant(exploration).violated
+    if found.verdict == "violated" and found.name in expected:
+        result["suppressions"] = [{"kind": "external", "justification": f"expected.yaml: {expected[found.name]}"}]
     result |= _located(place)
     result |= _fingerprint(f"property/{found.name}", system.name, found.verdict)
     if found.path is not None and found.path.steps:

@@ -53,7 +53,6 @@ class Row:
     at: str | None = None  # None: all lifelines
     peer: str | None = None
 
-
     @property
     def label(self) -> str:
         """The words beside the row's drawing."""

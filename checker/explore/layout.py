@@ -48,6 +48,8 @@ class Layout:
         for channel in system.channels.values():
             for sender in range(system.roles[channel.sender].count):
                 for receiver in range(system.roles[channel.receiver].count):
+                    if channel.same_index and sender != receiver:
+                        continue
                     self.lanes.append(Lane(channel, sender, receiver, position))
                     position += 1
         self.budgets: dict[tuple[str, str], int] = {}

@@ -60,7 +60,7 @@ function aboutState(role, state) {
   const parts = [h("h4", null, h("code", null, state.name), state.initial ? h("span", { class: "quiet" }, " initial") : null,
     state.terminal ? h("span", { class: "quiet" }, " terminal") : null)];
   if (state.doc) parts.push(h("p", null, prose(state.doc)));
-  const list = (title, items) => items.length && parts.push(h("h5", null, title), h("dl", null, items));
+  const list = (title, items) => items.length && parts.push(h("div", null, h("h5", null, title), h("dl", null, items)));
   list("Tasks on entry", state.tasks.map((name) => [
     h("dt", null, name), h("dd", null, role.tasks[name]?.does ?? "", role.tasks[name]?.doc ? h("span", { class: "quiet block" }, prose(role.tasks[name].doc)) : null)]));
   list("Transitions", role.transitions.filter((t) => t.source === state.name).map((t) => [

@@ -327,15 +327,19 @@ def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
     extras += [t.also for t in role.transitions() if t.target == state.name and t.also]
     for also in extras:
         base = () if also and all(t.internal for t in role.transitions() if t.also == also) else state.tasks
-        sends = _sends(role, (*base, *also))
-        for i, first in enumerate(sends):
-            for second in sends[i + 1 :]:
+        told: set[str] = set()
+        for i, second in enumerate(sends := _sends(role, (*base, *also))):
+            if second.receiver in told:
+                continue  # the first two are enough
+            for first in sends[:i]:
                 if first.receiver == second.receiver and not _exclusive(first, second):
+                    told.add(second.receiver)
                     sink.error(
                         "LH409", state.place, f"entering {role.name}/{state.name} sends `{first.message}` and "
                         f"`{second.message}` to one {first.receiver}",
                         remedy="send one message that says both, or add a state between the two",
                     )  # fmt: skip
+                    break
 
 
 def _exclusive(first: Send, second: Send) -> bool:

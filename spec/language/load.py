@@ -7,6 +7,7 @@ collects names, build.py types expressions, lint.py asks whether the machines ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
 
@@ -153,7 +154,7 @@ class _SystemParts:
             budgets = {f: self._budget(node.get(f)) for f in ("lose", "duplicate", "reorder")}
             if sender and receiver and kind:
                 found[name] = m.Channel(
-                    name, sender, receiver, kind, capacity, budgets["lose"], budgets["duplicate"], budgets["reorder"],
+                    name, sender, receiver, kind, capacity, self._paired(node, sender, receiver), budgets["lose"], budgets["duplicate"], budgets["reorder"],
                     doc_of(node), place,
                 )  # fmt: skip
         return found
@@ -180,6 +181,20 @@ class _SystemParts:
                     remedy="give it room for one message or more",
                 )
         return word, capacity  # type: ignore[return-value]
+
+    def _paired(self, node: Node, sender: str, receiver: str) -> bool:
+        pairs = node.get("pairs")
+        if pairs is None or pairs.text == "every":
+            return False
+        counts = [self.names.roles[r].instance.count for r in (sender, receiver)]
+        if pairs.text != "same":
+            self.sink.error("LH203", pairs.place, f"pairs are `every` or `same`, not `{pairs.text[:40]}`")
+        elif counts[0] != counts[1]:
+            self.sink.error(
+                "LH307", pairs.place, f"there are {counts[0]} machines of role {sender} and {counts[1]} of role "
+                f"{receiver}: they cannot be paired", remedy="give both roles the same number of `instances`",
+            )  # fmt: skip
+        return True
 
     def _budget(self, node: Node | None) -> m.Budget:
         if node is None:
@@ -314,12 +329,15 @@ class _SystemParts:
                 self._exists(constant, where, system.constants, "constant")
                 settings[constant] = value.text
             numbers = {k: int(text_of(run, k)) for k in _COUNTED if run.get(k) is not None}
+            unvisited = self._explanations(run.get("unvisited"), known, "transition")
+            broad = {t: unvisited[p] for p in unvisited if "*" in p for t in known if fnmatchcase(t, p)}
             found.append(
                 m.Expectation(
                     name, settings, numbers, self._explanations(run.get("violated"), claims, "property"),
-                    self._explanations(run.get("unvisited"), known, "transition"),
+                    {t: why for t, why in unvisited.items() if "*" not in t},
                     self._explanations(run.get("vacuous"), claims, "property"),
-                    shared["unvisited"], shared["vacuous"], text_of(run, "slow") == "true", doc_of(run), place,
+                    {**shared["unvisited"], **broad}, shared["vacuous"], text_of(run, "slow") == "true", doc_of(run),
+                    place,
                 )
             )  # fmt: skip
         return tuple(found)
@@ -332,7 +350,7 @@ class _SystemParts:
 
     def _exists(self, name: str, place: Place, known: Iterable[str], what: str) -> None:
         names = list(known)
-        if name not in names:
+        if name not in names and not ("*" in name and any(fnmatchcase(n, name) for n in names)):
             self.sink.error("LH602", place, f"there is no {what} `{name[:60]}`", near=near_miss(name, names))
 
 

@@ -202,6 +202,7 @@ class Channel:
     receiver: str
     kind: ChannelKind
     capacity: int | None = None
+    same_index: bool = False  # only machines of equal index talk
     lose: Budget = 0
     duplicate: Budget = 0
     reorder: Budget = 0

@@ -541,14 +541,12 @@ class _Parser:
     def _ifexp(self, tree: ast.IfExp, scope: Scope, expected: Type | None) -> x.Expression:
         test = self.of(tree.test, scope, BOOL)
         then, otherwise = self._pair(tree.body, tree.orelse, scope, expected)
-        if not (agrees(then.type, otherwise.type) or agrees(otherwise.type, then.type)):
+        type_ = _joined(then.type, otherwise.type)
+        if type_ is None:
             return self.error(
-                "LH303",
-                tree,
-                f"the branches have types {then.type} and {otherwise.type}",
+                "LH303", tree, f"the branches have types {then.type} and {otherwise.type}",
                 remedy="give both branches one type",
-            )
-        type_ = expected if expected is not None and agrees(expected, then.type) else then.type
+            )  # fmt: skip
         return x.Conditional(type=type_, test=test, then=then, otherwise=otherwise, place=self.place(tree))
 
     def _set(self, tree: ast.Set, scope: Scope, expected: Type | None) -> x.Expression:
@@ -769,6 +767,21 @@ class _Parser:
             type=result, kind=kind, variable=variable, domain=domain, condition=condition, body=body,
             place=self.place(tree),
         )  # fmt: skip
+
+
+def _joined(a: Type, b: Type) -> Type | None:
+    """The type of what is either: `none` and `{}` take theirs from the other branch."""
+    for one, other in ((a, b), (b, a)):
+        match one, other:
+            case (Unknown(), _):
+                return one
+            case (Option(of=None), Option()) | (Set(of=None), Set()) | (Int(), Time()):
+                return other
+            case (Option(of=None), _):
+                return Option(other)
+    if isinstance(a, Int) and isinstance(b, Int):
+        return INT
+    return a if agrees(a, b) else b if agrees(b, a) else None
 
 
 def _binary_type(op: str, a: Type, b: Type) -> Type | None:

@@ -163,6 +163,9 @@ CHANNEL = Record(
         "from": Key(NAME_, "The sending role.", True),
         "to": Key(NAME_, "The receiving role.", True),
         "kind": Key(Text("channel kind"), "mailbox, fifo, fifo(n), bag, bag(n) or set.", True),
+        "pairs": Key(
+            Text("pairs"), "every: each machine talks to each (the default); same: only machines of equal index talk."
+        ),
         "lose": Key(BUDGET, "How many messages may be lost, or `any`."),
         "duplicate": Key(BUDGET, "How many messages may be received twice, or `any`."),
         "reorder": Key(BUDGET, "How many messages may be received out of turn, or `any`."),
@@ -266,7 +269,7 @@ EXPECTATION = Record(
         "product": Key(NUMBER, "Cells of the product."),
         "reachable": Key(NUMBER, "Cells that are reached."),
         "violated": Key(Named(TEXT), "Properties that must be violated, each with the reason; all others must hold."),
-        "unvisited": Key(Named(TEXT, "anything"), "Transitions that are never taken, each with the reason."),
+        "unvisited": Key(Named(TEXT, "anything"), "Transitions that are never taken, each with the reason; `*` stands for any letters."),
         "vacuous": Key(Named(TEXT), "Properties whose antecedent never holds, each with the reason."),
         "slow": Key(FLAG, "true: takes more than about ten seconds."),
         "doc": DOC,

@@ -1,0 +1,73 @@
+"""What the verdicts come to, with what the system's expected.yaml says of its present setting.
+
+A system may say that a property is violated, with the reason (two-phase commit blocks: that is its point), and why a
+transition is never taken. Such a violation is shown with its path like any other, but it is no failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leasehold.checker.expectations import expectation_for
+from leasehold.checker.explore import Exploration, PropertyResult
+from leasehold.checker.explore.result import Verdict
+
+WORDS: Mapping[Verdict, str] = {
+    "exhausted": "holds",
+    "witnessed": "witnessed",
+    "violated": "violated",
+    "bounded": "bounded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What expected.yaml says of the present setting, each with its reason; empty where it says nothing."""
+
+    setting: str
+    doc: str
+    violated: Mapping[str, str]
+    untested: Mapping[str, str]  # transitions that are never taken, properties without a case
+
+
+def meant(exploration: Exploration) -> Meant:
+    """What the system itself says must be found."""
+    found = expectation_for(exploration.system)
+    if found is None:
+        return Meant("", "", {}, {})
+    untested = {**found.shared_unvisited, **found.shared_vacuous, **found.unvisited, **found.vacuous}
+    return Meant(found.name, found.doc, found.violated, untested)
+
+
+def failures(exploration: Exploration) -> tuple[PropertyResult, ...]:
+    """The properties that are violated and should not be."""
+    expected = meant(exploration).violated
+    return tuple(p for p in exploration.properties if p.verdict == "violated" and p.name not in expected)
+
+
+def why_bounded(exploration: Exploration, result: PropertyResult) -> str:
+    """Why a property that was not contradicted was not exhausted either."""
+    return result.reason or exploration.why_incomplete or "the exploration was cut short"
+
+
+def headline(exploration: Exploration) -> tuple[Verdict, str]:
+    """The worst verdict, and what all of them come to in a sentence."""
+    total = len(exploration.properties)
+    failed = len(failures(exploration))
+    bounded = sum(p.verdict == "bounded" for p in exploration.properties)
+    as_expected = sum(p.verdict == "violated" for p in exploration.properties) - failed
+    rest = f" {as_expected} violated, as expected." if as_expected else ""
+    if failed:
+        return "violated", f"{failed} of {_properties(total)} violated.{rest}"
+    if bounded:
+        return "bounded", f"Nothing fails; {bounded} of {_properties(total)} could not be exhausted.{rest}"
+    if not total:
+        return "exhausted" if exploration.complete else "bounded", "The system has no properties."
+    if as_expected:
+        return "exhausted", f"{total - as_expected} of {_properties(total)} hold within the explored bounds;{rest}"
+    return "exhausted", f"All {_properties(total)} hold within the explored bounds."
+
+
+def _properties(number: int) -> str:
+    return "1 property" if number == 1 else f"{number} properties"

@@ -1,0 +1,59 @@
+from leasehold.checker.explore import Snapshot
+from leasehold.checker.explore.result import Driven, Path, Sent
+from leasehold.reports.sequence import Change, Row, beat, sequence
+
+IDLE = Snapshot(control={"a": "idle", "b": "idle", "u": "off"}, data={"a.n": "0"}, channels={}, now=0)
+BUSY = Snapshot(control={"a": "busy", "b": "idle", "u": "on"}, data={"a.n": "1"}, channels={"c": ("m()",)}, now=0)
+
+
+def test_a_message_is_drawn_where_it_is_received_and_a_stub_where_it_is_sent(moved):
+    step = moved(
+        "deliver", "a", "go", BUSY, fields={"n": "1"}, sender="b", transition="a/idle#go", before="idle", after="busy",
+        sent=(Sent("m", "a", "b", {}),), driven=(Driven("u", "turn", "off", "on"),),
+    )  # fmt: skip
+    drawn = beat(1, step, IDLE)
+    assert drawn.rows == (
+        Row("receive", "go(n=1)", "a", "b"),
+        Row("state", "busy", "a"),
+        Row("drive", "turn", "u", "a"),
+        Row("state", "on", "u"),
+        Row("send", "m", "a", "b"),
+    )
+    assert drawn.data == (Change("a.n", "0", "1"),)
+    assert drawn.control == {"a": "busy", "u": "on"}
+    assert drawn.channels == {"c": ("m()",)}
+
+
+def test_what_is_ignored_says_so(moved):
+    assert beat(1, moved("local", "a", "x", IDLE), IDLE).rows == (Row("event", "x", "a"), Row("ignore", "ignored", "a"))
+    assert beat(1, moved("duplicate", "a", "x", IDLE, sender="b"), IDLE).rows == (Row("again", "x", "a", "b"),)
+
+
+def test_time_is_a_rule_through_all_lifelines(moved):
+    later = Snapshot(control=IDLE.control, data=IDLE.data, channels={}, now=3)
+    assert beat(1, moved("clock", None, "now 3", later), IDLE).rows == (Row("clock", "now = 3"),)
+
+
+def test_crash_and_recovery_have_their_marks_and_the_unknown_is_a_note(moved):
+    crash, unknown = (beat(1, moved(kind, "a", "x", IDLE), IDLE).rows[0] for kind in ("crash", "eclipse"))
+    assert crash == Row("crash", "x", "a")
+    assert crash.label == "x – crash"
+    assert unknown == Row("other", "a: x")
+
+
+def test_lifelines_in_the_order_of_the_system_and_what_still_waits(votes):
+    path = next(p.path for p in votes.properties if p.name == "all_are_heard")
+    drawn = sequence(path)
+    assert drawn.lifelines == ("chair", "voter[0]", "voter[1]")
+    assert drawn.waiting == ("ask (chair to voter[0]): question()", "ask (chair to voter[1]): question()")
+    assert drawn.loop is None
+
+
+def test_of_many_machines_only_those_that_act_have_lifelines(many, moved):
+    path = next(p.path for p in many.properties if p.name == "somebody_votes")
+    assert len(path.initial.control) == 10
+    drawn = sequence(path)
+    assert set(drawn.lifelines) == {"chair", *(f"voter[{i}]" for i in range(9))}  # the chair sends to all
+    alone = Path(path.initial, (moved("local", "voter[4]", "x", path.initial),))
+    assert sequence(alone).lifelines == ("voter[4]",)
+    assert sequence(Path(path.initial, ())).lifelines == ("chair",)

@@ -1,0 +1,463 @@
+"""Two readings of the expression language against each other: evaluate.py, the definition, and the explorer's Python.
+
+Expressions are drawn by type over a small system that has every kind of thing to read; global states are drawn freely,
+legal or not, as what an expression means does not depend on how a state came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from leasehold.checker.explore.compiled import function, step_function
+from leasehold.checker.explore.layout import Layout
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.build import Builder
+from leasehold.spec.language.declare import Declarer
+from leasehold.spec.language.diagnostics import Place, Sink
+from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.files import Gatherer
+from leasehold.spec.language.load import load
+from leasehold.spec.language.model import System
+from leasehold.spec.language.parse import Names, Scope, parse
+from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.source import Node
+from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
+
+WORLD = {
+    "system.yaml": """
+system: world
+constants:
+  units: {type: int, value: 3}
+  limit: {type: int, value: -2}
+  liked: {type: colour, value: green}
+types:
+  colour: {members: [red, green, blue]}
+  slot: {count: 2}
+roles:
+  hub: {}
+  unit: {instances: units}
+channels:
+  up: {from: unit, to: hub, kind: bag}
+  down: {from: hub, to: unit, kind: mailbox}
+  around: {from: unit, to: unit, kind: set}
+clock: {horizon: 5}
+environment:
+  poke: {to: unit}
+  nudge: {to: hub}
+""",
+    "messages.yaml": """
+messages:
+  ask: {from: unit, to: hub, fields: {amount: int, who: unit}}
+  beg: {from: unit, to: hub, fields: {tint: colour}}
+  tell: {from: hub, to: unit, fields: {until: time, chosen: "set[unit]"}}
+  hail: {from: unit, to: unit}
+""",
+}
+DATA = """
+data:
+  amount: {type: int, explore: [0, 2]}
+  until: time
+  flag: bool
+  tint: colour
+  seat: slot
+  peer: unit
+  peers: "set[unit]"
+  tints: "set[colour]"
+  seats: "set[slot]"
+  counts: "map[unit, int]"
+  marks: "map[colour, bool]"
+  nested: "map[slot, option[unit]]"
+  maybe: "option[int]"
+  friend: "option[unit]"
+  label: opaque
+"""
+HUB = (
+    "role: hub"
+    + DATA
+    + """
+events: {nudge: From outside.}
+tasks:
+  tell: {send: tell, to: unit, with: {until: until, chosen: peers}}
+states:
+  idle: {initial: true, on: {nudge: {to: busy}}}
+  busy: {tasks: tell, on: {nudge: {to: idle}}}
+ignore:
+  - {events: [ask, beg], in: [idle, busy], because: noise}
+"""
+)
+UNIT = (
+    "role: unit"
+    + DATA
+    + """
+events:
+  poke:
+    fields:
+      amount: {type: int, explore: [0, 2]}
+      until: {type: time, explore: [0, now]}
+      flag: bool
+      tint: colour
+      peer: unit
+      peers: "set[unit]"
+tasks:
+  ask: {send: ask, to: hub, with: {amount: amount, who: self}}
+  beg: {send: beg, to: hub, with: {tint: tint}}
+  hail: {send: hail, to: unit}
+states:
+  off: {initial: true, on: {poke: {to: "on_"}}}
+  "on_": {tasks: [ask, hail], on: {poke: {to: hot}}}
+  hot: {tasks: beg, on: {poke: {to: "off"}}}
+ignore:
+  - {events: [tell, hail], in: ["off", "on_", hot], because: noise}
+"""
+)
+FILES = {**WORLD, "roles/hub.yaml": HUB, "roles/unit.yaml": UNIT}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "roles").mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return World.read(folder)
+
+
+@dataclass
+class World:
+    system: System
+    names: Names
+    layout: Layout
+
+    @staticmethod
+    def read(folder: Path) -> World:
+        system = load(folder)
+        sink = Sink()
+        files = Gatherer(folder, "world", sink).gather()
+        declarer = Declarer(files, {}, sink)
+        names = Builder(files, declarer, declarer.declare(), sink).names
+        return World(system, names, Layout(system))
+
+
+# Expressions, drawn by type
+
+KINDS = ("int", "bool", "time", "colour", "slot", "unit", "set[unit]", "set[colour]", "set[slot]")
+FIELDS = {
+    "int": ["amount"], "time": ["until"], "bool": ["flag"], "colour": ["tint"], "slot": ["seat"], "unit": ["peer"],
+    "set[unit]": ["peers"], "set[colour]": ["tints"], "set[slot]": ["seats"], "map[unit, int]": ["counts"],
+    "map[colour, bool]": ["marks"], "map[slot, option[unit]]": ["nested"], "option[int]": ["maybe"],
+    "option[unit]": ["friend"], "opaque": ["label"],
+}  # fmt: skip
+ARGUMENTS = {"int": "amount", "time": "until", "bool": "flag", "colour": "tint", "unit": "peer", "set[unit]": "peers"}
+STATES = {"hub": ("idle", "busy"), "unit": ("off", "on_", "hot")}
+
+
+@dataclass(frozen=True)
+class Sight:
+    own: bool  # stands in a machine: its data, `self` and the event are in sight
+    step: bool
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def of(self, kind: str) -> list[str]:
+        return [name for name, k in self.variables if k == kind]
+
+    def bind(self, name: str, kind: str) -> Sight:
+        return Sight(self.own, self.step, (*((n, k) for n, k in self.variables if n != name), (name, kind)))
+
+
+@st.composite
+def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
+    """The text of an expression of a type."""
+
+    def sub(k: str, s: Sight = sight) -> str:
+        return draw(texts(k, s, depth - 1))
+
+    def pick(options: Iterable[str]) -> str:
+        return draw(st.sampled_from(list(options)))
+
+    def machine() -> str:
+        """What names a machine with data."""
+        return pick(["hub", f"unit[{draw(st.integers(0, 2))}]", *sight.of("unit"), *sight.of("hub"), *(["self"] if sight.own else [])])
+
+    def is_hub(who: str) -> bool:
+        return who in ("hub", *sight.of("hub"))
+
+    leaves: list[str] = []
+    for name in FIELDS.get(kind, ()):
+        leaves += [f"{machine()}.{name}", *([name] if sight.own else [])]
+    if sight.own and kind in ARGUMENTS:
+        leaves.append(pick(["event.", "msg."]) + ARGUMENTS[kind])
+    leaves += sight.of(kind)
+    message = [(n, k.partition(" ")[2]) for n, k in sight.variables if k.startswith("message")]
+    for name, which in message:
+        leaves += {
+            ("int", "ask"): [f"{name}.amount"], ("unit", "ask"): [f"{name}.who"], ("colour", "beg"): [f"{name}.tint"],
+            ("time", "tell"): [f"{name}.until"], ("set[unit]", "tell"): [f"{name}.chosen"],
+        }.get((kind, which), [])  # fmt: skip
+        if kind == "int":
+            leaves.append(f"{name}.number")
+        if kind == "bool" and which == "all":
+            leaves.append(f"({name}.kind == ask)")
+    match kind:
+        case "int":
+            leaves += [str(draw(st.integers(-3, 4))), "limit", "units", f"len({pick(['up', 'down', 'around', 'pending(ask)'])})"]
+        case "bool":
+            leaves += ["true", "false"]
+        case "time":
+            leaves += ["now"]
+        case "colour":
+            leaves += ["red", "green", "blue", "liked"]
+        case "slot":
+            leaves += ["slot[0]", "slot[1]"]
+        case "unit":
+            leaves += ["unit[0]", "unit[2]", *(["self"] if sight.own else [])]
+        case "option[int]" | "option[unit]":
+            leaves += [f"(none if {machine()}.flag else {leaf})" for leaf in leaves]
+        case "set[unit]" | "set[colour]" | "set[slot]":
+            leaves += [kind[4:-1]]
+    if depth <= 0:
+        return pick(leaves)
+
+    def quantified(head: str, body: str) -> str:
+        over = pick([*("unit hub slot colour set[unit] set[colour] ask beg tell up down around".split())])
+        name = pick(["a", "b", "c"])
+        if over in ("unit", "hub", "slot", "colour"):
+            domain, inner = over, sight.bind(name, over)
+        elif over.startswith("set"):
+            domain, inner = f"({sub(over)})", sight.bind(name, over[4:-1])
+        elif over in ("up", "down", "around"):
+            which = {"up": "all", "down": "tell", "around": "hail"}[over]
+            domain, inner = f"pending({over})", sight.bind(name, f"message {which}")
+        else:
+            domain, inner = f"pending({over})", sight.bind(name, f"message {over}")
+        condition = f" if {sub('bool', inner)}" if draw(st.booleans()) else ""
+        return f"{head}({sub(body, inner)} for {name} in {domain}{condition})"
+
+    ways = ["leaf", "conditional"]
+    if sight.step and kind != "opaque":
+        ways.append("old")
+    ways += {
+        "int": ["arithmetic"] * 2 + ["negative", "extreme", "len", "index", "cell", "get", "sum", "count", "difference"],
+        "bool": ["compare"] * 3 + ["in", "logic", "logic", "not", "all", "any", "chain", "state", "cell", "option", "label"]
+        + (["took"] * 2 if sight.step else []),
+        "time": ["later", "extreme"],
+        "unit": ["get"],
+        "option[unit]": ["cell"],
+    }.get(kind, ["set"] * 3 + ["comprehension"] if kind.startswith("set") else [])  # fmt: skip
+    if kind == "set[unit]":
+        ways.append("union")
+    match pick(ways):
+        case "conditional":
+            return f"({sub(kind)} if {sub('bool')} else {sub(kind)})"
+        case "old":
+            return f"old({sub(kind)})"
+        case "arithmetic":
+            return f"({sub('int')} {pick(['+', '-', '*', '//', '%'])} {sub('int')})"
+        case "difference":
+            return f"({sub('time')} - {sub('time')})"
+        case "later":
+            return f"({sub('time')} {pick(['+', '-'])} {sub('int')})"
+        case "negative":
+            return f"-{sub('int')}" if draw(st.booleans()) else f"(-({sub('int')}))"
+        case "extreme":
+            return f"{pick(['min', 'max'])}({sub(kind)}, {sub(kind)})"
+        case "len":
+            return f"len({sub(pick(['set[unit]', 'set[colour]']))})"
+        case "index":
+            return f"index({sub(pick(['unit', 'slot']))})"
+        case "cell" if kind == "int":
+            return f"{machine()}.counts[{sub('unit')}]"
+        case "cell" if kind == "bool":
+            return f"{machine()}.marks[{sub('colour')}]"
+        case "cell":
+            return f"{machine()}.nested[{sub('slot')}]"
+        case "get":
+            return f"get({sub(f'option[{kind}]')}, {sub(kind)})"
+        case "sum":
+            return quantified("sum", "int")
+        case "union":
+            return quantified("union", kind)
+        case ("count" | "all" | "any") as head:
+            return quantified(head, "bool")
+        case "compare":
+            which = pick(KINDS)
+            ordered = which in ("int", "time") or which.startswith("set")
+            return f"({sub(which)} {pick(['==', '!=', '<', '<=', '>', '>='] if ordered else ['==', '!='])} {sub(which)})"
+        case "chain":
+            return f"({sub('int')} < {sub('int')} <= {sub('int')})"
+        case "in":
+            which = pick(["unit", "colour", "slot"])
+            members_ = f"{{{sub(which)}, {sub(which)}}}" if draw(st.booleans()) else sub(f"set[{which}]")
+            return f"({sub(which)} {pick(['in', 'not in'])} {members_})"
+        case "state":
+            who = machine()
+            states = STATES["hub" if is_hub(who) else "unit"]
+            return f"({who}.state == {pick(states)})" if draw(st.booleans()) else f"({who}.state in {{{pick(states)}}})"
+        case "option":
+            return f"({sub('option[unit]')} {pick(['==', '!='])} {pick(['none', 'unit[1]'])})"
+        case "label":
+            return f"({machine()}.label == {machine()}.label)"
+        case "logic":
+            op = pick([" and ", " or "])
+            inner = op.join(sub("bool") for _ in range(draw(st.integers(2, 3))))
+            return f"({inner})"
+        case "not":
+            return f"(not {sub('bool')})"
+        case "took":
+            who = machine()
+            events = ["nudge", "ask"] if is_hub(who) else ["poke", "tell"]
+            return f"took({pick([who, 'unit'])})" if draw(st.booleans()) else f"took({who}.{pick(events)})"
+        case "set":
+            of = kind[4:-1]
+            return pick([
+                f"({sub(kind)} {pick(['|', '&', '-'])} {sub(kind)})", f"{{{sub(of)}, {sub(of)}}}", f"({sub(kind)} | {{}})",
+            ])  # fmt: skip
+        case "comprehension":
+            name = pick(["a", "b"])
+            inner = sight.bind(name, kind[4:-1])
+            return f"{{{name} for {name} in {pick([kind[4:-1], f'({sub(kind)})'])} if {sub('bool', inner)}}}"
+    return pick(leaves)
+
+
+# Global states, drawn freely
+
+
+def values(kind: Type) -> st.SearchStrategy[Value]:
+    match kind:
+        case Set(of=of) if of is not None:
+            return st.frozensets(st.sampled_from(members(of)))
+        case Map(key=key, of=of):
+            return st.tuples(*[values(of)] * len(members(key)))
+        case Option(of=of) if of is not None:
+            return st.none() | values(of)
+        case Enum() | Instance():
+            return st.sampled_from(members(kind))
+        case Opaque():
+            return st.integers(0, 1)
+        case _:
+            return st.sampled_from(list(domain(kind, (-2, 3))))
+
+
+@dataclass
+class Global:
+    """A global state, twice: by name and as the explorer's tuple."""
+
+    cells: Mapping[tuple[str, int, str], Value]
+    control: Mapping[tuple[str, int], str]
+    messages: list[InTransit]
+    channel: Mapping[str, str]  # of a message
+    now: int
+    packed: tuple[Any, ...]
+
+    def data(self, role: str, instance: int, name: str) -> Value:
+        return self.cells[role, instance, name]
+
+    def state(self, role: str, instance: int) -> str:
+        return self.control[role, instance]
+
+    def pending(self, name: str) -> Iterable[InTransit]:
+        return [m for m in self.messages if name in (m.kind, self.channel[m.kind])]
+
+
+@st.composite
+def states(draw: st.DrawFn, world: World) -> Global:
+    system, layout = world.system, world.layout
+    packed: list[Any] = [None] * layout.size
+    cells, control, sent = {}, {}, []
+    for role, i in system.machines():
+        control[role.name, i] = packed[layout.at(role.name, i, None)] = draw(st.sampled_from(list(role.states)))
+        for datum in role.data.values():
+            value = draw(values(datum.type))
+            cells[role.name, i, datum.name] = packed[layout.at(role.name, i, datum.name)] = value
+    for lane in layout.lanes:
+        kinds = [m for m in system.messages.values() if system.channel_of(m.name) is lane.channel]
+        entries = []
+        for message in draw(st.lists(st.sampled_from(kinds), max_size=2)):
+            number = draw(st.integers(0, 2))
+            fields = tuple(draw(values(f.type)) for f in message.fields)
+            if lane.channel.kind == "set" and (number, message.name, fields) in entries:
+                continue
+            entries.append((number, message.name, fields))
+            named = {f.name: v for f, v in zip(message.fields, fields, strict=True)}
+            sent.append(InTransit(message.name, named, number))
+        content: dict[str, Any] = {"mailbox": (2, tuple(entries)), "set": frozenset(entries)}
+        packed[lane.cell] = content.get(lane.channel.kind, tuple(entries))
+    now = packed[layout.now()] = draw(st.integers(0, 5))
+    channel = {m: system.channel_of(m).name for m in system.messages}
+    return Global(cells, control, sent, channel, now, tuple(packed))
+
+
+def typed(world: World, text: str, sight: Sight) -> x.Expression:
+    arguments = {f.name: f.type for f in world.system.fields_of("unit", "poke")}
+    scope = Scope(world.names, "unit", arguments) if sight.own else Scope(world.names)
+    scope = Scope(world.names, scope.role, scope.arguments, step=sight.step, opaque=True)
+    sink = Sink()
+    e = parse(Node("text", Place("drawn"), text), scope, sink)
+    assert not sink.found, f"{text}\n{sink.found[0]}"
+    return e
+
+
+EXAMPLES = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def same(one: Value, other: Value) -> bool:
+    """Equal, and of one kind: `True` is not 1 here."""
+    return type(one) is type(other) and bool(one == other)
+
+
+@EXAMPLES
+@given(data=st.data())
+def test_a_machine_reads_what_the_definition_says(world: World, data: st.DataObject) -> None:
+    sight = Sight(own=True, step=False)
+    kind = data.draw(st.sampled_from(KINDS))
+    text = data.draw(texts(kind, sight))
+    note(text)
+    e = typed(world, text, sight)
+    state = data.draw(states(world))
+    instance = data.draw(st.integers(0, 2))
+    fields = world.system.fields_of("unit", "poke")
+    given_ = tuple(data.draw(values(f.type)) for f in fields)
+    arguments = {f.name: v for f, v in zip(fields, given_, strict=True)}
+    expected = evaluate(e, Context(state, world.system.values(), instance, arguments))
+    frame = Frame(
+        world.layout, world.system.values(), instance, {f.name: f"e[{i}]" for i, f in enumerate(fields)}, "b"
+    )
+    words = source(e, frame)
+    note(words)
+    assert same(function(words)(state.packed, given_, 0), expected)
+
+
+@EXAMPLES
+@given(data=st.data())
+def test_a_property_reads_what_the_definition_says(world: World, data: st.DataObject) -> None:
+    sight = Sight(own=False, step=True)
+    text = data.draw(texts("bool", sight))
+    note(text)
+    e = typed(world, text, sight)
+    before, after = data.draw(states(world)), data.draw(states(world))
+    taken = data.draw(
+        st.sampled_from([("unit", 0, "poke"), ("unit", 2, "tell"), ("hub", 0, "nudge"), (None, -1, "tick")])
+    )
+    expected = evaluate(e, Context(after, world.system.values(), before=before, took=taken))
+    words = source(e, Frame(world.layout, world.system.values(), before="o"))
+    note(words)
+    assert same(step_function(words)(before.packed, after.packed, ("event", *taken)), expected)
+
+
+@EXAMPLES
+@given(data=st.data(), own=st.booleans())
+def test_what_is_printed_reads_back(world: World, data: st.DataObject, own: bool) -> None:
+    sight = Sight(own=own, step=not own)
+    kind = data.draw(st.sampled_from(KINDS))
+    e = typed(world, data.draw(texts(kind, sight)), sight)
+    printed = x.text(e)
+    note(printed)
+    assert typed(world, printed, sight) == e
