@@ -52,7 +52,7 @@ def product_dot(whole: Product) -> str:
     graph_of = shown(whole)
     graph = _graph("product", f"{graph_of.title}: {len(graph_of.nodes)} reachable")
     for i, node in enumerate(graph_of.nodes):
-        lines = [_html(where) for where in node.control]
+        lines = [_html(where) for part in node.control for where in part.split(", ")]
         graph.node(
             f"c{i}",
             f"<{'<br/>'.join(lines)}>",

@@ -1,7 +1,8 @@
 """JUnit XML: each property is a test case, for the CI systems that read it.
 
-A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, is skipped
-with the reason: it has not failed, and it must not look as if it had held. So is one that the system says is violated.
+A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, is
+skipped with the reason: it has not failed, and it must not look as if it had held. So is one that the system itself
+says is violated.
 """
 
 from __future__ import annotations

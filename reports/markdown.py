@@ -8,43 +8,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from leasehold.checker.explore.result import Exploration, PropertyResult
-from leasehold.reports.json_report import constant_value
 from leasehold.reports.mermaid import role_mermaid
 from leasehold.reports.product import Mark, Product, Table, product, table
+from leasehold.reports.verdicts import WORDS, Meant, headline, meant
+from leasehold.spec.language.expression import text
+from leasehold.spec.language.types import show
 
-VERDICTS = {"exhausted": "holds", "witnessed": "witnessed", "violated": "**violated**", "bounded": "bounded"}
 MOST_LISTED = 60
 _SIGN: dict[Mark, str] = {"legal": "", "reachable": "", "recovery": "†"}
 
 
 def markdown(exploration: Exploration, legal: Exploration | None = None) -> str:
     """The page, as text; `legal` is the exploration of the same system without faults."""
-    system = exploration.system
+    system, expected = exploration.system, meant(exploration)
     lines = [f"# {_text(system.name)}", ""]
     if system.doc:
         lines += [_text(system.doc), ""]
     lines += [_headline(exploration), ""]
+    if expected.doc:
+        lines += [_text(expected.doc), ""]
     lines += _rows(("", ""), _counts(exploration))
     if system.constants:
         lines += ["", "## Settings", ""]
         lines += _rows(
             ("constant", "value", "what it is"),
-            ([_code(name), _code(str(constant_value(c))), _text(c.doc)] for name, c in system.constants.items()),
+            ([_code(name), _code(show(c.type, c.value)), _text(c.doc)] for name, c in system.constants.items()),
         )
     lines += ["", "## Properties", ""]
     lines += _rows(
         ("verdict", "property", "kind", "says", "path"),
-        (
-            [VERDICTS[p.verdict], _code(p.name), p.kind, _says(p, exploration), _steps(p)]
-            for p in exploration.properties
-        ),
+        (_property(p, exploration, expected) for p in exploration.properties),
     )
     for title, names in (
         ("Transitions never taken", exploration.unvisited_transitions),
         ("Properties without a case", exploration.vacuous),
     ):
         if names:
-            lines += ["", f"## {title}", "", *(f"- {_code(name)}" for name in names)]
+            lines += ["", f"## {title}", ""]
+            lines += [f"- {_code(name)}" + _why(expected.untested.get(name, "")) for name in names]
     whole = product(exploration, legal)
     if whole.roles:
         lines += ["", "## Product", "", *_product(exploration, whole)]
@@ -58,18 +59,29 @@ def markdown(exploration: Exploration, legal: Exploration | None = None) -> str:
 
 
 def _headline(exploration: Exploration) -> str:
-    total = len(exploration.properties)
-    violated = sum(p.verdict == "violated" for p in exploration.properties)
-    bounded = sum(p.verdict == "bounded" for p in exploration.properties)
-    if violated:
-        words = f"{violated} of {total} properties violated."
-    elif bounded:
-        words = f"Nothing is violated; {bounded} of {total} properties could not be exhausted."
-    else:
-        words = f"All {total} properties hold within the explored bounds."
-    if not exploration.complete:
-        words += f" The exploration is not complete: {_text(exploration.why_incomplete or 'it was cut short')}."
-    return words
+    _, words = headline(exploration)
+    if exploration.complete:
+        return words
+    return f"{words} The exploration is not complete: {_text(exploration.why_incomplete or 'it was cut short')}."
+
+
+def _why(reason: str) -> str:
+    return f": {_text(reason)}" if reason else ""
+
+
+def _property(result: PropertyResult, exploration: Exploration, expected: Meant) -> list[str]:
+    word = WORDS[result.verdict]
+    declared = exploration.system.properties.get(result.name)
+    says = [_text(result.doc) if result.doc or declared is None else _code(text(declared.claim))]
+    if result.verdict == "violated" and result.name in expected.violated:
+        says.append(f"*As expected: {_text(expected.violated[result.name])}*")
+    elif result.verdict in {"violated", "bounded"}:
+        word = f"**{word}**"
+        says += [f"*{_text(result.reason)}*"] if result.reason else []
+    if result.name in exploration.vacuous:
+        says.append("*vacuous: no case of it exists*")
+    steps = "" if result.path is None else f"{len(result.path)} steps"
+    return [word, _code(result.name), result.kind, " ".join(filter(None, says)), steps]
 
 
 def _counts(exploration: Exploration) -> Iterator[Sequence[str]]:
@@ -79,19 +91,6 @@ def _counts(exploration: Exploration) -> Iterator[Sequence[str]]:
     yield "steps between them", f"{exploration.edges:,}"
     yield "depth", f"{exploration.depth:,}"
     yield "digest of the spec", _code(exploration.system.digest)
-
-
-def _says(result: PropertyResult, exploration: Exploration) -> str:
-    words = [_text(result.doc)] if result.doc else []
-    if result.verdict in {"violated", "bounded"} and result.reason:
-        words.append(f"*{_text(result.reason)}*")
-    if result.name in exploration.vacuous:
-        words.append("*vacuous: no case of it exists*")
-    return " ".join(words)
-
-
-def _steps(result: PropertyResult) -> str:
-    return "" if result.path is None else f"{len(result.path)} steps"
 
 
 def _product(exploration: Exploration, whole: Product) -> Iterator[str]:

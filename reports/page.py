@@ -18,9 +18,10 @@ from leasehold.reports.diagram import diagram, task_text, update_text
 from leasehold.reports.json_report import constant_value, snapshot_json
 from leasehold.reports.product import Node, Product, Table, product, projections, shown, table
 from leasehold.reports.sequence import Beat, Row, sequence
+from leasehold.reports.verdicts import Meant, failures, headline, meant
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.expression import text
-from leasehold.spec.language.model import Role, State, System, Transition
+from leasehold.spec.language.model import Role, State, Transition
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
@@ -44,16 +45,20 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
     """Everything that the page shows, as JSON values."""
     system = exploration.system
     steps = _Steps(list(_machines(exploration)))
+    verdict, words = headline(exploration)
+    expected = meant(exploration)
     return {
+        "headline": {"verdict": verdict, "words": words, "failures": [p.name for p in failures(exploration)]},
+        "setting": {"name": expected.setting, "doc": expected.doc},
         "system": {"name": system.name, "doc": system.doc, "digest": system.digest},
         "constants": [{"name": name, "value": constant_value(c), "doc": c.doc} for name, c in system.constants.items()],
         "run": _run(exploration, measured),
         "machines": steps.machines,
         "roles": [_role(role, exploration) for role in system.roles.values()],
-        "properties": [_property(p, system, exploration, steps) for p in exploration.properties],
+        "properties": [_property(p, exploration, expected, steps) for p in exploration.properties],
         "product": _product(exploration, product(exploration, legal), steps),
-        "unvisited": list(exploration.unvisited_transitions),
-        "vacuous": list(exploration.vacuous),
+        "unvisited": [[name, expected.untested.get(name, "")] for name in exploration.unvisited_transitions],
+        "vacuous": [[name, expected.untested.get(name, "")] for name in exploration.vacuous],
         "steps": steps.entries,
     }
 
@@ -183,13 +188,14 @@ def _transition(transition: Transition, taken: int) -> dict[str, Any]:
     }
 
 
-def _property(result: PropertyResult, system: System, exploration: Exploration, steps: _Steps) -> dict[str, Any]:
-    declared = system.properties.get(result.name)
+def _property(result: PropertyResult, exploration: Exploration, expected: Meant, steps: _Steps) -> dict[str, Any]:
+    declared = exploration.system.properties.get(result.name)
     return {
         "name": result.name,
         "kind": result.kind,
         "verdict": result.verdict,
         "vacuous": result.name in exploration.vacuous,
+        "meant": expected.violated.get(result.name, "") if result.verdict == "violated" else "",
         "doc": result.doc,
         "source": result.source,
         "reason": result.reason,

@@ -81,7 +81,7 @@ class Table:
 
 def has_faults(system: System) -> bool:
     """Whether the system, with the constants as they are set, declares a fault."""
-    return any(c.lose or c.duplicate for c in system.channels.values())
+    return any(c.lose or c.duplicate or c.reorder for c in system.channels.values())
 
 
 def marks(exploration: Exploration, legal: Exploration | None = None) -> tuple[Mark, ...]:

@@ -1,7 +1,8 @@
 """SARIF 2.1.0: violated properties and the loader's findings, located where the spec says them.
 
 A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files. A
-property that was cut short is open, and one that the system says is violated is suppressed. Files stand as the user named them; an absolute path becomes a file URI.
+property that was cut short is open, and one that the system itself says is violated is suppressed. Files stand as the
+user named them; an absolute path becomes a file URI.
 """
 
 from __future__ import annotations

@@ -8,7 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 # A file's path in the repository, and the arguments to Python that print its content.
-GENERATED: list[tuple[str, list[str]]] = []
+GENERATED: list[tuple[str, list[str]]] = [
+    ("spec/language/leasehold.schema.json", ["-m", "leasehold.spec.language.schema"]),
+    ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
+    ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
+]
 
 
 def main() -> int:

@@ -193,7 +193,9 @@ class _Search:
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
         results = self.claims.results(self.paths, complete, why)
         if self.graph is not None:
-            results += liveness.decide(self.claims.graphical, self.world, self.states, self.graph, self.paths, complete, why)
+            results += liveness.decide(
+                self.claims.graphical, self.world, self.states, self.graph, self.paths, complete, why
+            )
         declared = list(self.system.properties)
         results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
         names = {

@@ -54,7 +54,9 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     return (*content, (1, message, fields))
 
 
-def put_again(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+def put_again(
+    kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]
+) -> Content:
     """The content after a message was sent again: in a mailbox under the number that it had."""
     if kind != "mailbox":
         return put(kind, capacity, content, message, fields)

@@ -215,9 +215,7 @@ class Machine:
         own = self.frame(fields, {})
         parts = [source(c, own) for c in conditions if c is not None]
         if allowed and all(when is not None for when, _, _ in allowed):
-            outside = Frame(
-                self.layout, self.constants, None, own.arguments, "b", {"it": str(self.instance)}
-            )
+            outside = Frame(self.layout, self.constants, None, own.arguments, "b", {"it": str(self.instance)})
             parts.append("(" + " or ".join(source(when, outside) for when, _, _ in allowed if when is not None) + ")")
         condition = function(" and ".join(parts)) if parts else None
         return Offer(event, fields, self._domain(fields), condition, moves.get(event, []), group)
@@ -236,7 +234,7 @@ class Machine:
                 found = [()]
                 for field in fields:
                     ends = field.explore and tuple(constant_value(e, self.constants, now) for e in field.explore)
-                    every = list(t.domain(field.type, ends or None))  # type: ignore[arg-type]
+                    every = list(t.domain(field.type, ends or None))
                     found = [(*f, v) for f in found for v in every if t.in_range(field.type, v)]
                 by_time[now] = found
             return found

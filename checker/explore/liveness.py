@@ -62,7 +62,9 @@ def decide(
     """The verdict on every leads_to and always_possible."""
     first = graph.index(len(states))
     return [
-        (_decide_possible if c.property.kind == "always_possible" else _decide)(c, states, graph, first, paths, complete, why)
+        (_decide_possible if c.property.kind == "always_possible" else _decide)(
+            c, states, graph, first, paths, complete, why
+        )
         for c in claims
     ]
 

@@ -31,9 +31,7 @@ class Paths:
 
     def along(self, numbers: Sequence[int], loop: int | None) -> Path:
         """The path through these states; `loop` is the index among `numbers` that an endless run returns to."""
-        steps = [
-            self.step(self.states[a], self.states[b]) for a, b in zip(numbers, numbers[1:], strict=False)
-        ]
+        steps = [self.step(self.states[a], self.states[b]) for a, b in zip(numbers, numbers[1:], strict=False)]
         return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
 
     def step(self, before: State, after: State) -> Step:

@@ -122,8 +122,12 @@ class Claims:
 
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
-        names = [c.property.name for c in self.invariants if c.when is not None and not c.antecedent_seen and c.found is None]
-        names += [c.property.name for c in self.steps if c.when is not None and not c.antecedent_seen and c.found is None]
+        names = [
+            c.property.name for c in self.invariants if c.when is not None and not c.antecedent_seen and c.found is None
+        ]
+        names += [
+            c.property.name for c in self.steps if c.when is not None and not c.antecedent_seen and c.found is None
+        ]
         names += [name for name, seen in self.antecedents.items() if not seen]
         names += [e.end.name for e in self.ends if not e.seen]
         return tuple(names)

@@ -32,7 +32,7 @@ class Action(NamedTuple):
     sender: int = -1
     transition: Transition | None = None
     lane: Lane | None = None
-    index: int = 0  # of the message in its channel
+    position: int = 0  # of the message in its channel
     copy: bool = False  # a copy of the message stays on its way
     group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
 
@@ -82,7 +82,7 @@ class TransitionSystem:
         if not datum.any_initial:
             return [datum.initial]
         ends = datum.explore and tuple(constant_value(e, self.system.values()) for e in datum.explore)
-        return list(t.domain(datum.type, ends or None))  # type: ignore[arg-type]
+        return list(t.domain(datum.type, ends or None))
 
     # Bounds
 
@@ -166,7 +166,8 @@ class TransitionSystem:
                 value = (*cells[:key], value, *cells[key + 1 :])
             if a.bounded and not t.in_range(a.type, value):
                 raise SpecFault(
-                    "range", f"{move.transition.name} sets `{a.name}` to {t.show(a.type, value)}, outside its type's range"
+                    "range",
+                    f"{move.transition.name} sets `{a.name}` to {t.show(a.type, value)}, outside its type's range",
                 )
             new[a.cell] = value
         new[machine.cell] = move.transition.target
@@ -189,9 +190,7 @@ class TransitionSystem:
         lane = sending.lane
         put = channels.put_again if again else channels.put
         fields = sending.fields(new, (), -1)
-        new[lane.cell] = put(
-            lane.channel.kind, lane.channel.capacity, new[lane.cell], sending.task.message, fields
-        )
+        new[lane.cell] = put(lane.channel.kind, lane.channel.capacity, new[lane.cell], sending.task.message, fields)
         if log is not None:
             log.append((lane, sending.task.message, fields))
 
@@ -228,7 +227,9 @@ class TransitionSystem:
                 turn = not in_turn or index == 0 or (channel.kind == "mailbox" and queue[index - 1][0] == 0)
                 for copy in (False, True) if duplicate and entry[0] > 0 and channel.kind != "set" else (False,):
                     if turn or reorder:
-                        step = self._deliver(s, lane, receiver, index, entry, copy, group if turn and not copy else None)
+                        step = self._deliver(
+                            s, lane, receiver, index, entry, copy, group if turn and not copy else None
+                        )
                         if step is not None:
                             action, new = step
                             for fault, used in (("reorder", not turn), ("duplicate", copy)):
@@ -241,7 +242,9 @@ class TransitionSystem:
                     new[cell] = channels.lose(channel.kind, s[cell], index)
                     spend(new, "lose")
                     yield (
-                        Action("lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index),
+                        Action(
+                            "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index
+                        ),
                         tuple(new),
                     )
 
@@ -274,7 +277,7 @@ class TransitionSystem:
         lane = action.lane
         assert lane is not None
         place = receiver.places[new[receiver.cell]]
-        new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.index, action.copy)
+        new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.position, action.copy)
         if move is not None:
             self._fire(new, receiver, move, action.fields, lane.sender, log)
         elif action.kind == "duplicate":
@@ -309,6 +312,8 @@ def _choose(moves: list[Move], s: Any, e: tuple[Any, ...], sender: int) -> Move 
     for move in moves:
         if move.guard is None or move.guard(s, e, sender):
             if chosen is not None:
-                raise SpecFault("guards", f"the guards of {chosen.transition.name} and {move.transition.name} both hold")
+                raise SpecFault(
+                    "guards", f"the guards of {chosen.transition.name} and {move.transition.name} both hold"
+                )
             chosen = move
     return chosen

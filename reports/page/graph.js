@@ -3,13 +3,13 @@
 const LINE = 15;
 let graphs = 0;
 
-// nodes: [{lines: [{text, quiet?, strong?}], label, mark?, initial?, terminal?, layer?}]
+// nodes: [{lines: [{text, quiet?, strong?, rule?}], label, mark?, initial?, terminal?, layer?}]
 // edges: [{s, t, lines: [text], label, quiet?}]; options: {label, roots, quietEdges, gap, height, onpick(index)}
 // Gives {element, select(index), width}.
 function graphView(nodes, edges, options) {
   const id = `tip-${++graphs}`;
   for (const node of nodes) {
-    node.w = Math.max(64, ...node.lines.map((l) => measure(l.text, l.quiet ? 11 : 12.5, l.strong ? 600 : 400) + 22));
+    node.w = Math.max(56, ...node.lines.map((l) => measure(l.text, l.quiet ? 11 : 12.5, l.strong ? 600 : 400) + 22));
     node.h = node.lines.length * LINE + 12;
   }
   const labels = !options.quietEdges;
@@ -43,6 +43,7 @@ function graphView(nodes, edges, options) {
       node.terminal ? s("rect", { class: "inner", x: left + 3, y: top + 3, width: round(node.w - 6), height: node.h - 6, rx: 4 }) : null,
       node.initial ? s("circle", { class: "start", cx: round(x), cy: top - 14, r: 4 }) : null,
       node.initial ? s("path", { class: "line", d: `M${round(x)} ${top - 10}v9`, "marker-end": `url(#${id})` }) : null,
+      node.lines.map((line, k) => line.rule ? s("path", { class: "rule", d: `M${left} ${round(top + 6 + LINE * k)}h${round(node.w)}` }) : null),
       node.lines.map((line, k) => s("text", {
         class: line.quiet ? "quiet" : line.strong ? "strong" : null,
         x: round(x), y: round(top + 6 + LINE * (k + 0.75)),

@@ -9,19 +9,15 @@ const VERDICTS = {
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
-function badge(verdict) {
+function badge(verdict, meant = false) {
   const [sign, word, meaning] = VERDICTS[verdict] || ["?", verdict, ""];
-  return h("span", { class: `badge ${verdict}`, title: meaning }, h("span", { "aria-hidden": "true" }, sign + " "), word);
+  return h("span", { class: `badge ${meant ? "meant" : verdict}`, title: meaning }, h("span", { "aria-hidden": "true" }, sign + " "), word, meant ? ", as expected" : "");
 }
 
 function headline() {
-  const contrary = data.properties.filter((p) => p.verdict === "violated");
-  const violated = contrary.length;
-  const bounded = data.properties.filter((p) => p.verdict === "bounded").length;
-  if (violated) return [badge("violated"), `${violated} of ${count(data.properties.length, "property", "properties")} ${violated === 1 ? "is" : "are"} violated:`,
-    contrary.slice(0, 12).map((p) => h("a", { href: `#property-${p.name}` }, h("code", null, p.name))), violated > 12 ? `and ${violated - 12} more` : null];
-  if (bounded) return [badge("bounded"), `Nothing is violated; ${bounded} of ${count(data.properties.length, "property", "properties")} could not be exhausted.`];
-  return [badge("exhausted"), `All ${count(data.properties.length, "property", "properties")} hold within the explored bounds.`];
+  const { verdict, words, failures } = data.headline;
+  return [badge(verdict), words, failures.slice(0, 12).map((name) => h("a", { href: `#property-${name}` }, h("code", null, name))),
+    failures.length > 12 ? `and ${failures.length - 12} more` : null];
 }
 
 function summary() {
@@ -43,7 +39,7 @@ function summary() {
     verdicts(),
     h("details", { class: "more" }, h("summary", null, "How it was explored"), h("table", { class: "facts wide" },
       h("tbody", null,
-        [["engine", run.engine], ["complete", run.complete ? "yes: every reachable state within the bounds was visited" : `no: ${run.why_incomplete}`],
+        [...(data.setting.name ? [["setting", data.setting.doc ? `${data.setting.name}: ${data.setting.doc}` : data.setting.name]] : []), ["engine", run.engine], ["complete", run.complete ? "yes: every reachable state within the bounds was visited" : `no: ${run.why_incomplete}`],
           ["initial states", number(run.initial)], ["generated", number(run.generated)], ["cut off by the bounds", number(run.cut)], ["digest of the spec", data.system.digest]]
           .map(([name, value]) => h("tr", null, h("th", { scope: "row" }, name), h("td", null, value))),
         data.constants.map((c) => h("tr", null, h("th", { scope: "row" }, h("code", null, c.name)),
@@ -55,7 +51,7 @@ function verdicts() {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Verdicts" }, h("table", { class: "list verdicts" },
     h("thead", null, h("tr", null, ["verdict", "property", "kind", "says", "path"].map((word) => h("th", { scope: "col" }, word)))),
     h("tbody", null, data.properties.map((p) => h("tr", null,
-      h("td", null, badge(p.verdict)),
+      h("td", null, badge(p.verdict, p.meant)),
       h("td", null, h("a", { href: `#property-${p.name}` }, h("code", null, p.name))),
       h("td", { class: "quiet" }, p.kind),
       h("td", null, p.doc ? prose(p.doc) : h("code", null, p.claim), p.vacuous ? h("span", { class: "warn block" }, "vacuous: no case of it exists") : null),
@@ -71,23 +67,25 @@ function propertySection(p) {
   const steps = p.path === null ? 0 : entriesTo(data, p.path).length - 1;
   const box = p.path === null ? null : h("details", { class: "more", ontoggle: draw },
     h("summary", null, `${words}: ${count(steps, "step")}${p.loop === null ? "" : p.loop < steps ? ", ending in a loop" : ", then nothing more"}`), place);
-  if (box && p.verdict === "violated") {
+  if (box && p.verdict === "violated" && !p.meant) {
     box.open = true;
     draw();
   }
   const claim = `${p.when ? `when ${p.when}\n` : ""}${p.kind} ${p.claim}${p.within === null ? "" : `\nwithin ${p.within} ticks`}`;
   return h("article", { class: "property", id: `property-${p.name}` },
-    h("h3", null, h("code", null, p.name), badge(p.verdict)),
+    h("h3", null, h("code", null, p.name), badge(p.verdict, p.meant)),
     p.doc ? h("p", { class: "doc" }, prose(p.doc)) : null,
     p.claim ? h("pre", null, h("code", null, claim)) : null,
-    p.reason ? h("p", { class: p.verdict === "violated" ? "notice" : "quiet" }, prose(p.reason)) : null,
+    p.reason ? h("p", { class: p.verdict === "violated" && !p.meant ? "notice" : "quiet" }, prose(p.reason)) : null,
+    p.meant ? h("p", null, "As expected: ", prose(p.meant)) : null,
     p.vacuous ? h("p", { class: "warn" }, "Vacuous: no case of it exists, so that it says nothing.") : null,
     p.source || p.place ? h("p", { class: "quiet small" }, [p.source, p.place].filter(Boolean).join(" · ")) : null,
     box);
 }
 
 function gaps() {
-  const list = (title, words, names) => names.length ? [h("h3", null, title), h("p", { class: "doc" }, words), h("ul", { class: "names" }, names.map((name) => h("li", null, h("code", null, name))))] : null;
+  const list = (title, words, found) => found.length ? [h("h3", null, title), h("p", { class: "doc" }, words),
+    h("ul", { class: "names" }, found.map(([name, why]) => h("li", null, h("code", null, name), why ? h("span", { class: "quiet" }, ": ", prose(why)) : h("span", { class: "warn" }, ": not explained"))))] : null;
   if (!data.unvisited.length && !data.vacuous.length) return h("p", { class: "doc" }, "Every transition was taken, and every property had a case.");
   return [
     list("Transitions never taken", "No path within the explored bounds takes them.", data.unvisited),

@@ -8,7 +8,7 @@ const MARKS = {
 
 function productSection(data) {
   const product = data.product;
-  const path = h("div", { class: "path-box", id: "product-path" }, h("p", { class: "quiet" }, "Press a control state to see a shortest path to it."));
+  const path = h("div", { class: "path-box", id: "product-path" }, h("p", { class: "quiet hint" }, "Press a control state to see a shortest path to it."));
   const cells = new Map();
   const pick = (node) => {
     const key = node.control.join("/");
@@ -126,8 +126,10 @@ function productGraph(graph, pick) {
       strong.add(i);
     }
   }
+  const several = graph.nodes.some((node) => node.control.some((where) => where.includes(", ")));
   const nodes = graph.nodes.map((node) => ({
-    lines: node.control.map((text) => ({ text })),
+    // One line for each control state; where a role has several, a rule sets the roles apart.
+    lines: node.control.flatMap((where, role) => where.split(", ").map((text, k) => ({ text, rule: several && role > 0 && k === 0 }))),
     label: `${node.control.join(", ")}: ${MARKS[node.mark]}, ${count(node.depth, "step")} from the start, ${count(node.states, "global state")}`,
     mark: node.mark,
     initial: node.initial,

@@ -49,7 +49,7 @@ function roleSection(role) {
 
 function aboutRole(role) {
   return [
-    h("p", { class: "quiet" }, "Point at a state to follow its transitions; press it for its tasks and what it ignores."),
+    h("p", { class: "quiet hint" }, "Point at a state to follow its transitions; press it for its tasks and what it ignores."),
     role.data.length ? h("table", { class: "facts" }, h("caption", null, "Data of the record"),
       h("tbody", null, role.data.map((d) => h("tr", null, h("th", { scope: "row" }, d.name),
         h("td", null, h("code", null, d.type), d.doc ? h("span", { class: "quiet block" }, prose(d.doc)) : null))))) : null,

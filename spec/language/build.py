@@ -10,7 +10,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
 from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Quiet, Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Quiet, Sink, a, listed, near_miss
 from leasehold.spec.language.evaluate import Context, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.parse import Names, Scope, parse, parse_type
@@ -170,7 +170,7 @@ class Builder:
         if len(initial) != 1 and not marred:
             self.sink.error(
                 "LH407", initial[1].place if initial else node.key_place("states"),
-                f"a {name} has {len(initial) or 'no'} initial state{'s' if initial else ''}; it needs one",
+                f"{a(name)} has {len(initial) or 'no'} initial state{'s' if initial else ''}; it needs one",
                 remedy=f"write `initial: true` in one of {listed(states)}",
             )  # fmt: skip
         if not initial:
@@ -202,7 +202,7 @@ class Builder:
         states = self.names.roles[role].states.members
         if node.text not in states:
             self.sink.error(
-                "LH404", node.place, f"a {role} has no state `{node.text}`", near=near_miss(node.text, states),
+                "LH404", node.place, f"{a(role)} has no state `{node.text}`", near=near_miss(node.text, states),
                 remedy=f"its states: {listed(states, 20)}",
             )  # fmt: skip
             return False
@@ -212,7 +212,7 @@ class Builder:
         events = self.names.roles[role].events
         if event not in events:
             self.sink.error(
-                "LH406", place, f"a {role} consumes no event `{event}`", near=near_miss(event, events),
+                "LH406", place, f"{a(role)} consumes no event `{event}`", near=near_miss(event, events),
                 remedy=f"its events: {listed(sorted(events), 30)}",
             )  # fmt: skip
             return False
@@ -268,7 +268,7 @@ class Builder:
     def _known_task(self, role: str, node: Node, tasks: Mapping[str, Any]) -> bool:
         if node.text not in tasks:
             self.sink.error(
-                "LH405", node.place, f"a {role} has no task `{node.text}`", near=near_miss(node.text, tasks),
+                "LH405", node.place, f"{a(role)} has no task `{node.text}`", near=near_miss(node.text, tasks),
                 remedy=f"its tasks: {listed(tasks, 30)}",
             )  # fmt: skip
             return False
@@ -328,7 +328,7 @@ class Builder:
         kind = data.get(name)
         if kind is None:
             self.sink.error(
-                "LH305", place, f"a {role} has no field `{name[:40]}` to set", near=near_miss(name, data),
+                "LH305", place, f"{a(role)} has no field `{name[:40]}` to set", near=near_miss(name, data),
                 remedy=f"its data: {listed(data, 30)}",
             )  # fmt: skip
             return None
@@ -392,7 +392,7 @@ class Builder:
             self.sink.error(
                 "LH503", (to or sent).place, f"`{sent.text}` goes from {sender} to {receiver}, not from {role}"
                 + (f" to {to.text}" if to else ""), near=f"`{receiver}`" if to and sender == role else None,
-                remedy=f"leave `to` out, or write `to: {receiver}`" if sender == role else f"only a {sender} sends it",
+                remedy=f"leave `to` out, or write `to: {receiver}`" if sender == role else f"only {a(sender)} sends it",
             )  # fmt: skip
             return None
         if receiver not in self.names.roles:
@@ -446,7 +446,7 @@ class Builder:
         parent = text_of(as_mapping(self.files.roles.get(target)), "subsidiary")
         if parent != role:
             self.sink.error(
-                "LH503", driven.place, f"a {target} is not subsidiary to a {role}, so it cannot be driven by one",
+                "LH503", driven.place, f"{a(target)} is not subsidiary to {a(role)}, so it cannot be driven by one",
                 remedy=f"write `subsidiary: {role}` in its file, or send it a message",
             )  # fmt: skip
             return None

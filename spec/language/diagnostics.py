@@ -192,6 +192,11 @@ def printable(words: str) -> str:
     return f"`{''.join(c if c.isprintable() else repr(c)[1:-1] for c in words)}`"
 
 
+def a(noun: str) -> str:
+    """`a broker`, `an authority`: a role in a sentence."""
+    return f"an {noun}" if noun[:1] in "aeio" else f"a {noun}"
+
+
 def near_miss(word: str, known: Iterable[str]) -> str | None:
     """The known word nearest to a misspelt one, quoted for a message, or None."""
     if len(word) > 100:

@@ -172,12 +172,11 @@ class Gatherer:
         elif fragment.get("properties") is not None or fragment.get("ends") is not None:
             record = shape.INVARIANTS
         else:
-            keys = {k: shape.Key(v.shape, v.doc) for k, v in shape.SYSTEM.keys.items()}
-            record = shape.Record("part of a system", keys)
+            record = shape.PART
         shape.check(fragment, record, self.sink)
         if any(d.code in UNREADABLE and d.place.file == fragment.place.file for d in self.sink.found):
             return
-        if record.title == "part of a system":
+        if record is shape.PART:
             self._merge_system(fragment, (*trail, path))
         else:
             self._merge_named(fragment)

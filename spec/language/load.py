@@ -15,7 +15,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
-from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, listed, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
 from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, as_mapping, entries
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.parse import Scope, parse
@@ -239,7 +239,7 @@ class _SystemParts:
             if local.get(event) is None:
                 known = [e for e, _, _ in local.pairs()]
                 self.sink.error(
-                    "LH406", where, f"a {role} declares no local event `{event}`", near=near_miss(event, known),
+                    "LH406", where, f"{a(role)} declares no local event `{event}`", near=near_miss(event, known),
                     remedy=f"its local events: {listed(known, 30)}",
                 )  # fmt: skip
                 continue

@@ -9,13 +9,14 @@ once; an expression that was reported has the type Unknown, which agrees with ev
 from __future__ import annotations
 
 import ast
+import re
 import unicodedata
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink, a, listed, near_miss
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import (
     BOOL,
@@ -119,6 +120,13 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
             warnings.simplefilter("ignore")
             tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
+        slip = _SLIP.search(source)
+        if slip is not None:
+            sink.error(
+                "LH301", node.inside(lead + slip.start()), f"`{slip[0]}` is not an operator of the language",
+                near=f"`{_MEANT[slip[0]]}`", remedy="expressions have Python's syntax: `units >= 1 and now < term_end`",
+            )  # fmt: skip
+            return _wrong(node.place)
         sink.error(
             "LH301", node.inside(lead + _offset(error, source)),
             f"`{_short(source)}` is not an expression: {error.msg.removesuffix('. Perhaps you forgot a comma?')}",
@@ -145,6 +153,11 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
         )  # fmt: skip
         return _wrong(node.place)
     return result
+
+
+# Operators of other languages.
+_MEANT = {"=": "==", "&&": "and", "||": "or", "!": "not", "=>": "not ... or", "->": "not ... or", "<>": "!="}
+_SLIP = re.compile(r"&&|\|\||=>|->|<>|(?<![=<>!:])=(?!=)|!(?!=)")
 
 
 def _offset(error: SyntaxError, source: str) -> int:
@@ -335,7 +348,7 @@ class _Parser:
         if name not in role.data:
             known = [*role.data, "state"]
             return self.error(
-                "LH305", tree, f"a {role.name} has no field `{name}`", near=near_miss(name, known),
+                "LH305", tree, f"{a(role.name)} has no field `{name}`", near=near_miss(name, known),
                 remedy=f"its fields: {listed(known)}",
             )  # fmt: skip
         return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
@@ -685,7 +698,7 @@ class _Parser:
             role, owner = found[0], found[1]
         if event is not None and event not in role.events:
             return self.error(
-                "LH406", tree, f"a {role.name} consumes no event `{event}`", near=near_miss(event, role.events),
+                "LH406", tree, f"{a(role.name)} consumes no event `{event}`", near=near_miss(event, role.events),
                 remedy=f"its events: {listed(sorted(role.events), 30)}",
             )  # fmt: skip
         return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))

@@ -221,7 +221,7 @@ SYSTEM = Record(
     {
         "system": Key(NAME_, "The system's name.", True),
         "doc": DOC,
-        "include": Key(OneOf((TEXT, Listing(TEXT))), "Other folders or files whose declarations are read as well."),
+        "include": Key(OneOf((TEXT, Listing(TEXT))), "Other files whose declarations are read as well, relative to this one."),
         "constants": Key(Named(CONSTANT), "What `--set NAME=VALUE` may set."),
         "types": Key(Named(TYPE_RECORD), "Enumerations and counted types."),
         "roles": Key(Named(ROLE_USE), "The roles that take part.", True),
@@ -287,6 +287,9 @@ EXPECTED = Record(
         ),
     },
 )
+
+# An included file that holds part of system.yaml: nothing is required of it.
+PART = Record("part of a system", {name: Key(key.shape, key.doc) for name, key in SYSTEM.keys.items()})
 
 FILES: Mapping[str, Record] = {
     "system": SYSTEM, "messages": MESSAGES, "role": ROLE, "invariants": INVARIANTS, "expected": EXPECTED,

@@ -99,7 +99,8 @@ def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        sink.error("LH103", start, f"byte {error.start} is not UTF-8", remedy="save the file as UTF-8 text")
+        place = _place_of(raw[: error.start].decode(), error.start, shown)
+        sink.error("LH103", place, f"the byte 0x{raw[error.start]:02X} is not UTF-8", remedy="save the file as UTF-8 text")
         return None
     return read_text(text, shown, sink)
 

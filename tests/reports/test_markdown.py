@@ -20,12 +20,14 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(votes, lease, many):
 
 def test_the_verdicts(votes):
     text = markdown(votes)
-    assert "3 of 8 properties violated." in text
+    assert "2 of 8 properties violated. 1 violated, as expected." in text
     assert (
         "| **violated** | `all_are_heard` | always | A result needs every `vote` \\| really. \\</script\\> | 3 steps |"
     ) in text
     assert "*no reachable state shows it*" in text
-    assert "- `voter/voted#question`" in text
+    assert "- `voter/voted#question`: nobody asks twice \\| \\</script\\>" in text
+    assert "| violated | `is_carried` | leads_to |" in text
+    assert "*As expected: voters may say no \\| \\</script\\>*" in text
 
 
 def test_the_product_of_the_lease_has_a_place_for_every_reachable_cell(lease):

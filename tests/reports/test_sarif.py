@@ -34,6 +34,7 @@ LOCATION = record(
     ),
     message=MESSAGE,
 )
+SUPPRESSION = record(["kind"], kind={"enum": ["inSource", "external"]}, justification=TEXT)
 STEP = record([], executionOrder=COUNT, location=LOCATION, state={"type": "object", "additionalProperties": MESSAGE})
 RESULT = record(
     ["message"],
@@ -43,6 +44,7 @@ RESULT = record(
     kind={"enum": ["notApplicable", "pass", "fail", "review", "open", "informational"]},
     message=MESSAGE,
     locations=rows(LOCATION, maxItems=1),
+    suppressions=rows(SUPPRESSION),
     partialFingerprints={"type": "object", "additionalProperties": {"type": "string"}},
     codeFlows=rows(record(["threadFlows"], threadFlows=rows(record(["locations"], locations=rows(STEP, minItems=1))))),
 )
@@ -74,6 +76,10 @@ def test_violations_are_errors_where_the_property_stands(votes):
     assert list(results) == ["property/all_are_heard", "property/flies", "property/is_carried"]
     found = results["property/all_are_heard"]
     assert found["level"] == "error"
+    assert "suppressions" not in found
+    assert results["property/is_carried"]["suppressions"] == [
+        {"kind": "external", "justification": "expected.yaml: voters may say no | </script>"}
+    ]
     place = found["locations"][0]["physicalLocation"]
     file = FilePath(place["artifactLocation"]["uri"].removeprefix("file://"))
     assert file.read_text().splitlines()[place["region"]["startLine"] - 1].strip() == "all_are_heard:"

@@ -1,0 +1,130 @@
+"""Print a generated page of docs/reference: ``python tests/reference.py diagnostics`` or ``keys``.
+
+`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from leasehold.spec.language import shape
+from leasehold.spec.language.diagnostics import CATALOGUE
+
+BAD_SPECS = Path(__file__).resolve().parent / "bad_specs"
+
+GROUPS = {
+    "1": "Files", "2": "Shape", "3": "Names, types and expressions", "4": "Machines", "5": "The system",
+    "6": "Properties and expectations", "7": "What is given at the call",
+}  # fmt: skip
+
+FILES = {
+    "system": ("system.yaml", "What takes part, how it is connected, and what may happen around it."),
+    "messages": ("messages.yaml", "Every message between roles."),
+    "role": ("roles/NAME.yaml", "One machine."),
+    "invariants": ("invariants.yaml", "What must hold. It may be left out."),
+    "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
+}
+
+
+# What a text stands for, and several of them; all others are words, and the key's own line lists them.
+WORDS = {
+    "text": ("text", "texts"), "name": ("a name", "names"), "expression": ("an expression", "expressions"),
+    "flag": ("`true` or `false`", "flags"), "number": ("a number", "numbers"), "type": ("a type", "types"),
+    "budget": ("a number or `any`", "budgets"), "channel kind": ("a kind of channel", "kinds"),
+    "dotted name": ("a dotted name", "dotted names"),
+}  # fmt: skip
+
+
+def diagnostics() -> Iterator[str]:
+    yield "# Diagnostics"
+    yield ""
+    yield "What `leasehold lint`, and every other verb that reads a specification, may say of it. A diagnostic names its"
+    yield "place, what is wrong, the near miss where there is one, and the remedy. Errors end the run with exit code 2;"
+    yield "warnings do not. All errors of all files come at once, but for two cases: while a file cannot be read, or a value"
+    yield "has the wrong kind, what the files mean is not looked at; and what may be the echo of another error waits for it."
+    yield ""
+    yield "Every message below is what the loader says of the spec of that name in `tests/bad_specs/`."
+    for group, title in GROUPS.items():
+        codes = [code for code in CATALOGUE if code[2] == group]
+        yield ""
+        yield f"## {title}"
+        for code in codes:
+            yield ""
+            yield f"### {code}: {CATALOGUE[code]}"
+            for folder in sorted(BAD_SPECS.glob(f"{code}_*")):
+                yield ""
+                yield "```text"
+                for line in example(folder, code):
+                    yield line if len(line) <= 400 else line[:397] + "..."
+                yield "```"
+
+
+def example(folder: Path, code: str) -> list[str]:
+    """The first diagnostic of a code in what is expected of a bad spec, without the spec's name."""
+    lines = folder.joinpath("expected.txt").read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if f" {code}: " in line)
+    last = next((i for i in range(first + 1, len(lines)) if not lines[i].startswith("  ")), len(lines))
+    return [line.replace(f"{folder.name}/", "") for line in lines[first:last]]
+
+
+def keys() -> Iterator[str]:
+    yield "# Keys"
+    yield ""
+    yield "Every key that a specification may hold. A key that is not listed here is an error, with the near miss named."
+    for kind, (file, doc) in FILES.items():
+        yield ""
+        yield f"## {file}"
+        yield ""
+        yield doc
+        seen: list[shape.Record] = []
+        inside(shape.FILES[kind], seen)
+        for record in seen:
+            if record is not shape.FILES[kind]:
+                yield ""
+                yield f"### {record.title[:1].upper()}{record.title[1:]}"
+            yield ""
+            yield "| key | value | what it is |"
+            yield "|---|---|---|"
+            for name, key in record.keys.items():
+                needed = " (needed)" if key.required else ""
+                yield f"| `{name}` | {value(key.shape)}{needed} | {key.doc.replace('|', chr(92) + '|')} |"
+
+
+def inside(wanted: shape.Shape, seen: list[shape.Record]) -> None:
+    """Collects the records within a shape, in the order of the tables."""
+    match wanted:
+        case shape.Record(keys=entries):
+            if wanted not in seen:
+                seen.append(wanted)
+                for key in entries.values():
+                    inside(key.shape, seen)
+        case shape.Listing(of=inner) | shape.Named(of=inner):
+            inside(inner, seen)
+        case shape.OneOf(choices=choices):
+            for choice in choices:
+                inside(choice, seen)
+
+
+def value(wanted: shape.Shape, many: bool = False) -> str:
+    """A shape in words."""
+    match wanted:
+        case shape.Text(of=of):
+            one, all_ = WORDS.get(of, ("a word", "words"))
+            return all_ if many else one
+        case shape.Listing(of=inner):
+            return f"a list of {value(inner, many=True)}"
+        case shape.Named(of=inner, keys=names):
+            by = "name" if names == "name" else "field (or `field[key]`)" if names == "target" else "what it is about"
+            return f"{value(inner, many=True)}, by {by}"
+        case shape.Record(title=title):
+            plain = title.removeprefix("an ").removeprefix("a ")
+            head, of, tail = plain.partition(" of ")
+            return f"{head}s{of}{tail}" if many else title
+        case shape.OneOf(choices=choices):
+            return " or ".join(value(c, many) for c in choices)
+
+
+PAGES = {"diagnostics": diagnostics, "keys": keys}
+
+if __name__ == "__main__":
+    print("\n".join(PAGES[sys.argv[1]]()))

@@ -1,0 +1,32 @@
+from dataclasses import replace
+
+from leasehold.reports.verdicts import failures, headline, meant
+
+
+def only(exploration, *verdicts):
+    kept = tuple(p for p in exploration.properties if p.verdict in verdicts)
+    return replace(exploration, properties=kept)
+
+
+def test_what_the_system_says_itself(votes, fault_free):
+    assert meant(votes).setting == "default"
+    assert dict(meant(votes).violated) == {"is_carried": "voters may say no | </script>"}
+    assert "voter/voted#question" in meant(votes).untested
+    assert meant(fault_free).setting == ""
+
+
+def test_a_violation_that_is_meant_is_no_failure(votes, fault_free):
+    assert [p.name for p in failures(votes)] == ["all_are_heard", "flies"]
+    assert [p.name for p in failures(fault_free)] == ["all_are_heard", "flies", "is_carried"]
+
+
+def test_the_headline(votes, lease, many):
+    assert headline(votes) == ("violated", "2 of 8 properties violated. 1 violated, as expected.")
+    assert headline(only(votes, "exhausted")) == ("exhausted", "All 4 properties hold within the explored bounds.")
+    assert headline(only(many, "bounded"))[0] == "bounded"
+    assert headline(replace(votes, properties=())) == ("exhausted", "The system has no properties.")
+    kept = tuple(p for p in votes.properties if p.name in {"carried_by_all", "is_carried"})
+    assert headline(replace(votes, properties=kept)) == (
+        "exhausted",
+        "1 of 2 properties hold within the explored bounds; 1 violated, as expected.",
+    )
