@@ -12,9 +12,11 @@ from leasehold.checker.explore import Exploration
 from leasehold.cli import tables
 from leasehold.cli.common import (
     HOLDS,
+    INTERRUPTED,
     VIOLATED,
     console,
     explore_with_progress,
+    interrupted,
     load_or_exit,
     parsed,
     print_json,
@@ -33,7 +35,8 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
     """Lint and explore SYSTEM, and compare with its expected.yaml.
 
     A property that fails, a number that differs, and a transition or claim that is never put to the test and not
-    explained all fail the check.
+    explained all fail the check. Without an expected.yaml it is the properties that count, and what is never put to the
+    test.
 
     \b
     Example:  leasehold check lease
@@ -61,31 +64,44 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
             if number:
                 screen.print()
             _print(found, expectation, differ)
+        if interrupted(found):
+            break
     if as_json:
         report = _json(*results[0])
         if every:
             report["runs"] = [_json(*r) for r in results]
         print_json(report)
     failed = sum(1 for _, _, differ in results if differ)
+    stopped = any(interrupted(found) for found, _, _ in results)
     if not as_json and len(runs) > 1:
         screen.print(f"\n{len(runs) - failed} of {len(runs)} settings are as expected", markup=False)
-    sys.exit(VIOLATED if failed else HOLDS)
+    violated = any(
+        p.verdict == "violated" and not (meant and p.name in meant.violated)
+        for found, meant, _ in results
+        for p in found.properties
+    )
+    sys.exit(INTERRUPTED if stopped and not violated else VIOLATED if failed else HOLDS)
 
 
 def _print(found: Exploration, expectation: Expectation | None, differ: Sequence[Difference]) -> None:
     screen = console()
     if expectation is not None:
-        screen.print(f"[dim]setting[/] {expectation.name}" + (f"[dim]: {expectation.doc}[/]" if expectation.doc else ""))
+        doc = f": {expectation.doc}" if expectation.doc else ""
+        screen.print(f"setting {expectation.name}{doc}", markup=False, style="dim")
     tables.headline(screen, found)
     meant = expectation.violated if expectation else {}
-    tables.properties(screen, found.properties, meant)
-    tables.left_over(screen, found, expectation.explained if expectation else ())
-    tables.counterexamples(screen, [p for p in found.properties if p.name not in meant])
+    tables.properties(screen, found.properties, meant, found.why_incomplete)
+    if expectation is not None and found.complete:
+        for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
+            tables.explained_ones(screen, len(expectation.explained.intersection(names)), what)
+    tables.counterexamples(screen, [p for p in found.properties if p.name not in meant], found.system.properties)
     for warning in found.system.warnings:
-        screen.print(str(warning), markup=False, style="yellow")
-    for difference in differ:
-        screen.print(str(difference), markup=False, style="red")
-    if not differ:
+        screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
+    if differ:
+        count = f"{len(differ)} difference{'s' if len(differ) != 1 else ''}"
+        screen.print(f"\nnot as expected: {count}", markup=False, style="red")
+        tables.differences(screen, differ)
+    else:
         words = "as expected.yaml says" if expectation else "expected.yaml has no numbers for this setting"
         screen.print(f"[green]holds[/] [dim]({words})[/]")
 

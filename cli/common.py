@@ -1,10 +1,10 @@
-"""What the verbs share: settings, loading, errors, progress."""
+"""What the verbs share: settings, loading, errors, progress, exit codes."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -13,17 +13,22 @@ from rich.live import Live
 from rich.text import Text
 
 from leasehold.checker.explore import Exploration, Limits, Progress, explore
-from leasehold.spec import SpecError, System, load
+from leasehold.spec import Diagnostic, SpecError, System, load
+from leasehold.spec.language.diagnostics import NOWHERE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-HOLDS, VIOLATED, BAD_SPEC = 0, 1, 2
+HOLDS, VIOLATED, BAD_SPEC, INTERRUPTED = 0, 1, 2, 130
 
 
 def console(stderr: bool = False) -> Console:
     """A console that neither cuts nor colours what goes into a file."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, soft_wrap=not stream.isatty(), width=None if stream.isatty() else 120)
+    on_terminal = stream.isatty()
+    return Console(
+        stderr=stderr, highlight=False, soft_wrap=not on_terminal, width=None if on_terminal else 120,
+        force_terminal=on_terminal,
+    )  # fmt: skip
 
 
 def system_options(command: F) -> F:
@@ -60,31 +65,60 @@ def load_or_exit(system: str, settings: Mapping[str, str], as_json: bool) -> Sys
 def fail(error: SpecError, as_json: bool) -> NoReturn:
     """Prints what is wrong with a specification and exits with 2."""
     if as_json:
-        print_json({"errors": [d.as_json() for d in error.diagnostics]})
+        print_json(diagnostics_json(error.diagnostics))
     else:
-        screen = console(stderr=True)
-        for diagnostic in error.diagnostics:
-            screen.print(Text(str(diagnostic), style="red" if diagnostic.severity == "error" else "yellow"))
-        count = sum(1 for d in error.diagnostics if d.severity == "error")
-        screen.print(f"{count} error{'s' if count != 1 else ''}", markup=False)
+        print_diagnostics(console(stderr=True), error.diagnostics)
     sys.exit(BAD_SPEC)
 
 
+def print_diagnostics(screen: Console, diagnostics: Iterable[Diagnostic]) -> None:
+    """Every finding, then how many there are."""
+    errors = warnings = 0
+    for d in diagnostics:
+        # What was given at the call stands in no file, so it has no line to name.
+        words = str(d).removeprefix(f"{NOWHERE}: ") if d.place == NOWHERE else str(d)
+        screen.print(Text(words, style="red" if d.severity == "error" else "yellow"), soft_wrap=True)
+        errors += d.severity == "error"
+        warnings += d.severity == "warning"
+    counts = [f"{n} {noun}{'s' if n != 1 else ''}" for n, noun in ((errors, "error"), (warnings, "warning")) if n]
+    screen.print(", ".join(counts) or "no findings", markup=False)
+
+
+def diagnostics_json(diagnostics: Iterable[Diagnostic]) -> dict[str, object]:
+    found = list(diagnostics)
+    return {"errors": sum(d.severity == "error" for d in found), "diagnostics": [d.as_json() for d in found]}
+
+
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(json.dumps(value, indent=2, ensure_ascii=True))
 
 
 def explore_with_progress(system: System, limits: Limits | None = None, quiet: bool = False) -> Exploration:
     """Explores; on a terminal a line says how far it has come."""
     if quiet or not sys.stderr.isatty():
         return explore(system, limits)
-    with Live(console=console(stderr=True), transient=True, auto_refresh=False) as live:
+    screen = console(stderr=True)
+    with Live(console=screen, transient=True, auto_refresh=False) as live:
 
         def show(p: Progress) -> None:
-            live.update(
-                f"{p.distinct:>12,} states  {p.waiting:,} waiting  depth {p.depth}  "
-                f"{p.distinct / p.seconds:,.0f} states/s  {p.memory_bytes / 1e6:,.0f} MB  Ctrl-C stops and reports",
-                refresh=True,
-            )
+            parts = [
+                f"{p.distinct:,} states", f"{p.waiting:,} waiting", f"depth {p.depth}",
+                f"{p.distinct / p.seconds:,.0f} states/s", f"{p.memory_bytes / 1e6:,.0f} MB",
+                "Ctrl-C stops and reports",
+            ]  # fmt: skip
+            while len("  ".join(parts)) >= screen.width and len(parts) > 1:
+                parts.pop()
+            live.update(Text("  ".join(parts)), refresh=True)
 
         return explore(system, limits, show)
+
+
+def exit_code(found: Exploration) -> int:
+    """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
+    if not found.holds:
+        return VIOLATED
+    return INTERRUPTED if interrupted(found) else HOLDS
+
+
+def interrupted(found: Exploration) -> bool:
+    return found.why_incomplete == "interrupted"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
 from leasehold.checker.expectations import expectation_for
-from leasehold.checker.explore import Limits
+from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli import tables
 from leasehold.cli.common import (
-    HOLDS,
-    VIOLATED,
     console,
+    exit_code,
     explore_with_progress,
     load_or_exit,
     parsed,
@@ -20,43 +20,65 @@ from leasehold.cli.common import (
     system_options,
 )
 from leasehold.reports.json_report import json_report
-from leasehold.reports.trace import trace_text
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import near_miss
+
+# What the language itself claims of every system, under names that no property can take from it.
+_ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 
 
 @click.command()
 @system_options
-@click.option("--max-states", type=click.IntRange(min=1), help="Stop after so many states.")
-@click.option("--depth", type=click.IntRange(min=0), help="Go no further than so many steps.")
-@click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property step by step.")
+@click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")
+@click.option("--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps.")
+@click.option(
+    "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
+)
+@click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path to this witness, step by step.")
+@click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
-    system: str, settings: tuple[str, ...], as_json: bool, max_states: int | None, depth: int | None, show: tuple[str, ...]
-) -> None:
+    system: str, settings: tuple[str, ...], as_json: bool, max_states: int | None, depth: int | None,
+    only: tuple[str, ...], show: tuple[str, ...], brief: bool,
+) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
+
+    The path to a violation is printed step by step, and is a shortest one. Ctrl-C ends the search; what was found until
+    then is printed.
 
     \b
     Example:  leasehold explore lease --set max_units=1
-              leasehold explore lease --show a_lease_grows
+              leasehold explore lease --only a_lease_grows --show a_lease_grows
               leasehold explore two_phase_commit --set participants=4 --json
     """
     model = load_or_exit(system, parsed(settings), as_json)
-    names = [*model.properties, "deadlock_free"]
-    for name in show:
-        if name not in names:
-            raise click.UsageError(f"{model.name} has no property {name[:60]!r}; it has {', '.join(names)}")
+    for option, names in (("--show", show), ("--only", only)):
+        for name in names:
+            _check_property(model, option, name)
     found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json)
+    if only:
+        wanted = {*only, *_ALWAYS_JUDGED}
+        found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
     if as_json:
         print_json(json_report(found))
     else:
-        screen = console()
-        tables.headline(screen, found)
-        tables.properties(screen, found.properties)
-        expectation = expectation_for(model)
-        explained = expectation.explained if expectation else ()
-        tables.left_over(screen, found, explained)
-        tables.counterexamples(screen, found.properties)
-        for p in found.properties:
-            if p.name in show and p.verdict != "violated":
-                screen.print(f"\n{p.name}: {p.verdict}", markup=False)
-                if p.path is not None:
-                    screen.print(trace_text(p.path), markup=False, end="")
-    sys.exit(HOLDS if found.holds else VIOLATED)
+        _print(found, show, brief, with_left_over=not only)
+    sys.exit(exit_code(found))
+
+
+def _check_property(model: System, option: str, name: str) -> None:
+    names = [*model.properties, *(["deadlock_free"] if model.ends is not None else [])]
+    if name not in names:
+        near = near_miss(name, names)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'none'}"
+        raise click.UsageError(f"{option}: {model.name} has no property {name[:60]!r}; {hint}")
+
+
+def _print(found: Exploration, show: tuple[str, ...], brief: bool, with_left_over: bool) -> None:
+    screen = console()
+    tables.headline(screen, found)
+    tables.properties(screen, found.properties, stopped=found.why_incomplete)
+    if with_left_over:
+        expectation = expectation_for(found.system)
+        tables.left_over(screen, found, expectation.explained if expectation else ())
+    tables.counterexamples(screen, found.properties, found.system.properties, brief)
+    tables.witnesses(screen, found.properties, show, brief)

@@ -1,42 +1,53 @@
-"""`leasehold init`: a small system to start from."""
+"""`leasehold init`: a small system to start from, or a shipped one to change."""
 
 from __future__ import annotations
 
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
 
 from leasehold.cli.common import console
-from leasehold.spec.language.source import NAME
+from leasehold.spec.language.load import SHIPPED
+from leasehold.spec.language.source import NAME, RESERVED
 
-_TEMPLATE = "starter"
+_ORDER = ("system.yaml", "messages.yaml", "roles", "invariants.yaml", "expected.yaml")  # as a reader takes them
+_ALONE = ("starter", "lease", "two_phase_commit", "three_phase_commit")  # systems that include no other
 
 
 @click.command()
 @click.argument("name")
 @click.option("--in", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.")
-def init(name: str, parent: Path) -> None:
+@click.option(
+    "--from", "template", type=click.Choice(_ALONE), default="starter", show_default=True, help="System to copy."
+)
+def init(name: str, parent: Path, template: str) -> None:
     """Write a small commented system NAME, which passes `leasehold check`.
 
     \b
     Example:  leasehold init my_system && leasehold check my_system
+              leasehold init my_lease --from lease
     """
     if not NAME.match(name) or len(name) > 60:
         raise click.UsageError(
             f"{name[:60]!r} is not a name: lower-case letters, digits and underscores, starting with a letter"
         )
+    if name in SHIPPED or name in RESERVED:
+        whose = "of a system that comes with Leasehold" if name in SHIPPED else "a word of the specification language"
+        raise click.UsageError(f"the name {name} is {whose}; choose another")
     folder = parent / name
-    if folder.exists():
-        raise click.UsageError(f"{folder} is there already; nothing was changed")
-    template = resources.files("leasehold.spec") / _TEMPLATE
     written = []
     try:
-        for path in ("system.yaml", "messages.yaml", "roles/client.yaml", "roles/server.yaml", "invariants.yaml", "expected.yaml"):
+        if folder.exists() or folder.is_symlink():
+            raise click.UsageError(f"{folder} is there already; nothing was changed")
+        for path, source in _files(resources.files("leasehold.spec") / template):
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            text = template.joinpath(path).read_text(encoding="utf-8")
-            target.write_text(text.replace("system: starter", f"system: {name}"), encoding="utf-8")
+            text = source.read_text(encoding="utf-8")
+            text = text.replace(f"system: {template}\n", f"system: {name}\n")
+            text = text.replace(f"leasehold check {template} ", f"leasehold check {name} ")
+            target.write_text(text, encoding="utf-8")
             written.append(target)
     except OSError as error:
         raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
@@ -44,3 +55,15 @@ def init(name: str, parent: Path) -> None:
     for target in written:
         screen.print(str(target), markup=False)
     screen.print(f"\nNow:  leasehold check {folder}\n      leasehold report {folder}", markup=False)
+
+
+def _files(folder: Traversable) -> list[tuple[str, Traversable]]:
+    found = []
+    for name in _ORDER:
+        part = folder / name
+        if part.is_dir():
+            roles = sorted((f for f in part.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+            found += [(f"{name}/{f.name}", f) for f in roles]
+        else:
+            found.append((name, part))
+    return found

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.text import Text
 
-from leasehold.cli.common import BAD_SPEC, HOLDS, console, parsed, print_json
+from leasehold.cli.common import BAD_SPEC, HOLDS, console, diagnostics_json, parsed, print_diagnostics, print_json
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, load
 
 
 @click.command()
 @click.argument("systems", metavar="SYSTEM...", nargs=-1, required=True)
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a constant.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a constant; may be given several times."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF, for code-scanning services.")
 def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_sarif: bool) -> None:
@@ -23,21 +24,19 @@ def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_
     \b
     Example:  leasehold lint lease ./my_system
     """
+    if as_json and as_sarif:
+        raise click.UsageError("--json and --sarif exclude each other")
+    chosen = parsed(settings)
     found: list[Diagnostic] = []
     for system in systems:
         try:
-            found += load(system, parsed(settings)).warnings
+            found += load(system, chosen).warnings
         except SpecError as error:
             found += error.diagnostics
-    errors = sum(1 for d in found if d.severity == "error")
     if as_sarif:
         print_json(diagnostics_sarif(found))
     elif as_json:
-        print_json({"errors": errors, "diagnostics": [d.as_json() for d in found]})
+        print_json(diagnostics_json(found))
     else:
-        screen = console()
-        for diagnostic in found:
-            screen.print(Text(str(diagnostic), style="red" if diagnostic.severity == "error" else "yellow"))
-        words = f"{errors} error{'s' if errors != 1 else ''}, {len(found) - errors} warnings" if found else "no findings"
-        screen.print(words, markup=False)
-    sys.exit(BAD_SPEC if errors else HOLDS)
+        print_diagnostics(console(), found)
+    sys.exit(BAD_SPEC if any(d.severity == "error" for d in found) else HOLDS)

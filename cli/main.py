@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EIO, ENOSPC
 
 import click
 
@@ -40,3 +41,10 @@ def main() -> None:
         # Whoever read our output has gone (`| head`); that is no failure of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in (ENOSPC, EIO):
+            raise
+        # Nothing more can be printed there, and nobody should take the part that was for the whole.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"leasehold: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(2)

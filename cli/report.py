@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from errno import EACCES
 from pathlib import Path
 
 import click
 
-from leasehold.cli.common import HOLDS, VIOLATED, console, explore_with_progress, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.common import (
+    console,
+    exit_code,
+    explore_with_progress,
+    load_or_exit,
+    parsed,
+    print_json,
+    system_options,
+)
 from leasehold.reports.write import FORMATS, write_report
 
 
@@ -27,8 +37,14 @@ def report(
               leasehold report lease --format junit --format sarif
     """
     model = load_or_exit(system, parsed(settings), as_json)
-    found = explore_with_progress(model, quiet=as_json)
     folder = out if out is not None else Path(f"report-{model.name}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # before the search, which may take long
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    found = explore_with_progress(model, quiet=as_json)
     notes: list[str] = []
     try:
         written = write_report(found, folder, formats or None, say=notes.append)
@@ -42,4 +58,4 @@ def report(
             screen.print(note, markup=False, style="yellow")
         first = folder / "index.html" if folder / "index.html" in written else written[0] if written else folder
         screen.print(f"{len(written)} files in {folder}; start with {first}", markup=False)
-    sys.exit(HOLDS if found.holds else VIOLATED)
+    sys.exit(exit_code(found))

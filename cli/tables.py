@@ -1,29 +1,48 @@
-"""An exploration as a short table that a person reads at a glance."""
+"""An exploration as a few lines that a person reads at a glance.
+
+Lines are laid out here and not by a table widget: into a file they go whole, without padding, and on a narrow terminal a
+note that does not fit moves below its property.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
+from leasehold.checker.explore.result import Path
 from leasehold.reports.trace import trace_text
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
 
-_MARK = {"exhausted": "[green]ok[/]", "witnessed": "[green]ok[/]", "violated": "[red]VIOLATED[/]", "bounded": "[yellow]so far[/]"}
+# The word for each verdict, and its colour.
+_WORDS = {
+    "exhausted": ("holds", "green"),
+    "witnessed": ("witnessed", "green"),
+    "violated": ("VIOLATED", "red"),
+    "bounded": ("bounded", "yellow"),
+}
+_AS_EXPECTED = ("violated, as expected", "green")
+FEW = 6  # names that are listed in a sentence; of more, only the number is given
 
 
 def headline(screen: Console, found: Exploration) -> None:
     """The system, its constants and its counts."""
     system = found.system
-    constants = "  ".join(f"{c.name}={show(c.type, c.value)}" for c in system.constants.values())
-    screen.print(f"[bold]{escape(system.name)}[/]  {escape(constants)}  [dim]spec {system.digest[:12]}[/]")
+    constants = [f"{c.name}={show(c.type, c.value)}" for c in system.constants.values()]
+    words = "  ".join([system.name, *constants, f"spec {system.digest[:12]}"])
+    for number, line in enumerate(_wrapped(screen, words, "  ")):
+        screen.print(Text(line, style="bold" if number == 0 else ""))
     cells = f"{len(found.cells):,} of {found.product_states:,} control states reached"
     screen.print(
-        f"{found.distinct:,} distinct states, {found.generated:,} generated, depth {found.depth}; {cells}"
-        + (f"; {found.cut:,} steps left the bounds" if found.cut else "")
+        f"{_number(found.distinct, 'distinct state')}, {found.generated:,} generated, depth {found.depth}; {cells}"
+        + (f"; {_number(found.cut, 'step')} left the bounds" if found.cut else "")
     )
     screen.print(
         f"[dim]{found.engine} engine, {found.seconds:.1f} s, {found.states_per_second:,.0f} states/s, "
@@ -33,46 +52,142 @@ def headline(screen: Console, found: Exploration) -> None:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
 
 
-def properties(screen: Console, results: Iterable[PropertyResult], expected: Iterable[str] = ()) -> None:
-    """One line for each property."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column(no_wrap=True)
-    table.add_column(style="dim")
-    table.add_column(style="dim")
+def properties(
+    screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = ""
+) -> None:
+    """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already."""
     meant = set(expected)
+    rows = []
     for p in results:
-        mark = _MARK[p.verdict]
-        if p.name in meant and p.verdict == "violated":
-            mark = "[green]ok[/], as expected"
-        note = p.reason
-        if p.path is not None:
-            what = "counterexample" if p.verdict == "violated" else "witness"
-            steps = f"{what} of {len(p.path)} step{'s' if len(p.path) != 1 else ''}"
-            note = f"{steps}; {note}" if note else steps
-        table.add_row(mark, escape(p.name), p.verdict, escape(note))
-    screen.print(table)
+        word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else _WORDS[p.verdict]
+        note = "" if p.verdict == "bounded" and p.reason == stopped else _note(p)
+        rows.append((word, style, p.name, note))
+    first = max((len(word) for word, *_ in rows), default=0)
+    second = max((len(name) for _, _, name, note in rows if note), default=0)
+    for word, style, name, note in rows:
+        line = Text(f"{word:<{first}}  ", style=style)
+        line.append(name, style="default")
+        beside = first + 2 + max(second, len(name)) + 2
+        if note and (not screen.is_terminal or beside + len(note) <= screen.width):
+            line.append(f"{'':{beside - len(line)}}{note}", style="dim")
+        elif note:
+            for part in textwrap.wrap(note, max(20, screen.width - first - 6)):
+                line.append(f"\n{'':{first + 4}}{part}", style="dim")
+        screen.print(line)
 
 
-def counterexamples(screen: Console, results: Iterable[PropertyResult]) -> None:
-    """Every violated property with its path, step by step."""
+def counterexamples(
+    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property], brief: bool = False
+) -> None:
+    """Every violated property that a path contradicts: what it means, what it claims, and the path, step by step."""
     for p in results:
-        if p.verdict == "violated":
+        if p.verdict == "violated" and p.path is not None:
             screen.print(f"\n[red]{escape(p.name)} is violated[/]" + (f": {escape(p.reason)}" if p.reason else ""))
-            if p.doc:
-                screen.print(f"[dim]{escape(p.doc)}[/]")
+            for line in textwrap.wrap(p.doc, min(screen.width, 100) - 2):
+                screen.print(Text(f"  {line}", style="dim"))
+            for line in _claim(declared.get(p.name)):
+                screen.print(Text(f"  {line}"), soft_wrap=True)
+            path(screen, p.path, brief)
+
+
+def witnesses(screen: Console, results: Iterable[PropertyResult], names: Iterable[str], brief: bool = False) -> None:
+    """The paths that were asked for of properties that are not violated."""
+    wanted = set(names)
+    for p in results:
+        if p.name in wanted and p.verdict != "violated":
+            screen.print(f"\n{p.name}: {_WORDS[p.verdict][0]}" + ("" if p.path else ", so there is no path to show"))
             if p.path is not None:
-                screen.print(trace_text(p.path), markup=False, end="")
+                path(screen, p.path, brief)
+
+
+def path(screen: Console, found: Path, brief: bool) -> None:
+    """A path step by step; briefly: a line for each step, with the states that it changed."""
+    if not brief:
+        screen.print(trace_text(found), markup=False, end="", soft_wrap=True)
+        return
+    control = found.initial.control
+    for number, step in enumerate(found.steps):
+        if number == found.loop:
+            screen.print("  --- from here on, the steps below repeat for ever ---")
+        changes = [f"{m}: {control[m]} -> {s}" for m, s in step.state.control.items() if control[m] != s]
+        if changes and step.machine is not None:
+            changes[0] = changes[0].removeprefix(f"{step.machine}: ")
+        words = f"{number + 1:>4}  {step.title}" + (f"  [{'; '.join(changes)}]" if changes else "")
+        screen.print(words, markup=False, soft_wrap=True)
+        control = step.state.control
+    if found.loop is not None:
+        ends = found.loop >= len(found.steps)
+        screen.print("  --- nothing more happens ---" if ends else f"  --- back to before step {found.loop + 1} ---")
 
 
 def left_over(screen: Console, found: Exploration, explained: Iterable[str] = ()) -> None:
-    """Transitions that are never taken and claims that say nothing, but for those that are explained."""
+    """Transitions that are never taken and claims that say nothing: few by name, many by number."""
     known = set(explained)
     if not found.complete:
         return
-    for title, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
+    sides = (
+        ("transition", "never taken", found.unvisited_transitions), ("property", "vacuous", found.vacuous),
+    )  # fmt: skip
+    for noun, what, names in sides:
         fresh = [n for n in names if n not in known]
-        if fresh:
-            screen.print(f"[yellow]{title}:[/] {escape(', '.join(fresh))}")
-        if len(fresh) < len(names):
-            screen.print(f"[dim]{len(names) - len(fresh)} {title}, as expected.yaml explains[/]")
+        if fresh and len(fresh) <= FEW:
+            screen.print(f"[yellow]{what}:[/] {escape(', '.join(fresh))}", soft_wrap=True)
+        elif fresh:
+            screen.print(f"[yellow]{_number(len(fresh), noun)} {what}[/] [dim](`leasehold check` lists them)[/]")
+        explained_ones(screen, len(names) - len(fresh), what)
+
+
+def explained_ones(screen: Console, number: int, what: str) -> None:
+    if number:
+        screen.print(f"[dim]{number} {what}, as expected.yaml explains[/]")
+
+
+def differences(screen: Console, found: Sequence[Difference]) -> None:
+    """What is not as expected; where many things differ in the same way, that is said once."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for d in found:
+        groups.setdefault((d.expected, d.found), []).append(d.what)
+    for (expected, got), names in groups.items():
+        if len(names) == 1:
+            screen.print(f"  {names[0]}: expected {expected}, found {got}", markup=False, soft_wrap=True)
+        else:
+            screen.print(f"  {len(names)} expected {expected}, found {got}:", markup=False)
+            for name in names:
+                screen.print(f"    {name}", markup=False, soft_wrap=True)
+
+
+def _note(p: PropertyResult) -> str:
+    if p.path is None:
+        return p.reason
+    steps = f"{'counterexample' if p.verdict == 'violated' else 'witness'} of {_number(len(p.path), 'step')}"
+    return f"{steps}; {p.reason}" if p.reason else steps
+
+
+def _claim(p: Property | None) -> Iterator[str]:
+    """The claim as it was read, a line for each part that `and` joins."""
+    if p is None:
+        return
+    sides = [("when", p.when), (p.kind, p.claim)]
+    if p.kind == "step" and p.when is None:
+        sides = [("every step", p.claim)]
+    width = max(len(word) for word, e in sides if e is not None)
+    for word, e in sides:
+        if e is not None:
+            parts = e.operands if isinstance(e, x.Logic) and e.op == "and" else (e,)
+            for number, part in enumerate(parts):
+                text = x.text(part, 3 if len(parts) > 1 else 0)
+                yield f"{word if number == 0 else '':<{width}}  {'and ' if number else ''}{text}"
+    if p.within is not None:
+        yield f"{'within':<{width}}  {_number(p.within, 'tick')}"
+
+
+def _number(count: int, noun: str) -> str:
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+def _wrapped(screen: Console, words: str, indent: str) -> list[str]:
+    if not screen.is_terminal:
+        return [words]
+    return textwrap.wrap(words, screen.width, subsequent_indent=indent, break_long_words=False) or [words]

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from leasehold.reports.shipped import committed, differences, renew
+from leasehold.spec import SHIPPED
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # A file's path in the repository, and the arguments to Python that print its content.
@@ -12,6 +15,7 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("spec/language/leasehold.schema.json", ["-m", "leasehold.spec.language.schema"]),
     ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
+    ("docs/lease_cells.md", ["tests/lease_cells.py"]),
 ]
 
 
@@ -33,7 +37,14 @@ def main() -> int:
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    print(f"{len(GENERATED)} generated files, {drifted} {'renewed' if write else 'drifted'}")
+    for name in SHIPPED:
+        folder, files = ROOT / "reports" / "shipped" / name, committed(name)
+        for difference in differences(folder, files):
+            drifted += 1
+            print(f"{difference}: {'renewed' if write else 'run python tests/drift.py --write'}")
+        if write:
+            renew(folder, files)
+    print(f"{len(GENERATED)} generated files and the reports of {len(SHIPPED)} systems, {drifted} {'renewed' if write else 'drifted'}")
     return 1 if drifted and not write else 0
 
 

@@ -38,10 +38,11 @@ WORDS = {
 def diagnostics() -> Iterator[str]:
     yield "# Diagnostics"
     yield ""
-    yield "What `leasehold lint`, and every other verb that reads a specification, may say of it. A diagnostic names its"
-    yield "place, what is wrong, the near miss where there is one, and the remedy. Errors end the run with exit code 2;"
-    yield "warnings do not. All errors of all files come at once, but for two cases: while a file cannot be read, or a value"
-    yield "has the wrong kind, what the files mean is not looked at; and what may be the echo of another error waits for it."
+    yield "What `leasehold lint`, and every other verb that reads a specification, may say of it. A diagnostic names"
+    yield "its place, what is wrong, the near miss where there is one, and the remedy. Errors end the run with exit"
+    yield "code 2; warnings do not. All errors of all files come at once, but for two cases: while a file cannot be"
+    yield "read, or a value has the wrong kind, what the files mean is not looked at; and what may be no more than the"
+    yield "echo of another error waits for that one."
     yield ""
     yield "Every message below is what the loader says of the spec of that name in `tests/bad_specs/`."
     for group, title in GROUPS.items():
@@ -70,7 +71,7 @@ def example(folder: Path, code: str) -> list[str]:
 def keys() -> Iterator[str]:
     yield "# Keys"
     yield ""
-    yield "Every key that a specification may hold. A key that is not listed here is an error, with the near miss named."
+    yield "Every key that a specification may hold. A key that is not listed here is an error that names the near miss."
     for kind, (file, doc) in FILES.items():
         yield ""
         yield f"## {file}"

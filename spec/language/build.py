@@ -61,7 +61,8 @@ class Builder:
             kind = Int(self.declarer.constant(low) if low else None, self.declarer.constant(high) if high else None)
             if low is not None and kind.low is not None and kind.high is not None and kind.low > kind.high:
                 self.sink.error(
-                    "LH307", low.place, f"`{name}` has no values: its smallest, {kind.low}, is above its largest, {kind.high}",
+                    "LH307", low.place,
+                    f"`{name}` has no values: its smallest, {kind.low}, is above its largest, {kind.high}",
                     remedy="exchange the two",
                 )  # fmt: skip
         elif low is not None or high is not None:
@@ -297,8 +298,8 @@ class Builder:
             if self._known_task(role, task, tasks):
                 if not isinstance(tasks[task.text], m.Send):
                     self.sink.error(
-                        "LH416", task.place, f"`{task.text}` is no send: recovery does not start it again, so its answer "
-                        "may never come", remedy="list it under a state's `tasks`",
+                        "LH416", task.place, f"`{task.text}` is no send: recovery does not start it again, so its "
+                        "answer may never come", remedy="list it under a state's `tasks`",
                     )  # fmt: skip
                 also.append(task.text)
         return m.Transition(
@@ -360,12 +361,11 @@ class Builder:
             "drive": {"drive", "event", "with", "only", "when", "answers", "doc"},
         }[kinds[0]]  # fmt: skip
         for key, where, _ in node.pairs():
-            if key not in allowed:
-                if key in shape.TASK.keys:
-                    self.sink.error(
-                        "LH204", where, f"the task `{name}` has no use for `{key}`: it is a {kinds[0]}",
-                        remedy=f"a {kinds[0]} takes {listed(sorted(allowed - {kinds[0]}))}",
-                    )  # fmt: skip
+            if key not in allowed and key in shape.TASK.keys:
+                self.sink.error(
+                    "LH204", where, f"the task `{name}` has no use for `{key}`: it is a {kinds[0]}",
+                    remedy=f"a {kinds[0]} takes {listed(sorted(allowed - {kinds[0]}))}",
+                )  # fmt: skip
         scope = Scope(self.names, role, clock=False)
         when = self._maybe(node.get("when"), scope)
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]

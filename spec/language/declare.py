@@ -168,7 +168,8 @@ class Declarer:
         for name in self.settings:
             if name not in self.constants:
                 self.sink.error(
-                    "LH701", NOWHERE, f"there is no constant `{name[:40]}` to set", near=near_miss(name, self.constants),
+                    "LH701", NOWHERE, f"there is no constant `{name[:40]}` to set",
+                    near=near_miss(name, self.constants),
                     remedy=f"constants of this system: {listed(self.constants, 30)}",
                 )  # fmt: skip
 
@@ -230,7 +231,7 @@ class Declarer:
             count_node = node.get("instances") if node.kind == "mapping" else None
             count = self._count(count_node, f"the role `{name}`") if count_node is not None else 1
             empty = Enum(f"a state of {name}", ())
-            self.roles[name] = RoleNames(name, Instance(name, count), empty, {}, frozenset(), count_node is not None)
+            self.roles[name] = RoleNames(name, Instance(name, count, count_node is not None), empty, {}, frozenset(), count_node is not None)
 
     def _role_names(self) -> None:
         small = self._small()
@@ -243,7 +244,8 @@ class Declarer:
             events = frozenset([*local, *received, *(["tick"] if "clock" in self.files.single else [])])
             if len(states) * len(events) > MAX_PAIRS:
                 self.sink.error(
-                    "LH113", node.key_place("states"), f"{len(states):,} states and {len(events):,} events are more than "
+                    "LH113", node.key_place("states"),
+                    f"{len(states):,} states and {len(events):,} events are more than "
                     f"{MAX_PAIRS:,} pairs", remedy="split the role, or keep in data what is now told apart by states",
                 )  # fmt: skip
             for word, place, _ in as_mapping(node.get("data")).pairs():

@@ -227,7 +227,7 @@ def children(expression: Expression) -> Iterator[Expression]:
         if isinstance(value, Node):
             yield value  # type: ignore[misc]
         elif isinstance(value, tuple):
-            yield from (v for v in value if isinstance(v, Node))
+            yield from (v for v in value if isinstance(v, Node))  # type: ignore[misc]
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -264,7 +264,7 @@ def text(e: Expression, binding: int = 0) -> str:
         if owner is None:
             return ""
         if isinstance(owner, Literal_):
-            return f"{role}." if owner.value is None else f"{role}[{owner.value}]."
+            return f"{show(owner.type, owner.value)}."
         return f"{text(owner)}."
 
     match e:

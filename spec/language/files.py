@@ -210,7 +210,7 @@ class Gatherer:
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else []:
             if _exists(path) and path.resolve() not in used:
                 self.sink.error(
-                    "LH503", Place(self._show(path)), f"the role {path.stem} is not listed under `roles:` in system.yaml",
+                    "LH503", Place(self._show(path)), f"the role {path.stem} is not listed under `roles:`",
                     remedy=f"add `{path.stem}: {{}}` there, or remove the file",
                 )  # fmt: skip
 

@@ -128,7 +128,8 @@ def _covered(
     for event, choices in state.on.items():
         if event != TICK and event not in wanted:
             sink.error(
-                "LH412", choices[0].place, f"`{event}` cannot come in {role.name}/{state.name}: no task that it answers "
+                "LH412", choices[0].place,
+                f"`{event}` cannot come in {role.name}/{state.name}: no task that it answers "
                 "is started there", remedy="start the task in this state, or remove the transition",
             )  # fmt: skip
         _guards(system, role, state, event, choices, sink, reasons, work)
@@ -171,8 +172,8 @@ def _guards(
         true = tried.holding(values)
         if len(true) > 1:
             sink.error(
-                "LH402", true[1].guard.place if true[1].guard else true[1].place, f"{where}: two guards hold at once, {tried.shown(values)}",
-                remedy=f"`{x.text(true[0].guard or x.TRUE)}` and `{x.text(true[1].guard or x.TRUE)}` must exclude each other",
+                "LH402", (true[1].guard or x.TRUE).place, f"{where}: two guards hold at once, {tried.shown(values)}",
+                remedy=" and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2]) + " must exclude each other",
             )  # fmt: skip
             return
         if not true and not left_over:
@@ -367,9 +368,10 @@ def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
                 for update in transition.updates:
                     if update.name in sent:
                         sink.error(
-                            "LH410", update.place, f"{role.name}/{state.name} has sent `{sent[update.name]}`, which reads "
+                            "LH410", update.place,
+                            f"{role.name}/{state.name} has sent `{sent[update.name]}`, which reads "
                             f"`{update.name}`; an internal transition must not change it",
-                            remedy=f"enter the state again (`to: {state.name}`), so that the new message has a new number",
+                            remedy=f"enter the state again (`to: {state.name}`), so that the message has a new number",
                         )  # fmt: skip
 
 

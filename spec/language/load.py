@@ -66,8 +66,8 @@ def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | 
         settings: values for constants, as `--set NAME=VALUE` gives them.
 
     Raises:
-        SpecError: the specification or a setting is wrong. It carries every finding of all files; while a file cannot be
-            read, or is not of the shape that it must have, the findings are about that. No other error is raised for
+        SpecError: the specification or a setting is wrong. It carries every finding of all files; while a file cannot
+            be read, or is not of the shape that it must have, the findings are about that. No other error is raised for
             any content of the files.
     """
     folder, shown = find(name_or_folder)
@@ -154,7 +154,8 @@ class _SystemParts:
             budgets = {f: self._budget(node.get(f)) for f in ("lose", "duplicate", "reorder")}
             if sender and receiver and kind:
                 found[name] = m.Channel(
-                    name, sender, receiver, kind, capacity, self._paired(node, sender, receiver), budgets["lose"], budgets["duplicate"], budgets["reorder"],
+                    name, sender, receiver, kind, capacity, self._paired(node, sender, receiver),
+                    budgets["lose"], budgets["duplicate"], budgets["reorder"],
                     doc_of(node), place,
                 )  # fmt: skip
         return found

@@ -155,6 +155,11 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     return result
 
 
+_MATHEMATICS = {
+    "MINUS SIGN": "-", "EN DASH": "-", "EM DASH": "-", "LESS-THAN OR EQUAL TO": "<=", "GREATER-THAN OR EQUAL TO": ">=",
+    "NOT EQUAL TO": "!=", "MULTIPLICATION SIGN": "*", "LOGICAL AND": "and", "LOGICAL OR": "or", "NOT SIGN": "not",
+    "ELEMENT OF": "in", "UNION": "|", "INTERSECTION": "&",
+}  # fmt: skip
 # Operators of other languages.
 _MEANT = {"=": "==", "&&": "and", "||": "or", "!": "not", "=>": "not ... or", "->": "not ... or", "<>": "!="}
 _SLIP = re.compile(r"&&|\|\||=>|->|<>|(?<![=<>!:])=(?!=)|!(?!=)")
@@ -171,8 +176,7 @@ def _character(c: str) -> str:
 def _look_alike(c: str) -> str | None:
     """The ASCII character that another one may stand for: a full-width letter, a typographic minus, a curly bracket."""
     plain = unicodedata.normalize("NFKD", c)[:1]
-    known = {"−": "-", "–": "-", "—": "-", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "∧": "and", "∨": "or", "¬": "not"}
-    found = known.get(c) or (plain if "!" <= plain <= "~" else None)
+    found = _MATHEMATICS.get(unicodedata.name(c, "")) or (plain if "!" <= plain <= "~" else None)
     return f"`{found}`" if found else None
 
 
@@ -278,8 +282,8 @@ class _Parser:
             if not scope.clock:
                 return self.error(
                     "LH308", tree, "`now` has no value here",
-                    remedy="constants and tasks cannot read the clock (keep the time in a field); elsewhere, the system "
-                    "needs a `clock:`",
+                    remedy="constants and tasks cannot read the clock (keep the time in a field); elsewhere, the "
+                    "system needs a `clock:`",
                 )  # fmt: skip
             return x.Now(place=place)
         if name == "self" and own:
@@ -685,7 +689,7 @@ class _Parser:
         roles = scope.names.roles
         arg, event = args[0], None
         if isinstance(arg, ast.Attribute):
-            arg, event = arg.value, arg.attr
+            event, arg = arg.attr, arg.value
         if isinstance(arg, ast.Name) and arg.id in roles:
             role, owner = roles[arg.id], None
         else:

@@ -13,7 +13,6 @@ from typing import Protocol
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.types import Enum, Message, Set, Value, members
 
-
 SHORT = 60
 
 
@@ -26,9 +25,7 @@ class Layout(Protocol):
     def now(self) -> int: ...
 
     def pending(self, name: str) -> list[str]:
-        """Sources of sequences of messages `(number, kind, fields)` that together are the named ones; `{s}` is the
-        state.
-        """
+        """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
 
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
@@ -184,7 +181,7 @@ def _over_members(e: x.Quantifier, f: Frame) -> str:
 
 
 def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:
-    """A quantifier over the members of its type; those outside of the domain's source (None: there are none) do not count."""
+    """A quantifier over the members of its type; only those within the domain's source count (None: all do)."""
     assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
     bodies: list[tuple[str, str | None, str]] = []  # member, its condition, its body
     for member in members(e.domain.type.of):

@@ -37,7 +37,7 @@ def schema() -> Schema:
     made = _Maker()
     files = {kind: made.of(record) for kind, record in shape.FILES.items()}
     rest: Schema = {"anyOf": [files["invariants"], made.of(shape.PART)]}
-    for kind, record in reversed(shape.FILES.items()):
+    for kind, record in reversed(list(shape.FILES.items())):
         rest = {"if": {"required": [next(iter(record.keys))]}, "then": files[kind], "else": rest}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

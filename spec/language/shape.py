@@ -221,7 +221,7 @@ SYSTEM = Record(
     {
         "system": Key(NAME_, "The system's name.", True),
         "doc": DOC,
-        "include": Key(OneOf((TEXT, Listing(TEXT))), "Other files whose declarations are read as well, relative to this one."),
+        "include": Key(OneOf((TEXT, Listing(TEXT))), "Other files, relative to this one, that are read as well."),
         "constants": Key(Named(CONSTANT), "What `--set NAME=VALUE` may set."),
         "types": Key(Named(TYPE_RECORD), "Enumerations and counted types."),
         "roles": Key(Named(ROLE_USE), "The roles that take part.", True),
@@ -269,7 +269,10 @@ EXPECTATION = Record(
         "product": Key(NUMBER, "Cells of the product."),
         "reachable": Key(NUMBER, "Cells that are reached."),
         "violated": Key(Named(TEXT), "Properties that must be violated, each with the reason; all others must hold."),
-        "unvisited": Key(Named(TEXT, "anything"), "Transitions that are never taken, each with the reason; `*` stands for any letters."),
+        "unvisited": Key(
+            Named(TEXT, "anything"),
+            "Transitions that are never taken, each with the reason; `*` stands for any letters.",
+        ),
         "vacuous": Key(Named(TEXT), "Properties whose antecedent never holds, each with the reason."),
         "slow": Key(FLAG, "true: takes more than about ten seconds."),
         "doc": DOC,
@@ -382,7 +385,7 @@ def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
         sink.error(
             "LH205", place, f"{where}: {printable(name[:40])} is not a name{why}",
             near=f"`{fixed}`" if name.isascii() and NAME.match(fixed) and not long else None,
-            remedy="a name has lower-case letters (a to z), digits and underscores, begins with a letter, and has at most "
+            remedy="a name has letters from a to z, digits and underscores, begins with a letter, and has at most "
             f"{MAX_NAME} characters",
         )  # fmt: skip
 

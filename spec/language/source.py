@@ -40,7 +40,7 @@ class Node:
     text: str = ""
     items: tuple[Node, ...] = ()
     entries: tuple[tuple[str, Entry], ...] = ()
-    exact: bool = False  # the text stands in the file as it is, so that a column inside it can be told
+    spans: tuple[tuple[int, int, int], ...] = ()  # offset, line and column: where its lines stand in the file
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.items)
@@ -63,9 +63,11 @@ class Node:
 
     def inside(self, offset: int) -> Place:
         """The place of a character of this text, where that can be told."""
-        if not self.exact:
+        found = [span for span in self.spans if span[0] <= offset]
+        if not found:
             return self.place
-        return Place(self.place.file, self.place.line, self.place.column + offset)
+        start, line, column = found[-1]
+        return Place(self.place.file, line, column + offset - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = _place_of(raw[: error.start].decode(), error.start, shown)
-        sink.error("LH103", place, f"the byte 0x{raw[error.start]:02X} is not UTF-8", remedy="save the file as UTF-8 text")
+        what = f"the byte 0x{raw[error.start]:02X} is not UTF-8"
+        sink.error("LH103", place, what, remedy="save the file as UTF-8 text")
         return None
     return read_text(text, shown, sink)
 
@@ -112,8 +115,8 @@ def read_text(text: str, shown: str, sink: Sink) -> Node | None:
         return _Builder(text, shown, sink).build()
     except yaml.reader.ReaderError as error:
         sink.error(
-            "LH103", _place_of(text, error.position, shown), f"the control character U+{error.character:04X} stands here",
-            remedy="remove it",
+            "LH103", _place_of(text, error.position, shown),
+            f"the control character U+{error.character:04X} stands here", remedy="remove it",
         )  # fmt: skip
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -198,12 +201,31 @@ class _Builder:
         return self._mapping(place, depth)
 
     def _text(self, event: Any, place: Place) -> Node:
-        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
-        column = place.column + (0 if event.style is None else 1)
-        exact = event.style != "|" and event.style != ">" and line[column - 1 :].startswith(event.value)
-        if exact:
-            place = Place(place.file, place.line, column)
-        return Node("text", place, text=str(event.value), exact=exact)
+        spans = self._spans(event)
+        if spans and event.style not in ("|", ">"):
+            place = Place(place.file, *spans[0][1:])
+        return Node("text", place, text=str(event.value), spans=spans)
+
+    def _spans(self, event: Any) -> tuple[tuple[int, int, int], ...]:
+        """Where the lines of a text stand in the file; none, where escapes keep the two from being compared."""
+        text, start, end = str(event.value), event.start_mark, event.end_mark
+        spans: list[tuple[int, int, int]] = []
+        done = 0
+        for number in range(start.line, min(end.line + 1, len(self.lines))):
+            line = self.lines[number] if number < end.line else self.lines[number][: end.column]
+            quoted = event.style in ('"', "'")
+            if number == start.line:
+                if event.style in ("|", ">"):
+                    continue
+                line = " " * (start.column + quoted) + line[start.column + quoted :]
+            content = (line[:-1] if quoted and number == end.line else line).strip()
+            if content:
+                offset = text.find(content, done)
+                if offset < 0 or text[done:offset].strip():
+                    return ()
+                spans.append((offset, number + 1, line.index(content) + 1))
+                done = offset + len(content)
+        return tuple(spans)
 
     def _mapping(self, place: Place, depth: int) -> Node:
         entries: dict[str, Entry] = {}

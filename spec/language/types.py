@@ -60,6 +60,7 @@ class Instance:
 
     name: str
     count: int
+    indexed: bool = True  # False: the one machine of a role that is declared without a number of instances
 
     def __str__(self) -> str:
         return self.name
@@ -221,8 +222,8 @@ def show(type_: Type, value: Value) -> str:
     match type_:
         case Bool():
             return "true" if value else "false"
-        case Instance(name=name):
-            return f"{name}[{value}]"
+        case Instance(name=name, indexed=indexed):
+            return f"{name}[{value}]" if indexed else name
         case Set(of=of) if of is not None:
             return "{" + ", ".join(show(of, v) for v in members(of) if v in value) + "}"
         case Map(key=key, of=of):

@@ -155,6 +155,16 @@ FIELDS = {
     "option[unit]": ["friend"], "opaque": ["label"],
 }  # fmt: skip
 ARGUMENTS = {"int": "amount", "time": "until", "bool": "flag", "colour": "tint", "unit": "peer", "set[unit]": "peers"}
+DOMAINS = (
+    "unit", "hub", "slot", "colour", "set[unit]", "set[colour]", "ask", "beg", "tell", "up", "down", "around",
+)  # fmt: skip
+INT_WAYS = [
+    "arithmetic", "arithmetic", "negative", "extreme", "len", "index", "cell", "get", "sum", "count", "difference",
+]  # fmt: skip
+BOOL_WAYS = [
+    "compare", "compare", "compare", "in", "logic", "logic", "not", "all", "any", "chain", "state", "cell", "option",
+    "label",
+]  # fmt: skip
 STATES = {"hub": ("idle", "busy"), "unit": ("off", "on_", "hot")}
 
 
@@ -183,7 +193,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
 
     def machine() -> str:
         """What names a machine with data."""
-        return pick(["hub", f"unit[{draw(st.integers(0, 2))}]", *sight.of("unit"), *sight.of("hub"), *(["self"] if sight.own else [])])
+        own = ["self"] if sight.own else []
+        return pick(["hub", f"unit[{draw(st.integers(0, 2))}]", *sight.of("unit"), *sight.of("hub"), *own])
 
     def is_hub(who: str) -> bool:
         return who in ("hub", *sight.of("hub"))
@@ -206,7 +217,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
             leaves.append(f"({name}.kind == ask)")
     match kind:
         case "int":
-            leaves += [str(draw(st.integers(-3, 4))), "limit", "units", f"len({pick(['up', 'down', 'around', 'pending(ask)'])})"]
+            leaves += [str(draw(st.integers(-3, 4))), "limit", "units"]
+            leaves += [f"len({pick(['up', 'down', 'around', 'pending(ask)'])})"]
         case "bool":
             leaves += ["true", "false"]
         case "time":
@@ -225,7 +237,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
         return pick(leaves)
 
     def quantified(head: str, body: str) -> str:
-        over = pick([*("unit hub slot colour set[unit] set[colour] ask beg tell up down around".split())])
+        over = pick(DOMAINS)
         name = pick(["a", "b", "c"])
         if over in ("unit", "hub", "slot", "colour"):
             domain, inner = over, sight.bind(name, over)
@@ -243,8 +255,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
     if sight.step and kind != "opaque":
         ways.append("old")
     ways += {
-        "int": ["arithmetic"] * 2 + ["negative", "extreme", "len", "index", "cell", "get", "sum", "count", "difference"],
-        "bool": ["compare"] * 3 + ["in", "logic", "logic", "not", "all", "any", "chain", "state", "cell", "option", "label"]
+        "int": INT_WAYS,
+        "bool": BOOL_WAYS
         + (["took"] * 2 if sight.step else []),
         "time": ["later", "extreme"],
         "unit": ["get"],
@@ -288,7 +300,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
         case "compare":
             which = pick(KINDS)
             ordered = which in ("int", "time") or which.startswith("set")
-            return f"({sub(which)} {pick(['==', '!=', '<', '<=', '>', '>='] if ordered else ['==', '!='])} {sub(which)})"
+            op = pick(["==", "!=", "<", "<=", ">", ">="] if ordered else ["==", "!="])
+            return f"({sub(which)} {op} {sub(which)})"
         case "chain":
             return f"({sub('int')} < {sub('int')} <= {sub('int')})"
         case "in":
@@ -316,7 +329,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 4) -> str:
         case "set":
             of = kind[4:-1]
             return pick([
-                f"({sub(kind)} {pick(['|', '&', '-'])} {sub(kind)})", f"{{{sub(of)}, {sub(of)}}}", f"({sub(kind)} | {{}})",
+                f"({sub(kind)} {pick(['|', '&', '-'])} {sub(kind)})", f"{{{sub(of)}, {sub(of)}}}",
+                f"({sub(kind)} | {{}})",
             ])  # fmt: skip
         case "comprehension":
             name = pick(["a", "b"])
@@ -427,9 +441,7 @@ def test_a_machine_reads_what_the_definition_says(world: World, data: st.DataObj
     given_ = tuple(data.draw(values(f.type)) for f in fields)
     arguments = {f.name: v for f, v in zip(fields, given_, strict=True)}
     expected = evaluate(e, Context(state, world.system.values(), instance, arguments))
-    frame = Frame(
-        world.layout, world.system.values(), instance, {f.name: f"e[{i}]" for i, f in enumerate(fields)}, "b"
-    )
+    frame = Frame(world.layout, world.system.values(), instance, {f.name: f"e[{i}]" for i, f in enumerate(fields)}, "b")
     words = source(e, frame)
     note(words)
     assert same(function(words)(state.packed, given_, 0), expected)

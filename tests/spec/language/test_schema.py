@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import jsonschema
 import pytest
@@ -22,7 +23,7 @@ KINDS = {f"{name}.yaml": shape.FILES[name] for name in ("system", "messages", "i
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML 1.2 as editors read it: `on` and `yes` are words."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, object]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, object]]]] = {}
 
 
 for tag, words, first in (
