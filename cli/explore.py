@@ -34,7 +34,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option(
     "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
 )
-@click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path to this witness, step by step.")
+@click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
     system: str, settings: tuple[str, ...], as_json: bool, max_states: int | None, depth: int | None,
@@ -80,5 +80,5 @@ def _print(found: Exploration, show: tuple[str, ...], brief: bool, with_left_ove
     if with_left_over:
         expectation = expectation_for(found.system)
         tables.left_over(screen, found, expectation.explained if expectation else ())
-    tables.counterexamples(screen, found.properties, found.system.properties, brief)
+    tables.counterexamples(screen, found.properties, found.system.properties, brief, show)
     tables.witnesses(screen, found.properties, show, brief)

@@ -29,6 +29,7 @@ _WORDS = {
     "bounded": ("bounded", "yellow"),
 }
 _AS_EXPECTED = ("violated, as expected", "green")
+LONG = 60  # steps; of a longer path the beginning is printed, unless it was asked for
 FEW = 6  # names that are listed in a sentence; of more, only the number is given
 
 
@@ -77,8 +78,9 @@ def properties(
 
 
 def counterexamples(
-    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property], brief: bool = False
-) -> None:
+    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property], brief: bool = False,
+    whole: Iterable[str] = (),
+) -> None:  # fmt: skip
     """Every violated property that a path contradicts: what it means, what it claims, and the path, step by step."""
     for p in results:
         if p.verdict == "violated" and p.path is not None:
@@ -87,7 +89,7 @@ def counterexamples(
                 screen.print(Text(f"  {line}", style="dim"))
             for line in _claim(declared.get(p.name)):
                 screen.print(Text(f"  {line}"), soft_wrap=True)
-            path(screen, p.path, brief)
+            path(screen, p.path, brief, None if p.name in whole else LONG)
 
 
 def witnesses(screen: Console, results: Iterable[PropertyResult], names: Iterable[str], brief: bool = False) -> None:
@@ -100,8 +102,15 @@ def witnesses(screen: Console, results: Iterable[PropertyResult], names: Iterabl
                 path(screen, p.path, brief)
 
 
-def path(screen: Console, found: Path, brief: bool) -> None:
+def path(screen: Console, found: Path, brief: bool, limit: int | None = None) -> None:
     """A path step by step; briefly: a line for each step, with the states that it changed."""
+    if limit is not None and len(found) > limit:
+        path(screen, Path(found.initial, found.steps[: limit // 2]), brief)
+        loop = "" if found.loop is None else f"; from step {found.loop + 1} on they repeat"
+        screen.print(
+            f"  --- {_number(len(found) - limit // 2, 'more step')}{loop} (--show prints them all) ---", markup=False
+        )
+        return
     if not brief:
         screen.print(trace_text(found), markup=False, end="", soft_wrap=True)
         return

@@ -124,6 +124,9 @@ class _Search:
                         time.perf_counter() - started, peak_memory(),
                     )
                 )  # fmt: skip
+        if self.faults:
+            # Where a step shows the spec to be wrong, the other steps of that state were not followed.
+            return "the specification is at fault: " + "; ".join(words for words, _ in self.faults.values())
         return ""
 
     def _visit(self, state: State, parent: int, depth: int) -> int:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.compiled import Function, Machine, Move, Sending, function
+from leasehold.checker.explore.compiled import Driving, Function, Machine, Move, Sending, function
 from leasehold.checker.explore.layout import Lane, Layout, State
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -156,7 +156,16 @@ class TransitionSystem:
     def _fire(
         self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int, log: list[Any] | None
     ) -> None:
-        """Takes a transition in place: record, messages, subsidiary machines."""
+        """Takes a transition in place: commits the record, then does the work of the new state."""
+        self._commit(new, machine, move, e, sender)
+        for sending in move.sendings:
+            if sending.condition is None or sending.condition(new, (), -1):
+                self._send(new, sending, log)
+        for driving in move.drivings:
+            if driving.condition is None or driving.condition(new, (), -1):
+                self._drive(new, driving, log)
+
+    def _commit(self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> None:
         values = [
             (a, a.value(new, e, sender), None if a.key is None else a.key(new, e, sender)) for a in move.assignments
         ]
@@ -171,20 +180,17 @@ class TransitionSystem:
                 )
             new[a.cell] = value
         new[machine.cell] = move.transition.target
-        for sending in move.sendings:
-            if sending.condition is None or sending.condition(new, (), -1):
-                self._send(new, sending, log)
-        for driving in move.drivings:
-            if driving.condition is None or driving.condition(new, (), -1):
-                driven = self.by_name[driving.task.role, driving.instance]
-                fields = driving.fields(new, (), -1)
-                before = new[driven.cell]
-                choices = driven.places[before].moves.get(driving.task.event, [])
-                chosen = _choose(choices, new, fields, -1)
-                if chosen is not None:
-                    self._fire(new, driven, chosen, fields, -1, log)
-                if log is not None:
-                    log.append((driven, driving.task.event, before, new[driven.cell], chosen and chosen.transition))
+
+    def _drive(self, new: list[Any], driving: Driving, log: list[Any] | None) -> None:
+        driven = self.by_name[driving.task.role, driving.instance]
+        fields = driving.fields(new, (), -1)
+        before = new[driven.cell]
+        choices = driven.places[before].moves.get(driving.task.event, [])
+        chosen = _choose(choices, new, fields, -1)
+        if chosen is not None:
+            self._fire(new, driven, chosen, fields, -1, log)
+        if log is not None:
+            log.append((driven, driving.task.event, before, new[driven.cell], chosen and chosen.transition))
 
     def _send(self, new: list[Any], sending: Sending, log: list[Any] | None, again: bool = False) -> None:
         lane = sending.lane

@@ -231,7 +231,9 @@ class Declarer:
             count_node = node.get("instances") if node.kind == "mapping" else None
             count = self._count(count_node, f"the role `{name}`") if count_node is not None else 1
             empty = Enum(f"a state of {name}", ())
-            self.roles[name] = RoleNames(name, Instance(name, count, count_node is not None), empty, {}, frozenset(), count_node is not None)
+            self.roles[name] = RoleNames(
+                name, Instance(name, count, count_node is not None), empty, {}, frozenset(), count_node is not None
+            )
 
     def _role_names(self) -> None:
         small = self._small()

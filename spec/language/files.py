@@ -222,9 +222,11 @@ class Gatherer:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something at a path; what cannot be asked about (a loop of links, a closed folder) is not."""
+    """Whether there is something at a path, for all that one may know: in a closed folder there may be."""
     try:
         return path.exists()
+    except PermissionError:
+        return True
     except (OSError, ValueError):
         return False
 

@@ -217,7 +217,7 @@ class _SystemParts:
         if timers not in ("prompt", "late"):
             self.sink.error(
                 "LH203",
-                node.place,
+                (node.get("timers") or node).place,
                 f"timers are `prompt` or `late`, not `{timers[:40]}`",
                 remedy="prompt: the clock waits for machines whose tick is due; late: it may go on",
             )

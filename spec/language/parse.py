@@ -225,7 +225,7 @@ class _Parser:
         return _wrong(self.place(tree))
 
     def words(self, tree: ast.AST) -> str:
-        return _short(ast.get_source_segment(self.source, tree) or self.source)  # type: ignore[arg-type]
+        return _short(ast.get_source_segment(self.source, tree) or self.source)
 
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):

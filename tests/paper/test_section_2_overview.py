@@ -1,0 +1,94 @@
+"""Section 2, with 2.1 (resource leases), 2.2 (crash recovery) and 2.3 (robust extensions)."""
+
+
+def test_a_lease_is_a_contract_over_units_and_a_period(systems):
+    """Section 2: a lease grants a number of units of a resource for a period of time."""
+    held = systems["lease"].roles["authority"].data
+    assert {"units", "end", "properties"} <= held.keys()
+    assert str(held["end"].type) == "time"
+
+
+def test_a_lease_may_be_renewed_cancelled_and_renegotiated(lease, verdict):
+    """Section 2: the contract is renewed, cancelled, or its terms renegotiated."""
+    for witness in ("a_lease_is_extended", "a_lease_grows", "a_lease_shrinks", "a_lease_of_all_units"):
+        assert verdict(lease, witness).verdict == "witnessed", witness
+    assert all(
+        lease.taken[f"service_manager/{state}#close"]
+        for state in systems_states(lease) - {"closing", "closed", "failed"}
+    )
+
+
+def systems_states(lease):
+    return set(lease.system.roles["service_manager"].states)
+
+
+def test_units_are_reclaimed_at_expiry_without_the_holder(walk, ways):
+    """Section 2: a site reclaims resources unilaterally on expiry, the last line of defence."""
+    w = walk()
+    w.take(*ways["active"], "now 1", "authority: reclaim", "unit[0]: down", "authority: torn_down")
+    assert w.control["authority"] == "closed"
+    assert not [s for s in w.steps if s.event == "close"]
+
+
+def test_who_may_tell_whom_what(systems):
+    """Section 2.1, Figure 3: the core says which messages the servers exchange; a broker and a site never talk."""
+    messages = {(m.sender, m.receiver): set() for m in systems["lease"].messages.values()}
+    for m in systems["lease"].messages.values():
+        messages[m.sender, m.receiver].add(m.name)
+    assert messages == {
+        ("service_manager", "broker"): {"ticket", "extend_ticket", "relinquish"},
+        ("broker", "service_manager"): {"update_ticket"},
+        ("service_manager", "authority"): {"redeem", "extend_lease", "close"},
+        ("authority", "service_manager"): {"update_lease"},
+    }
+
+
+def test_a_neighbour_that_is_silent_is_waited_for_while_the_ticket_lasts(walk, ways):
+    """Section 2.2, "preserve service": no failure is declared before no other option is left (5.1, communication)."""
+    w = walk()
+    w.take(*ways["extension asked"], "now 1")
+    # The site has not heard of the extension, the old lease is over, and still nobody gives up.
+    assert not [t for t in w.possible() if "tick" in t]
+    assert w.control["service_manager"] == "extending_lease"
+    w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
+    assert (w.control["service_manager"], w.data["service_manager.lease_end"]) == ("active", "2")
+
+
+def test_every_inconsistency_ends_with_the_term(lease, verdict):
+    """Section 2.2, "eventual consistency": leases expire, so all that was leased is released at last."""
+    for name in ("never_stuck", "deadlock_free", "closing_ends", "units_come_free"):
+        assert verdict(lease, name).verdict == "exhausted", name
+
+
+def test_actors_share_nothing(systems):
+    """Section 2.2, "loose coupling": no actor runs two of the three roles, and each role has an actor."""
+    actors = systems["lease"].actors
+    homes = {role: actor for actor, roles in actors.items() for role in roles}
+    assert len({homes[r] for r in ("service_manager", "broker", "authority")}) == 3
+    assert homes["unit"] == homes["authority"]
+
+
+def test_policies_decide_only_when_and_which(systems):
+    """Section 2.3: a policy triggers transitions; whichever it chooses, it is the core that has them."""
+    calls = {
+        (role.name, task.target): task.answers
+        for role in systems["lease"].roles.values()
+        for task in role.tasks.values()
+        if hasattr(task, "target") and task.target.startswith("policy.")
+    }
+    assert calls == {
+        ("service_manager", "policy.schedule_redeem"): ("redeem_now",),
+        ("service_manager", "policy.schedule_extension"): ("extend_now",),
+        ("broker", "policy.allocate"): ("granted", "denied"),
+        ("broker", "policy.extend"): ("granted", "denied"),
+        ("authority", "policy.place"): ("placed", "no_room"),
+    }
+
+
+def test_a_policy_that_grants_too_much_is_refused(systems):
+    """Section 2.3: a misbehaving policy is stopped by the core where the core can see it."""
+    roles = systems["lease"].roles
+    assert "granted" in roles["broker"].states["ticketing"].refuse
+    assert "granted" in roles["broker"].states["extending"].refuse
+    assert "placed" in roles["authority"].states["priming"].refuse
+    assert "reclaim" in roles["authority"].states["active"].refuse
