@@ -15,6 +15,8 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("spec/language/leasehold.schema.json", ["-m", "leasehold.spec.language.schema"]),
     ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
+    ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
+    ("docs/tutorial.md", ["tests/tutorial/render.py"]),
     ("docs/lease_cells.md", ["tests/lease_cells.py"]),
 ]
 

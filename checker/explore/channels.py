@@ -1,7 +1,7 @@
 """What the kinds of channel do with messages: pure functions over a channel's cell.
 
-Theory of operation. `fifo`, `bag` and `set` are what their names say; a `set` is never consumed, as messages are in many
-TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): only the
+Theory of operation. `fifo`, `bag` and `set` are what their names say; a `set` is never consumed, as messages are in
+many TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): only the
 newest message of each kind counts, a message numbered below the last received is stale and dropped, an equal one is a
 duplicate. Absolute numbers grow without bound, but only their order matters, so a mailbox keeps ranks: 0 is the number
 last received, 1, 2, ... are the numbers above it that are in use. `newest` is the rank of the last number sent.

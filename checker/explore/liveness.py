@@ -1,8 +1,8 @@
 """Deciding `leads_to` (under weak fairness) and `always_possible` on the finished graph.
 
-Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again one
-where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a finite
-graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run exactly
+Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again
+one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
+finite graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run exactly
 when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round the whole
 part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task, a
 machine's due tick, the clock, and environment actions that say `fair: true`.
@@ -152,7 +152,7 @@ def _fair_run(
     starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int]
 ) -> tuple[list[int] | None, int | None]:
     """A run from a start into a part that a fair run never leaves: the numbers, and where the loop begins."""
-    came: dict[int, int] = {n: -1 for n in starts}
+    came: dict[int, int] = dict.fromkeys(starts, -1)
     todo = deque(starts)
     inside: nx.DiGraph[int] = nx.DiGraph()
     inside.add_nodes_from(starts)

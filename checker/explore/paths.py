@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from leasehold.checker.explore.layout import State
@@ -24,14 +25,14 @@ class Paths:
         while self.parents[chain[-1]] >= 0:
             chain.append(self.parents[chain[-1]])
         chain.reverse()
-        steps = [self.step(self.states[a], self.states[b]) for a, b in zip(chain, chain[1:], strict=False)]
+        steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(chain)]
         if then is not None:
             steps.append(self.describe(self.states[number], *then))
         return Path(self.snapshot(self.states[chain[0]]), tuple(steps))
 
     def along(self, numbers: Sequence[int], loop: int | None) -> Path:
         """The path through these states; `loop` is the index among `numbers` that an endless run returns to."""
-        steps = [self.step(self.states[a], self.states[b]) for a, b in zip(numbers, numbers[1:], strict=False)]
+        steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(numbers)]
         return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
 
     def step(self, before: State, after: State) -> Step:

@@ -53,6 +53,7 @@ class TransitionSystem:
         self.layout = Layout(system)
         self.machines = [Machine(system, self.layout, role, i) for role, i in system.machines()]
         self.by_name = {(m.role.name, m.instance): m for m in self.machines}
+        self.horizon = system.clock.horizon if system.clock is not None else 0
         self.prompt = system.clock is not None and not system.clock.late
         self._bounds = self._bound_functions()
         self._plans = [self._lane_plan(lane) for lane in self.layout.lanes]
@@ -132,18 +133,17 @@ class TransitionSystem:
                     due = True
                     group = ("tick", machine.role.name, machine.instance)
                     action = Action(
-                        "tick", machine.role.name, machine.instance, "tick", (), -1, move.transition, None, 0, False, group
-                    )  # fmt: skip
+                        "tick", machine.role.name, machine.instance, "tick", transition=move.transition, group=group
+                    )
                     after = self._taken(s, machine, move, (), -1)
                     if after is not None:
                         yield action, after
         for plan in self._plans:
             yield from plan(s)
         clock = self.layout.clock
-        if clock is not None and self.system.clock is not None and not (due and self.prompt):
-            if s[clock] < self.system.clock.horizon:
-                now = s[clock] + 1
-                yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
+        if clock is not None and s[clock] < self.horizon and not (due and self.prompt):
+            now = s[clock] + 1
+            yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
 
     def _taken(self, s: State, machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> State | None:
         new = list(s)

@@ -13,7 +13,9 @@ from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text
 from leasehold.spec.language.diagnostics import Place, Quiet, Sink, a, listed, near_miss
 from leasehold.spec.language.evaluate import Context, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
-from leasehold.spec.language.parse import Names, Scope, parse, parse_type
+from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.parse import parse
+from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import (
     BOOL,
@@ -23,7 +25,6 @@ from leasehold.spec.language.types import (
     Instance,
     Int,
     Map,
-    Opaque,
     Time,
     Type,
     Unknown,
@@ -476,10 +477,6 @@ def _names(node: Node | None) -> Iterable[Node]:
 
 def _fields(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
-
-
-def opaque_fields(data: Mapping[str, m.Datum]) -> list[str]:
-    return [d.name for d in data.values() if isinstance(d.type, Opaque)]
 
 
 def constant_value(e: x.Expression, values: Mapping[str, Any], now: int = 0) -> Any:

@@ -14,7 +14,9 @@ from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, lis
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.model import Constant
-from leasehold.spec.language.parse import Names, RoleNames, Scope, parse, parse_type
+from leasehold.spec.language.names import Names, RoleNames, Scope
+from leasehold.spec.language.parse import parse
+from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import INTEGER, Node
 from leasehold.spec.language.types import (
     INT,

@@ -18,7 +18,8 @@ from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
 from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, as_mapping, entries
 from leasehold.spec.language.lint import lint
-from leasehold.spec.language.parse import Scope, parse
+from leasehold.spec.language.names import Scope
+from leasehold.spec.language.parse import parse
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import BOOL, Value
 

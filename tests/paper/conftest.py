@@ -93,10 +93,10 @@ class Walk:
         return found
 
     def take(self, *titles: str) -> Step:
-        """Takes the steps with these titles, or beginnings of titles that fit one step only."""
+        """Takes the steps with these titles, or beginnings of titles that fit one step only; a copy must be asked for."""
         for title in titles:
             here = self.possible()
-            fitting = [title] if title in here else [t for t in here if t.startswith(title)]
+            fitting = [title] if title in here else [t for t in here if t.startswith(title) and " and again" not in t]
             assert len(fitting) == 1, f"{title!r} is not one of {sorted(here)}"
             _, self.state, step = here[fitting[0]]
             self.steps.append(step)

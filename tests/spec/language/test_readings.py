@@ -25,7 +25,8 @@ from leasehold.spec.language.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.files import Gatherer
 from leasehold.spec.language.load import load
 from leasehold.spec.language.model import System
-from leasehold.spec.language.parse import Names, Scope, parse
+from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.parse import parse
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members

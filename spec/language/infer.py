@@ -1,0 +1,294 @@
+"""Typing an expression: reporting, names and fields.
+
+The tree that Python's parser made is taken apart node by node; each kind of node has a method named for it, and what
+has none is not part of the language. Names are resolved by type: in `state in {active, closing}` the members of the set are
+states because the left side is a state.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.diagnostics import Place, Sink, a, listed, near_miss
+from leasehold.spec.language.names import RoleNames, Scope
+from leasehold.spec.language.source import Node
+from leasehold.spec.language.types import (
+    BOOL,
+    INT,
+    UNKNOWN,
+    Bool,
+    Enum,
+    Instance,
+    Int,
+    Map,
+    Message,
+    Option,
+    Set,
+    Type,
+    Unknown,
+    agrees,
+)
+
+MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, unless it was made to need more
+MAX_LITERAL = 10**18
+
+QUANTIFIERS = ("all", "any", "count", "sum", "union")
+FUNCTIONS = (*QUANTIFIERS, "min", "max", "len", "index", "get", "old", "took", "pending")
+
+
+class Inference:
+    """What every kind of node needs: places, errors, names."""
+
+    def __init__(self, node: Node, lead: int, source: str, sink: Sink) -> None:
+        self.node, self.lead, self.source, self.sink = node, lead, source, sink
+        self.steps = 0
+
+    # Reporting
+
+    def place(self, tree: ast.AST) -> Place:
+        return self.node.inside(self.lead + getattr(tree, "col_offset", 0))
+
+    def error(
+        self, code: str, tree: ast.AST, what: str, near: str | None = None, remedy: str | None = None
+    ) -> x.Expression:
+        self.sink.error(code, self.place(tree), what, near=near, remedy=remedy)
+        return wrong(self.place(tree))
+
+    def words(self, tree: ast.AST) -> str:
+        return short(ast.get_source_segment(self.source, tree) or self.source)
+
+    def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
+        if not agrees(expected, e.type):
+            return self.error(
+                "LH303", tree, f"`{self.words(tree)}` is of type {e.type}; {expected} is wanted here",
+                remedy="compare it, or name the field that you mean" if isinstance(expected, Bool) else
+                f"write one of {listed(expected.members)}" if isinstance(expected, Enum) else
+                f"write a value of type {expected}",
+            )  # fmt: skip
+        return e
+
+    # Inference
+
+    def infer(self, tree: ast.expr, scope: Scope, expected: Type | None = None) -> x.Expression:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            return wrong(self.place(tree))
+        method = getattr(self, f"_{type(tree).__name__.lower()}", None)
+        if method is None:
+            return self.error(
+                "LH304", tree, f"`{self.words(tree)}` is not part of the language",
+                remedy="see docs/reference/language.md for what an expression may hold",
+            )  # fmt: skip
+        result: x.Expression = method(tree, scope, expected)
+        return result
+
+    def of(self, tree: ast.expr, scope: Scope, expected: Type) -> x.Expression:
+        return self.want(self.infer(tree, scope, expected), expected, tree)
+
+    def _constant(self, tree: ast.Constant, scope: Scope, expected: Type | None) -> x.Expression:
+        place = self.place(tree)
+        if isinstance(tree.value, bool):
+            return x.Literal_(type=BOOL, value=tree.value, place=place)
+        if isinstance(tree.value, int):
+            if tree.value > MAX_LITERAL:
+                return self.error("LH307", tree, "the number is too large", remedy="numbers have at most 18 digits")
+            return x.Literal_(type=INT, value=tree.value, place=place)
+        if tree.value is None:
+            return x.Literal_(type=Option(None), value=None, place=place)
+        return self.error(
+            "LH304", tree, f"`{self.words(tree)}` is not part of the language", remedy="write the bare name"
+        )
+
+    def _name(self, tree: ast.Name, scope: Scope, expected: Type | None) -> x.Expression:
+        name, place, names = tree.id, self.place(tree), scope.names
+        own = names.roles[scope.role] if scope.role else None
+        if name in scope.variables:
+            return x.Variable(type=scope.variables[name], name=name, place=place)
+        if name in ("true", "false"):
+            return x.Literal_(type=BOOL, value=name == "true", place=place)
+        if name == "none":
+            return x.Literal_(type=Option(None), value=None, place=place)
+        if name == "now":
+            if not scope.clock:
+                return self.error(
+                    "LH308", tree, "`now` has no value here",
+                    remedy="constants and tasks cannot read the clock (keep the time in a field); elsewhere, the "
+                    "system needs a `clock:`",
+                )  # fmt: skip
+            return x.Now(place=place)
+        if name == "self" and own:
+            return x.Self(type=own.instance, place=place)
+        wanted = expected.of if isinstance(expected, Option) else expected
+        if isinstance(wanted, Enum) and name in wanted.members:
+            return x.Literal_(type=wanted, value=name, place=place)
+        if own and name == "state":
+            return x.State(type=own.states, role=own.name, place=place)
+        if own and name in own.data:
+            return x.Data(type=own.data[name], role=own.name, name=name, place=place)
+        if name in names.constants:
+            return x.Constant(type=names.constants[name], name=name, place=place)
+        if name in names.types:
+            of = names.types[name]
+            return x.Members(type=Set(of), of=of, place=place)
+        if name in names.roles:
+            instance = names.roles[name].instance
+            return x.Members(type=Set(instance), of=instance, place=place)
+        holders = [t for t in names.types.values() if isinstance(t, Enum) and name in t.members]
+        if len(holders) == 1:
+            return x.Literal_(type=holders[0], value=name, place=place)
+        return self._unknown_name(tree, scope, wanted)
+
+    def _unknown_name(self, tree: ast.Name, scope: Scope, wanted: Type | None) -> x.Expression:
+        name, names = tree.id, scope.names
+        if isinstance(wanted, Unknown):
+            return wrong(self.place(tree))  # what could explain the name was reported
+        known: list[str] = [*scope.variables, *names.constants, *names.types, *names.roles, "now", *FUNCTIONS]
+        if scope.role:
+            known += [*names.roles[scope.role].data, "state", "self"]
+        if isinstance(wanted, Enum):
+            known = [*wanted.members, *known]
+            of = "" if wanted.name.startswith("a ") else "of type "
+            what = f"`{name}` is not {of}{wanted}: {listed(wanted.members)}"
+        elif scope.arguments and name in scope.arguments:
+            return self.error("LH302", tree, f"`{name}` is not known here", near=f"`event.{name}`")
+        else:
+            what = f"`{name}` is not known here"
+        return self.error(
+            "LH302", tree, what, near=near_miss(name, known),
+            remedy=f"known here: {listed([w for w in known if w not in FUNCTIONS], 30)}",
+        )  # fmt: skip
+
+    def _attribute(self, tree: ast.Attribute, scope: Scope, expected: Type | None) -> x.Expression:
+        name, place = tree.attr, self.place(tree)
+        base = tree.value
+        if isinstance(base, ast.Name) and base.id in ("event", "msg") and base.id not in scope.variables:
+            return self._argument(tree, scope)
+        if isinstance(base, ast.Name) and isinstance(message := scope.variables.get(base.id), Message):
+            return self._message_field(tree, base.id, message, scope)
+        found = self._machine(base, scope)
+        if found is None:
+            owner = self.infer(base, scope)
+            if isinstance(owner.type, Unknown):
+                return owner
+            return self.error(
+                "LH303", base, f"`{self.words(base)}` is of type {owner.type}, which has no fields",
+                remedy="fields are read from a machine (`broker.units`), an event (`event.units`) or a message",
+            )  # fmt: skip
+        role, owner = found
+        if role is None:
+            return owner  # reported
+        if name == "state":
+            return x.State(type=role.states, role=role.name, owner=owner, place=place)
+        if name not in role.data:
+            known = [*role.data, "state"]
+            return self.error(
+                "LH305", tree, f"{a(role.name)} has no field `{name}`", near=near_miss(name, known),
+                remedy=f"its fields: {listed(known)}",
+            )  # fmt: skip
+        return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
+
+    def _machine(self, tree: ast.expr, scope: Scope) -> tuple[RoleNames | None, x.Expression] | None:
+        """The machine that an expression names: `broker`, `resource_manager[1]`, a variable; None if it names none."""
+        roles = scope.names.roles
+        if isinstance(tree, ast.Name) and tree.id in roles and tree.id not in scope.variables:
+            role = roles[tree.id]
+            if role.indexed:
+                return None, self.error(
+                    "LH303", tree, f"there are {role.instance.count} machines of role {role.name}",
+                    remedy=f"name one (`{role.name}[0]`) or quantify: `all(r.state == ... for r in {role.name})`",
+                )  # fmt: skip
+            return role, x.Literal_(type=role.instance, value=0, place=self.place(tree))
+        if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name) and tree.value.id in roles:
+            role = roles[tree.value.id]
+            key = self.infer(tree.slice, scope)
+            if isinstance(key, x.Literal_) and isinstance(key.type, Int):
+                if not 0 <= key.value < role.instance.count:
+                    return None, self.error(
+                        "LH307",
+                        tree,
+                        f"`{self.words(tree)}`: there are {role.instance.count} machines, from 0",
+                        remedy=f"write a number from 0 to {role.instance.count - 1}",
+                    )
+                return role, x.Literal_(type=role.instance, value=key.value, place=self.place(tree))
+            return role, self.want(key, role.instance, tree.slice)
+        if isinstance(tree, ast.Name) and not (
+            tree.id in scope.variables or tree.id == "self" or (scope.role and tree.id in roles[scope.role].data)
+        ):
+            return None
+        owner = self.infer(tree, scope)
+        if isinstance(owner.type, Instance) and owner.type.name in roles:
+            return roles[owner.type.name], owner
+        return None
+
+    def _argument(self, tree: ast.Attribute, scope: Scope) -> x.Expression:
+        name = tree.attr
+        if scope.arguments is None:
+            return self.error("LH308", tree, "no event is being consumed here", remedy="read a machine's data instead")
+        if name == "sender":
+            if scope.sender is None:
+                return self.error(
+                    "LH308",
+                    tree,
+                    "this event has no sender: it is not a message",
+                    remedy="only messages have `msg.sender`",
+                )
+            return x.Sender(type=scope.sender, place=self.place(tree))
+        if name not in scope.arguments:
+            return self.error(
+                "LH305", tree, f"the event has no field `{name}`", near=near_miss(name, scope.arguments),
+                remedy=f"its fields: {listed(scope.arguments)}",
+            )  # fmt: skip
+        return x.Argument(type=scope.arguments[name], name=name, place=self.place(tree))
+
+    def _message_field(self, tree: ast.Attribute, variable: str, message: Message, scope: Scope) -> x.Expression:
+        name, place = tree.attr, self.place(tree)
+        if name == "number":
+            return x.MessageField(type=INT, variable=variable, name=name, place=place)
+        if name == "kind":
+            return x.MessageField(type=Enum("message", message.kinds), variable=variable, name=name, place=place)
+        if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
+            return x.MessageField(type=known[name], variable=variable, name=name, place=place)
+        fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
+        return self.error(
+            "LH305", tree, f"the message has no field `{name}`", near=near_miss(name, fields),
+            remedy=f"its fields: {listed([*fields, 'number', 'kind'])}",
+        )  # fmt: skip
+
+    def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:
+        if isinstance(tree.value, ast.Name) and tree.value.id in scope.names.roles:
+            found = self._machine(tree, scope)
+            assert found is not None
+            return found[1]
+        if isinstance(tree.value, ast.Name) and isinstance(of := scope.names.types.get(tree.value.id), Instance):
+            key = self.infer(tree.slice, scope)
+            if isinstance(key, x.Literal_) and isinstance(key.type, Int) and 0 <= key.value < of.count:
+                return x.Literal_(type=of, value=key.value, place=self.place(tree))
+            return self.error(
+                "LH307",
+                tree,
+                f"`{self.words(tree)}`: there are {of.count}, from 0",
+                remedy=f"write a number from 0 to {of.count - 1}",
+            )
+        cells = self.infer(tree.value, scope)
+        if isinstance(cells.type, Unknown):
+            return cells
+        if not isinstance(cells.type, Map):
+            return self.error(
+                "LH303",
+                tree.value,
+                f"`{self.words(tree.value)}` is of type {cells.type}, not a map",
+                remedy="only maps have cells: `votes[self]`",
+            )
+        key = self.of(tree.slice, scope, cells.type.key)
+        return x.Element(type=cells.type.of, map=cells, key=key, place=self.place(tree))
+
+
+def short(source: str) -> str:
+    """An expression's text, cut for a message."""
+    return source if len(source) <= 60 else source[:57] + "..."
+
+
+def wrong(place: Place) -> x.Expression:
+    """What stands for an expression that was reported."""
+    return x.Literal_(type=UNKNOWN, value=None, place=place)

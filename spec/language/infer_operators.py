@@ -1,0 +1,209 @@
+"""Typing an expression: operators, comparisons, conditionals and sets."""
+
+from __future__ import annotations
+
+import ast
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.infer import Inference, wrong
+from leasehold.spec.language.names import Scope
+from leasehold.spec.language.types import (
+    BOOL,
+    INT,
+    TIME,
+    Enum,
+    Instance,
+    Int,
+    Opaque,
+    Option,
+    Set,
+    Time,
+    Type,
+    Unknown,
+    agrees,
+)
+
+_BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.BitOr: "|", ast.BitAnd: "&",
+}  # fmt: skip
+_COMPARE = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
+    ast.NotIn: "not in",
+}  # fmt: skip
+
+
+class Operators(Inference):
+    """Unary, binary and n-ary operators."""
+
+    def _unaryop(self, tree: ast.UnaryOp, scope: Scope, expected: Type | None) -> x.Expression:
+        place = self.place(tree)
+        if isinstance(tree.op, ast.Not):
+            return x.Unary(type=BOOL, op="not", operand=self.of(tree.operand, scope, BOOL), place=place)
+        if isinstance(tree.op, ast.USub):
+            operand = self.of(tree.operand, scope, INT)
+            if isinstance(operand, x.Literal_):
+                return x.Literal_(type=INT, value=-(operand.value or 0), place=place)
+            return x.Unary(type=INT, op="-", operand=operand, place=place)
+        return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language")
+
+    def _binop(self, tree: ast.BinOp, scope: Scope, expected: Type | None) -> x.Expression:
+        op = _BINARY.get(type(tree.op))
+        if op is None:
+            return self.error(
+                "LH304", tree, f"`{self.words(tree)}` is not part of the language",
+                near="`//`" if isinstance(tree.op, ast.Div) else None,
+                remedy="numbers have +, -, *, // and %, sets |, & and -",
+            )  # fmt: skip
+        left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set) else None)
+        if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
+            return wrong(self.place(tree))
+        result = _binary_type(op, left.type, right.type)
+        if result is None:
+            return self.error(
+                "LH303",
+                tree,
+                f"`{op}` does not take {left.type} and {right.type}",
+                remedy="ints and times are added and subtracted, ints multiplied; sets have |, & and -",
+            )
+        return x.Binary(type=result, op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+
+    def _pair(
+        self, left: ast.expr, right: ast.expr, scope: Scope, expected: Type | None
+    ) -> tuple[x.Expression, x.Expression]:
+        """Types two operands of which one may be a bare name that only the other explains."""
+        if isinstance(left, ast.Name) and not self._explains_itself(left, scope) and expected is None:
+            second = self.infer(right, scope)
+            return self.infer(left, scope, second.type), second
+        first = self.infer(left, scope, expected)
+        return first, self.infer(right, scope, first.type)
+
+    def _explains_itself(self, tree: ast.Name, scope: Scope) -> bool:
+        names, own = scope.names, scope.names.roles.get(scope.role or "")
+        return (
+            tree.id in scope.variables or tree.id in names.constants or tree.id in names.types
+            or tree.id in names.roles or tree.id in ("now", "true", "false", "none", "self")
+            or (own is not None and (tree.id in own.data or tree.id == "state"))
+        )  # fmt: skip
+
+    def _compare(self, tree: ast.Compare, scope: Scope, expected: Type | None) -> x.Expression:
+        parts: list[x.Expression] = []
+        left = tree.left
+        for op_tree, right in zip(tree.ops, tree.comparators, strict=True):
+            parts.append(self._one_compare(tree, left, op_tree, right, scope))
+            left = right
+        if len(parts) == 1:
+            return parts[0]
+        return x.Logic(op="and", operands=tuple(parts), place=self.place(tree))
+
+    def _one_compare(
+        self, tree: ast.Compare, left_tree: ast.expr, op_tree: ast.cmpop, right_tree: ast.expr, scope: Scope
+    ) -> x.Expression:
+        op = _COMPARE.get(type(op_tree))
+        if op is None:
+            return self.error("LH304", tree, "`is` is not part of the language", near="`==`")
+        if op in ("in", "not in"):
+            left = self.infer(left_tree, scope)
+            of = left.type if isinstance(left.type, (Enum, Instance)) else None
+            right = self.infer(right_tree, scope, Set(of))
+            if not isinstance(left.type, (Enum, Instance, Unknown)):
+                return self.error(
+                    "LH303", left_tree, f"`{self.words(left_tree)}` is of type {left.type}; sets hold states, members "
+                    "of an enumeration or instances",
+                )  # fmt: skip
+            self.want(right, Set(of), right_tree)
+        else:
+            left, right = self._pair(left_tree, right_tree, scope, None)
+            self._comparable(tree, op, left, right, scope)
+        return x.Compare(op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+
+    def _comparable(self, tree: ast.Compare, op: str, left: x.Expression, right: x.Expression, scope: Scope) -> None:
+        a, b = left.type, right.type
+        if isinstance(a, Unknown) or isinstance(b, Unknown):
+            return
+        if (isinstance(a, Opaque) or isinstance(b, Opaque)) and not scope.opaque:
+            self.error(
+                "LH309", tree, f"`{self.words(tree)}` reads an opaque value",
+                remedy="opaque data is carried and stored; only properties may compare it",
+            )  # fmt: skip
+            return
+        if not (agrees(a, b) or agrees(b, a)):
+            self.error(
+                "LH303", tree, f"`{self.words(tree)}` compares {a} with {b}", remedy="compare values of one type"
+            )
+        elif op not in ("==", "!=") and not isinstance(a, (Int, Time, Set)):
+            self.error("LH303", tree, f"`{op}` does not order values of type {a}", near="`==`")
+
+    def _boolop(self, tree: ast.BoolOp, scope: Scope, expected: Type | None) -> x.Expression:
+        op = "and" if isinstance(tree.op, ast.And) else "or"
+        operands = tuple(self.of(v, scope, BOOL) for v in tree.values)
+        return x.Logic(op=op, operands=operands, place=self.place(tree))  # type: ignore[arg-type]
+
+    def _ifexp(self, tree: ast.IfExp, scope: Scope, expected: Type | None) -> x.Expression:
+        test = self.of(tree.test, scope, BOOL)
+        then, otherwise = self._pair(tree.body, tree.orelse, scope, expected)
+        type_ = _joined(then.type, otherwise.type)
+        if type_ is None:
+            return self.error(
+                "LH303", tree, f"the branches have types {then.type} and {otherwise.type}",
+                remedy="give both branches one type",
+            )  # fmt: skip
+        return x.Conditional(type=type_, test=test, then=then, otherwise=otherwise, place=self.place(tree))
+
+    def _set(self, tree: ast.Set, scope: Scope, expected: Type | None) -> x.Expression:
+        of: Type | None = expected.of if isinstance(expected, Set) else None
+        items = []
+        for item_tree in tree.elts:
+            item = self.infer(item_tree, scope, of)
+            if of is None and isinstance(item.type, (Enum, Instance)):
+                of = item.type
+            if of is not None:
+                self.want(item, of, item_tree)
+            items.append(item)
+        if any(isinstance(i.type, Unknown) for i in items):
+            return wrong(self.place(tree))
+        if not isinstance(of, (Enum, Instance)):
+            return self.error(
+                "LH303",
+                tree,
+                f"a set cannot hold {items[0].type}",
+                remedy="sets hold instances or members of an enumeration",
+            )
+        return x.SetOf(type=Set(of), items=tuple(items), place=self.place(tree))
+
+    def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
+        if tree.keys:
+            return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language")
+        type_ = expected if isinstance(expected, Set) else Set(None)
+        return x.SetOf(type=type_, items=(), place=self.place(tree))
+
+
+def _joined(a: Type, b: Type) -> Type | None:
+    """The type of what is either: `none` and `{}` take theirs from the other branch."""
+    for one, other in ((a, b), (b, a)):
+        match one, other:
+            case (Unknown(), _):
+                return one
+            case (Option(of=None), Option()) | (Set(of=None), Set()) | (Int(), Time()):
+                return other
+            case (Option(of=None), _):
+                return Option(other)
+    if isinstance(a, Int) and isinstance(b, Int):
+        return INT
+    return a if agrees(a, b) else b if agrees(b, a) else None
+
+
+def _binary_type(op: str, a: Type, b: Type) -> Type | None:
+    match op, a, b:
+        case "|" | "&" | "-", Set(), Set():
+            return (a if a.of is not None else b) if agrees(a, b) else None
+        case "+" | "-" | "*" | "//" | "%", Int(), Int():
+            return INT
+        case "+", Time(), Int():
+            return TIME
+        case "+", Int(), Time():
+            return TIME
+        case "-", Time(), Int():
+            return TIME
+        case "-", Time(), Time():
+            return INT
+    return None

@@ -1,0 +1,163 @@
+"""Print docs/reference/command_line.md: ``python tests/cli/reference.py``. The verbs' part is what they say themselves."""
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import click
+
+from leasehold.cli.main import cli
+
+INTRODUCTION = """\
+# The command line
+
+`leasehold VERB`. SYSTEM is the name of a system that comes with Leasehold (`lease`, `two_phase_commit`, `three_phase_commit`,
+`contention`) or a folder that holds `system.yaml`; where both exist, write the folder as `./lease`.
+
+| exit code | what it says |
+|---|---|
+| 0 | all holds, or the search that was asked for (`--max-states`, `--depth`) contradicts nothing |
+| 1 | a property is violated; for `check` also any other difference from `expected.yaml`; the reader of the output has gone |
+| 2 | the specification, a setting or the command is wrong, or the output cannot be written |
+| 130 | Ctrl-C ended the search before anything was violated |
+
+Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`, and for
+`lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a pipe go
+neither colours nor progress, and lines are not cut. `NO_COLOR=1` turns the colours off.
+"""
+
+OUTLINE = """\
+## JSON
+
+`explore --json` and `check --json` print one object:
+"""
+
+KEYS = {
+    "system": "the system's name",
+    "spec_digest": "SHA-256 of what was read: equal for equal specifications, but for comments and layout",
+    "constants": "the constants' values by name",
+    "product_states": "how many combinations of control states there are",
+    "product_reachable": "how many of them were reached",
+    "distinct": "distinct states within the bounds",
+    "generated": "initial states, and all steps that were found",
+    "edges": "steps between states within the bounds",
+    "depth": "steps to the farthest state",
+    "initial": "initial states",
+    "cut": "steps that left the bounds",
+    "engine": "which engine explored",
+    "complete": "whether all was visited",
+    "why_incomplete": "why not, or empty",
+    "holds": "whether nothing is violated",
+    "seconds": "how long it took",
+    "states_per_second": "distinct states by seconds",
+    "peak_memory_bytes": "the most memory that the process has held",
+    "properties": "the verdicts, see below",
+    "unvisited_transitions": "transitions that were never taken, as `role/state#event`",
+    "vacuous": "properties without a case, and ends that were never met",
+    "explained": "what `expected.yaml` says of this setting: `violated` and `untested`, each a reason by name",
+    "product_machines": "the machines of the product, in the order of a cell's `control`",
+    "cells": "reachable cells: `control`, `states` (how many lie in it), `depth`, `mark` (legal, recovery or, where that is not known, reachable)",
+}
+CHECK_KEYS = {
+    "setting": "the run of `expected.yaml` that has these constants, or null",
+    "warnings": "diagnostics that are no errors",
+    "differences": "each with `what`, `expected` and `found`",
+    "as_expected": "whether there is none",
+}
+ALL_KEYS = {"runs": "with `--all`: the same object for each setting; what stands beside it is of the first"}
+PROPERTY_KEYS = {
+    "name": "its name; `deadlock_free`, `types_hold` and `guards_disjoint` are the language's own",
+    "kind": "always, step, sometimes, leads_to, always_possible, deadlock, range or guards",
+    "verdict": "exhausted, witnessed, violated or bounded",
+    "doc": "what it says, in words",
+    "source": "where it comes from",
+    "reason": "why it is violated or bounded, where there is more to say",
+    "path": "the counterexample or witness, where there is one",
+}
+PATH_KEYS = {
+    "initial": "the first state, whole: `control`, `data`, `channels`, `now`",
+    "steps": "the steps, each with what it changed",
+    "loop": "the index of the step, from 0, that an endless run returns to; null for a path that ends",
+    "final": "the last state, whole",
+}
+STEP_KEYS = {
+    "title": "the step in words",
+    "kind": "deliver, duplicate, local, tick, clock or lose",
+    "machine": "the machine that took it; null for the clock",
+    "event": "what it consumed",
+    "fields": "the event's fields, as the language writes them",
+    "sender": "who sent the message, or null",
+    "transition": "the transition taken, or null: the event was ignored, or refused",
+    "before": "the machine's control state before it",
+    "after": "and after it",
+    "sent": "messages that it sent: `message`, `sender`, `receiver`, `fields`",
+    "driven": "subsidiary machines that it moved: `machine`, `event`, `before`, `after`",
+    "data": "fields of records that it changed, and their new values",
+    "now": "the clock after it, or null",
+    "channels": "where it changed them: all that is then on its way",
+}
+DIAGNOSTIC_KEYS = {
+    "code": "such as LH401, see [diagnostics.md](diagnostics.md)",
+    "title": "what the code stands for",
+    "severity": "error or warning",
+    "file": "the file, as the system was named; `<settings>` for what was given at the call",
+    "line": "from 1",
+    "column": "from 1",
+    "what": "what is wrong",
+    "near": "the near miss, quoted, or null",
+    "remedy": "what to do, or null",
+}
+ERROR_KEYS = {"errors": "how many of them are errors", "diagnostics": "the findings"}
+REPORT_KEYS = {
+    "files": "the files that were written",
+    "notes": "what could not be made, such as pictures without Graphviz",
+    "holds": "whether nothing is violated",
+}
+
+
+def table(keys: Mapping[str, str]) -> Iterator[str]:
+    yield "| key | what it is |"
+    yield "|---|---|"
+    for key, words in keys.items():
+        yield f"| `{key}` | {words} |"
+    yield ""
+
+
+def page() -> Iterator[str]:
+    yield INTRODUCTION
+    context = click.Context(cli, info_name="leasehold")
+    for name in cli.commands:
+        command = cli.commands[name]
+        yield f"## leasehold {name}"
+        yield ""
+        yield "```text"
+        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        yield command.get_help(inner)
+        yield "```"
+        yield ""
+    yield OUTLINE
+    yield from table(KEYS)
+    yield "`check` adds:"
+    yield ""
+    yield from table({**CHECK_KEYS, **ALL_KEYS})
+    yield "A property has:"
+    yield ""
+    yield from table(PROPERTY_KEYS)
+    yield "A path has:"
+    yield ""
+    yield from table(PATH_KEYS)
+    yield "A step has:"
+    yield ""
+    yield from table(STEP_KEYS)
+    yield "`lint --json`, and every verb with `--json` when the specification is wrong:"
+    yield ""
+    yield from table(ERROR_KEYS)
+    yield "A diagnostic has:"
+    yield ""
+    yield from table(DIAGNOSTIC_KEYS)
+    yield "`report --json`:"
+    yield ""
+    yield from list(table(REPORT_KEYS))[:-1]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(page()) + "\n")

@@ -1,0 +1,121 @@
+"""--json: one value, with the keys that docs/reference/command_line.md names."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import LIGHT, Run, as_json
+
+SMALL = ("two_phase_commit", "--set", "participants=1")
+
+
+def _reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = _reference()
+
+
+def _same(found: dict[str, Any], documented: dict[str, str], maybe: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    assert found.keys() | maybe == documented.keys() | maybe
+    assert found.keys() <= documented.keys()
+
+
+def test_the_page_is_current() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/reference/command_line.md"
+    assert page.read_text() == "\n".join(reference.page()) + "\n", "run python tests/drift.py --write"
+
+
+def test_explore(run: Run) -> None:
+    found = as_json(run("explore", "lease", "--set", "max_units=1", "--set", "last_end=2", "--json"))
+    _same(found, reference.KEYS)
+    assert (found["system"], found["constants"]["max_units"], found["constants"]["expiry"]) == ("lease", 1, True)
+    assert len(found["spec_digest"]) == 64
+    assert (found["product_states"], found["product_reachable"]) == (360, len(found["cells"]))
+    assert found["generated"] > found["distinct"] > 0
+    assert found["seconds"] > 0
+    assert found["states_per_second"] > 0
+    assert found["peak_memory_bytes"] > 1e6
+    assert found["complete"] is True
+    assert (found["holds"], {p["name"] for p in found["properties"] if p["verdict"] == "violated"}) == (
+        False, {"a_lease_grows", "a_lease_shrinks"},
+    )  # fmt: skip
+    for p in found["properties"]:
+        _same(p, reference.PROPERTY_KEYS, {"path"})
+        if "path" in p:
+            _same(p["path"], reference.PATH_KEYS)
+            for step in p["path"]["steps"]:
+                _same(step, reference.STEP_KEYS, {"channels"})
+    extended = next(p for p in found["properties"] if p["name"] == "a_lease_is_extended")
+    assert extended["path"]["steps"][0]["title"] == "service_manager: demand(units=1, end=2)"
+    assert "authority/priming#tick" in found["unvisited_transitions"]
+    assert "ticket_changes_on_extension_only" in found["vacuous"]
+
+
+def test_explore_within_limits(run: Run) -> None:
+    found = as_json(run("explore", "lease", "--max-states", "50", "--json"))
+    assert (found["complete"], found["why_incomplete"]) == (False, "stopped after 50 states")
+    assert {p["verdict"] for p in found["properties"]} == {"bounded"}
+
+
+def test_only_is_heeded(run: Run) -> None:
+    found = as_json(run("explore", *SMALL, "--only", "agreement", "--json"))
+    assert [p["name"] for p in found["properties"]] == ["agreement"]
+
+
+def test_check(run: Run) -> None:
+    found = as_json(run("check", *SMALL, "--json"))
+    _same(found, {**reference.KEYS, **reference.CHECK_KEYS})
+    assert (found["setting"], found["differences"], found["as_expected"]) == ("one", [], True)
+
+
+def test_check_all(run: Run) -> None:
+    done = run("check", "three_phase_commit", "--all", "--json")
+    found = as_json(done)
+    assert done.returncode == 0
+    _same(found, {**reference.KEYS, **reference.CHECK_KEYS, **reference.ALL_KEYS})
+    assert [r["setting"] for r in found["runs"]][:1] == [found["setting"]]
+
+
+def test_check_says_what_differs(run: Run, light: Path) -> None:
+    (light / "expected.yaml").write_text("runs: {one: {distinct: 3}}\n")
+    done = run("check", "light", "--json")
+    assert done.returncode == 1
+    found = as_json(done)
+    assert found["differences"] == [{"what": "distinct", "expected": "3", "found": "2"}]
+    assert (found["as_expected"], found["holds"]) == (False, True)
+
+
+def test_report(run: Run, light: Path) -> None:
+    found = as_json(run("report", "light", "--format", "json", "--json"))
+    _same(found, reference.REPORT_KEYS)
+    assert found == {"files": ["report-light/report.json"], "notes": [], "holds": True}
+
+
+@pytest.mark.parametrize("verb", ["check", "explore", "lint", "report"])
+def test_a_bad_spec(verb: str, run: Run, light: Path) -> None:
+    (light / "roles/light.yaml").write_text(LIGHT["roles/light.yaml"].replace("to: bright", "to: brihgt"))
+    done = run(verb, "light", "--json")
+    assert done.returncode == 2
+    found = as_json(done)
+    _same(found, reference.ERROR_KEYS)
+    assert found["errors"] == len(found["diagnostics"]) == 1
+    _same(found["diagnostics"][0], reference.DIAGNOSTIC_KEYS)
+    assert {k: found["diagnostics"][0][k] for k in ("code", "file", "line", "near")} == {
+        "code": "LH404", "file": "light/roles/light.yaml", "line": 4, "near": "`bright`",
+    }  # fmt: skip
+
+
+def test_lint_as_sarif(run: Run, light: Path) -> None:
+    (light / "roles/light.yaml").write_text(LIGHT["roles/light.yaml"].replace("to: bright", "to: brihgt"))
+    done = run("lint", "light", "--sarif")
+    assert done.returncode == 2
+    assert [r["ruleId"] for r in as_json(done)["runs"][0]["results"]] == ["LH404"]

@@ -1,0 +1,338 @@
+"""Every verb: exit codes, and what it says when something is wrong."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leasehold.cli.main import cli
+from tests.cli.conftest import LIGHT, Run, write
+
+ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
+TAKING_SYSTEM = ("check", "explore", "lint", "report")
+BROKEN = {**LIGHT, "invariants.yaml": "properties: {never_bright: {always: light.state == dark}}\n"}
+
+
+# 0, 1, 2
+
+
+@pytest.mark.parametrize("verb", TAKING_SYSTEM)
+def test_what_holds_is_0(verb: str, run: Run, light: Path) -> None:
+    done = run(verb, "light")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["check", "explore", "report"])
+def test_a_violation_is_1(verb: str, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "broken", BROKEN)
+    assert run(verb, "broken").returncode == 1
+
+
+@pytest.mark.parametrize("verb", TAKING_SYSTEM)
+def test_a_bad_spec_is_2(verb: str, run: Run, light: Path) -> None:
+    (light / "roles/light.yaml").write_text(LIGHT["roles/light.yaml"].replace("to: bright", "to: brihgt"))
+    done = run(verb, "light")
+    assert done.returncode == 2
+    assert "light/roles/light.yaml:4:44: error LH404" in done.stdout + done.stderr
+    assert "did you mean `bright`?" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("verb", TAKING_SYSTEM)
+def test_an_unknown_system_is_2_with_a_near_miss(verb: str, run: Run) -> None:
+    done = run(verb, "leese")
+    said = done.stdout + done.stderr
+    assert done.returncode == 2
+    assert said.startswith("error LH703: `leese` is neither a shipped system nor a folder\n  did you mean `lease`?\n")
+
+
+@pytest.mark.parametrize("verb", TAKING_SYSTEM)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("max_units",), "--set takes NAME=VALUE, not 'max_units'"),
+        (("=3",), "--set takes NAME=VALUE, not '=3'"),
+        (("",), "--set takes NAME=VALUE, not ''"),
+        (("max_unit=3",), "error LH701: there is no constant `max_unit` to set\n  did you mean `max_units`?"),
+        (("max_units=-1",), "error LH702: `max_units` must lie in 1..6; -1 does not"),
+        (("max_units=",), "error LH702: `max_units` is a number; `` is not"),
+        (("max_units=two",), "error LH702: `max_units` is a number; `two` is not"),
+        (("max_units=1", "max_units=1"), "--set gives 'max_units' twice"),
+        (("expiry=yes",), "error LH702: `expiry` is true or false; `yes` is neither"),
+    ],
+)
+def test_a_bad_setting_is_2(verb: str, words: tuple[str, ...], said: str, run: Run, tmp_path: Path) -> None:
+    done = run(verb, "lease", *(part for word in words for part in ("--set", word)))
+    assert done.returncode == 2
+    assert said in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",), ("explore", "lease", "--depth", "x"),
+        ("explore", "lease", "--max-states", "0"), ("check", "lease", "--all", "--set", "max_units=1"),
+        ("lint", "lease", "--json", "--sarif"), ("report", "lease", "--format", "pdf"), ("init", "a", "--from", "b"),
+    ],
+)  # fmt: skip
+def test_bad_usage_is_2(words: tuple[str, ...], run: Run) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: leasehold")
+
+
+# Help
+
+
+@pytest.mark.parametrize("verb", cli.commands)
+def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
+    done = run(verb, "--help", COLUMNS="100")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.split("Example:")[1].split("Options:")[0].split("&&")
+    words = [w.split() for part in lines for w in part.strip().splitlines()]
+    assert words
+    for example in words:
+        assert example[:1] == ["leasehold"]
+        command = cli.commands[example[1]]
+        context = command.make_context(example[1], example[2:], resilient_parsing=True)
+        assert context.params.keys() <= {p.name for p in command.params}
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+
+
+def test_help_of_the_whole_names_every_verb(run: Run) -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert [verb for verb in cli.commands if f"\n  {verb} " not in done.stdout] == []
+
+
+# explore
+
+
+@pytest.mark.parametrize(
+    ("option", "why"), [(("--max-states", "100"), "stopped after 100 states"), (("--depth", "3"), "stopped at depth 3")]
+)
+def test_a_limited_search_says_bounded(option: tuple[str, ...], why: str, run: Run) -> None:
+    done = run("explore", "lease", *option)
+    assert done.returncode == 0
+    assert f"not complete: {why}\n" in done.stdout
+    assert re.search(r"^bounded +valid_ticket$", done.stdout, re.MULTILINE)
+    assert "holds " not in done.stdout
+
+
+def test_only_judges_what_is_named(run: Run) -> None:
+    all_of_them = run("explore", "lease", *ONE_UNIT)
+    one = run("explore", "lease", *ONE_UNIT, "--only", "quarantine")
+    assert (all_of_them.returncode, one.returncode) == (1, 0)
+    assert one.stdout.splitlines()[3:] == ["holds  quarantine"]
+
+
+@pytest.mark.parametrize("option", ["--only", "--show"])
+def test_a_property_that_is_not_there_is_2(option: str, run: Run) -> None:
+    done = run("explore", "lease", option, "quarantin")
+    assert done.returncode == 2
+    assert "lease has no property 'quarantin'; did you mean `quarantine`?" in done.stderr
+
+
+def test_show_prints_a_witness(run: Run) -> None:
+    done = run("explore", "lease", *ONE_UNIT, "--show", "a_lease_is_extended", "--only", "a_lease_is_extended")
+    assert done.returncode == 0
+    assert "a_lease_is_extended: witnessed\ninitially\n" in done.stdout
+    assert "   1  service_manager: demand(units=1, end=2)  (service_manager/nascent#demand)\n" in done.stdout
+
+
+def test_a_counterexample_says_what_was_claimed(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "broken", BROKEN)
+    done = run("explore", "broken")
+    assert done.stdout.endswith(
+        "\nnever_bright is violated\n  always  light.state == dark\ninitially\n      light: dark\n"
+        "   1  light: press  (light/dark#press)\n        light is bright\n"
+    )
+    assert run("explore", "broken", "--brief").stdout.endswith("   1  light: press  [dark -> bright]\n")
+
+
+def test_a_long_path_is_cut_unless_it_is_asked_for(run: Run, tmp_path: Path) -> None:
+    ticks = "clock: {horizon: 90}\n"
+    claim = "properties: {it_stays: {always: now < 80}}\n"
+    write(tmp_path / "light", {**LIGHT, "system.yaml": LIGHT["system.yaml"] + ticks, "invariants.yaml": claim})
+    cut = run("explore", "light").stdout
+    assert cut.endswith("  30  now 30\n  --- 50 more steps (--show prints them all) ---\n")
+    assert run("explore", "light", "--show", "it_stays").stdout.endswith("  80  now 80\n")
+
+
+# check
+
+
+def test_check_says_what_differs_in_both_directions(run: Run, light: Path) -> None:
+    (light / "invariants.yaml").write_text(
+        "properties:\n  never_bright: {always: light.state == dark}\n  can_be_dark: {sometimes: light.state == dark}\n"
+    )
+    (light / "expected.yaml").write_text(
+        "runs:\n  one:\n    distinct: 3\n    depth: 1\n    violated: {can_be_dark: it was so}\n"
+        "    unvisited: {light/dark#press: the button is broken}\n"
+    )
+    done = run("check", "light")
+    assert done.returncode == 1
+    assert done.stdout.endswith(
+        "\nnot as expected: 4 differences\n"
+        "  never_bright: expected to hold, found violated\n"
+        "  can_be_dark: expected violated, found holds\n"
+        "  distinct: expected 3, found 2\n"
+        "  light/dark#press: expected never taken, found taken\n"
+    )
+
+
+def test_check_knows_a_violation_that_is_meant(run: Run, light: Path) -> None:
+    (light / "invariants.yaml").write_text("properties: {never_bright: {always: light.state == dark}}\n")
+    (light / "expected.yaml").write_text("runs: {one: {distinct: 2, violated: {never_bright: that is its point}}}\n")
+    done = run("check", "light")
+    assert done.returncode == 0
+    assert "violated, as expected  never_bright  counterexample of 1 step\n" in done.stdout
+    assert "is violated" not in done.stdout
+
+
+def test_check_wants_what_is_never_taken_explained(run: Run, light: Path) -> None:
+    (light / "roles/light.yaml").write_text(
+        LIGHT["roles/light.yaml"].replace("{to: bright}", "[{to: bright, when: 1 < 2}, {to: dark, when: 2 < 1}]")
+    )
+    done = run("check", "light")
+    assert done.returncode == 1
+    assert "  light/dark#press.2: expected an explanation in expected.yaml, found never taken\n" in done.stdout
+
+
+def test_check_all_goes_through_every_run(run: Run) -> None:
+    done = run("check", "three_phase_commit", "--all")
+    assert done.returncode == 0
+    assert done.stdout.endswith("settings are as expected\n")
+    assert done.stdout.count("holds (as expected.yaml says)\n") > 1
+
+
+# init
+
+
+@pytest.mark.parametrize("template", ["starter", "lease", "two_phase_commit", "three_phase_commit"])
+def test_what_init_writes_is_whole(template: str, run: Run, tmp_path: Path) -> None:
+    done = run("init", "mine", "--from", template)
+    assert (done.returncode, done.stderr) == (0, "")
+    written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.yaml")}
+    assert set(done.stdout.split("\n\n")[0].splitlines()) == written
+    assert "system: mine\n" in (tmp_path / "mine/system.yaml").read_text()
+    assert run("lint", "mine").stdout == "no findings\n"
+
+
+def test_what_init_writes_passes_check(run: Run, tmp_path: Path) -> None:
+    assert run("init", "mine", "--in", "some/where").returncode == 0
+    assert run("check", "some/where/mine", "--all").returncode == 0
+    assert "check starter" not in (tmp_path / "some/where/mine/system.yaml").read_text()
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link"])
+def test_init_overwrites_nothing(there: str, run: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    if there == "file":
+        mine.write_text("precious")
+    elif there == "folder":
+        mine.mkdir()
+    else:
+        mine.symlink_to(tmp_path / "nowhere")
+    done = run("init", "mine")
+    assert done.returncode == 2
+    assert "mine is there already; nothing was changed" in done.stderr
+    assert list(tmp_path.rglob("*.yaml")) == []
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "1st", "../mine", "a" * 61, "a b", "lease", "for"])
+def test_init_wants_a_name(name: str, run: Run, tmp_path: Path) -> None:
+    assert run("init", name).returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_where_nothing_can_be_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("init", "mine", "--in", "file")
+    assert done.returncode == 2
+    assert "cannot write to file/mine: Not a directory" in done.stderr
+
+
+# report
+
+
+def test_report_writes_its_folder(run: Run, light: Path, tmp_path: Path) -> None:
+    done = run("report", "light", "--format", "html", "--format", "junit")
+    assert done.returncode == 0
+    assert {p.name for p in (tmp_path / "report-light").iterdir()} == {"index.html", "junit.xml"}
+    assert "2 files in report-light; start with report-light/index.html\n" in done.stdout
+
+
+@pytest.mark.parametrize("out", ["file", "file/report"])
+def test_report_where_nothing_can_be_written(out: str, run: Run, light: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    done = run("report", "light", "--out", out)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_report_of_a_bad_spec_makes_no_folder(run: Run, tmp_path: Path) -> None:
+    run("report", "nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+# lint
+
+
+def test_lint_takes_several_systems(run: Run, light: Path) -> None:
+    assert run("lint", "light", "lease").stdout == "no findings\n"
+    done = run("lint", "light", "nowhere", "lease")
+    assert done.returncode == 2
+    assert done.stdout.endswith("1 error\n")
+
+
+def test_a_warning_is_no_error(run: Run, light: Path) -> None:
+    (light / "system.yaml").write_text(LIGHT["system.yaml"] + "constants: {idle: {type: int, value: 1}}\n")
+    done = run("lint", "light")
+    assert done.returncode == 0
+    assert "warning LH506" in done.stdout
+    assert done.stdout.endswith("1 warning\n")
+
+
+# Where the output goes
+
+
+@pytest.mark.parametrize("words", [("check", "two_phase_commit"), ("explore", "lease", *ONE_UNIT), ("lint", "nowhere")])
+def test_a_file_gets_no_control_characters(words: tuple[str, ...], run: Run) -> None:
+    said = run(*words, FORCE_COLOR="1", TERM="xterm-256color")
+    text = said.stdout + said.stderr
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize("words", ["check lease --json", "explore two_phase_commit --json", "lint lease", "--help"])
+def test_a_reader_that_goes_away_is_no_trouble(words: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m leasehold {words} | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("words", ["check two_phase_commit", "explore two_phase_commit --json", "lint lease --json"])
+def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m leasehold {words} >/dev/full"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "leasehold: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("verb", ["explore", "check"])
+def test_ctrl_c_ends_the_search_and_prints_what_was_found(verb: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "leasehold", verb, "lease", "--set", "max_units=4"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)  # no event says that a process is in its search; it takes a quarter of a second to come there
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "not complete: interrupted\n" in out
+    assert "Traceback" not in out + err
+    assert process.returncode == 130

@@ -1,0 +1,52 @@
+"""Section 5.4, Table 2: failures below the site, as far as units' handlers show them."""
+
+
+def test_a_failed_setup_ends_a_lease_that_never_had_its_units(walk, ways):
+    """Section 5.4: a failure below spreads to the lease; the holder hears of it, and may try again elsewhere."""
+    w = walk()
+    w.take(*ways["placed"], "unit[0]: broken", "authority: setup_failed")
+    w.take("unit[0]: down", "authority: torn_down", "service_manager: update_lease")
+    assert (w.control["service_manager"], w.control["authority"]) == ("failed", "closed")
+
+
+def test_a_failing_image_does_not_use_up_the_site(walk, ways):
+    """Section 5.4: retrying on other hosts for ever lets one bad image exhaust a site; here a failed setup is not retried."""
+    w = walk()
+    w.take(*ways["placed"], "unit[0]: broken")
+    assert not [t for t in w.possible() if "placed" in t]
+    assert w.control["unit[1]"] == "idle"
+
+
+def test_a_lease_that_cannot_grow_goes_on_with_what_it_has(walk, ways):
+    """Section 5.4: providing continuous service in spite of a failure."""
+    w = walk()
+    w.take(
+        *ways["active"],
+        "service_manager: extend(units=2, end=2)",
+        "broker: extend_ticket",
+        "broker: granted(units=2, properties=0)",
+        "service_manager: update_ticket",
+        "service_manager: extend_now",
+        "authority: extend_lease",
+        "authority: placed(units={unit[0], unit[1]})",
+        "unit[0]: changed",
+        "unit[1]: broken",
+        "authority: modify_failed",
+    )
+    assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "2")
+    assert [(d.machine, d.event) for d in w.steps[-1].driven] == [("unit[0]", "modify"), ("unit[1]", "teardown")]
+    w.take("unit[0]: changed", "unit[1]: down", "authority: modified", "service_manager: update_lease")
+    assert w.control["service_manager"] == "active_ticketed"
+    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("1", "2")
+
+
+def test_a_unit_whose_teardown_failed_is_set_aside(walk, ways):
+    """Section 5.4: nobody knows what is left of it, so no lease gets it."""
+    w = walk()
+    w.take(*ways["active"], "service_manager: close", "authority: close", "unit[0]: broken", "authority: torn_down")
+    assert (w.control["unit[0]"], w.data["unit[0].quarantined"]) == ("failed", "true")
+
+
+def test_quarantine_holds_in_every_state(lease, verdict):
+    assert verdict(lease, "quarantine").verdict == "exhausted"
+    assert verdict(lease, "a_unit_is_quarantined").verdict == "witnessed"
