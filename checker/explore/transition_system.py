@@ -113,6 +113,8 @@ class TransitionSystem:
         """
         due = False
         for machine in self.machines:
+            if not self.running(s, machine):
+                continue
             place = machine.places[s[machine.cell]]
             for offer in place.offers:
                 for e in offer.values(s):
@@ -200,6 +202,26 @@ class TransitionSystem:
         if log is not None:
             log.append((lane, sending.task.message, fields))
 
+    # What faults may do; a world with more of them says more here
+
+    def running(self, s: Any, machine: Machine) -> bool:
+        """Whether a machine takes steps."""
+        return True
+
+    def may(self, s: Any, lane: Lane, fault: str) -> bool:
+        """Whether a channel may still lose, duplicate or reorder a message."""
+        budget = getattr(lane.channel, fault)
+        if isinstance(budget, str):
+            return True
+        at = self.layout.budgets.get((lane.channel.name, fault))
+        return at is not None and s[at] > 0
+
+    def spend(self, new: list[Any], lane: Lane, fault: str) -> None:
+        """Counts a fault of a channel against its budget."""
+        at = self.layout.budgets.get((lane.channel.name, fault))
+        if at is not None:
+            new[at] -= 1
+
     # Messages
 
     def _lane_plan(self, lane: Lane) -> Any:
@@ -207,26 +229,14 @@ class TransitionSystem:
         receiver = self.by_name[channel.receiver, lane.receiver]
         group = ("deliver", channel.name, lane.sender, lane.receiver)
 
-        def left(s: State, fault: str) -> bool:
-            budget = getattr(channel, fault)
-            if isinstance(budget, str):
-                return True
-            at = self.layout.budgets.get((channel.name, fault))
-            return at is not None and s[at] > 0
-
-        def spend(new: list[Any], fault: str) -> None:
-            at = self.layout.budgets.get((channel.name, fault))
-            if at is not None:
-                new[at] -= 1
-
         def steps(s: State) -> Iterator[tuple[Action, State]]:
             queue = channels.entries(channel.kind, s[cell])
             if not queue:
                 return
             in_turn = channel.kind in ("fifo", "mailbox")
-            reorder, duplicate, lose = (left(s, fault) for fault in ("reorder", "duplicate", "lose"))
+            reorder, duplicate, lose = (self.may(s, lane, fault) for fault in ("reorder", "duplicate", "lose"))
             seen: set[Any] = set()
-            for index, entry in enumerate(queue):
+            for index, entry in enumerate(queue) if self.running(s, receiver) else ():
                 if channel.kind == "bag" and entry in seen:
                     continue  # equal messages in a bag are one choice
                 seen.add(entry)
@@ -240,13 +250,13 @@ class TransitionSystem:
                             action, new = step
                             for fault, used in (("reorder", not turn), ("duplicate", copy)):
                                 if used:
-                                    spend(new, fault)
+                                    self.spend(new, lane, fault)
                             yield action, tuple(new)
             if lose and channel.kind != "set":
                 for index, entry in enumerate(queue):
                     new = list(s)
                     new[cell] = channels.lose(channel.kind, s[cell], index)
-                    spend(new, "lose")
+                    self.spend(new, lane, "lose")
                     yield (
                         Action(
                             "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index
