@@ -6,7 +6,7 @@ one that fails unexpectedly, and an explanation of something that is no longer s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leasehold.checker.explore.result import Exploration
@@ -62,19 +62,20 @@ def _differences(found: Exploration, expectation: Expectation | None) -> Iterato
         for name, wanted in expectation.numbers.items():
             if numbers[name] != wanted:
                 yield Difference(name, f"{wanted:,}", f"{numbers[name]:,}")
-    unvisited = set(found.unvisited_transitions)
-    yield from _explained("never taken", unvisited, expectation.unvisited if expectation else {}, expectation, True)
-    yield from _explained("vacuous", set(found.vacuous), expectation.vacuous if expectation else {}, expectation, False)
+    unvisited, vacuous = set(found.unvisited_transitions), set(found.vacuous)
+    shared = expectation or next(iter(found.system.expectations), None)  # what holds of every setting, listed or not
+    reasons = expectation.unvisited if expectation else {}
+    yield from _explained("never taken", "taken", unvisited, reasons, shared.shared_unvisited if shared else {})
+    reasons = expectation.vacuous if expectation else {}
+    yield from _explained("vacuous", "not vacuous", vacuous, reasons, shared.shared_vacuous if shared else {})
 
 
 def _explained(
-    what: str, names: set[str], reasons: object, expectation: Expectation | None, transitions: bool
+    what: str, opposite: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
 ) -> Iterator[Difference]:
-    own: set[str] = set(reasons)  # type: ignore[call-overload]
-    shared: set[str] = set()
-    if expectation is not None:
-        shared = set(expectation.shared_unvisited if transitions else expectation.shared_vacuous)
+    own = set(reasons)
+    shared = set(shared_reasons)
     for name in sorted(names - own - shared):
         yield Difference(name, "an explanation in expected.yaml", what)
     for name in sorted(own - names):
-        yield Difference(name, what, "taken" if transitions else "not vacuous")
+        yield Difference(name, what, opposite)

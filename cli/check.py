@@ -29,20 +29,19 @@ from leasehold.spec.language.model import Expectation
 
 @click.command()
 @system_options
-@click.option("--all", "every", is_flag=True, help="Check every setting that expected.yaml lists, but for the slow ones.")
+@click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
 def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, slow: bool) -> None:
     """Lint and explore SYSTEM, and compare with its expected.yaml.
 
     A property that fails, a number that differs, and a transition or claim that is never put to the test and not
-    explained all fail the check. Without an expected.yaml it is the properties that count, and what is never put to the
-    test.
+    explained all fail the check. Without an expected.yaml, no number is compared.
 
     \b
     Example:  leasehold check lease
               leasehold check lease --all
               leasehold check ./my_system --set participants=4
-    """
+    """  # noqa: D301 (click reads the character)
     chosen = parsed(settings)
     if every and chosen:
         raise click.UsageError("--all takes its settings from expected.yaml; it does not go with --set")

@@ -49,7 +49,7 @@ def explore(
     Example:  leasehold explore lease --set max_units=1
               leasehold explore lease --only a_lease_grows --show a_lease_grows
               leasehold explore two_phase_commit --set participants=4 --json
-    """
+    """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     for option, names in (("--show", show), ("--only", only)):
         for name in names:

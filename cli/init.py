@@ -28,7 +28,7 @@ def init(name: str, parent: Path, template: str) -> None:
     \b
     Example:  leasehold init my_system && leasehold check my_system
               leasehold init my_lease --from lease
-    """
+    """  # noqa: D301 (click reads the character)
     if not NAME.match(name) or len(name) > 60:
         raise click.UsageError(
             f"{name[:60]!r} is not a name: lower-case letters, digits and underscores, starting with a letter"

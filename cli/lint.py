@@ -23,7 +23,7 @@ def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_
 
     \b
     Example:  leasehold lint lease ./my_system
-    """
+    """  # noqa: D301 (click reads the character)
     if as_json and as_sarif:
         raise click.UsageError("--json and --sarif exclude each other")
     chosen = parsed(settings)

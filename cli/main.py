@@ -26,7 +26,7 @@ def cli() -> None:
     \b
     Start here:  leasehold check lease
                  leasehold init my_system
-    """
+    """  # noqa: D301 (click reads the character)
 
 
 for verb in (check, explore, lint, report, init):

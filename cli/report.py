@@ -23,11 +23,13 @@ from leasehold.reports.write import FORMATS, write_report
 
 @click.command()
 @system_options
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; report-SYSTEM by default.")
-@click.option("--format", "formats", type=click.Choice(list(FORMATS)), multiple=True, help="Write these alone; all by default.")
-def report(
-    system: str, settings: tuple[str, ...], as_json: bool, out: Path | None, formats: tuple[str, ...]
-) -> None:
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; report-SYSTEM by default."
+)
+@click.option(
+    "--format", "formats", type=click.Choice(list(FORMATS)), multiple=True, help="Write these alone; all by default."
+)
+def report(system: str, settings: tuple[str, ...], as_json: bool, out: Path | None, formats: tuple[str, ...]) -> None:
     """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
 
     Open index.html first: it is one file and needs no network.
@@ -35,7 +37,7 @@ def report(
     \b
     Example:  leasehold report lease --out lease-report
               leasehold report lease --format junit --format sarif
-    """
+    """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     folder = out if out is not None else Path(f"report-{model.name}")
     try:

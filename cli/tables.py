@@ -1,7 +1,7 @@
 """An exploration as a few lines that a person reads at a glance.
 
-Lines are laid out here and not by a table widget: into a file they go whole, without padding, and on a narrow terminal a
-note that does not fit moves below its property.
+Lines are laid out here and not by a table widget: into a file they go whole, without padding, and on a narrow terminal
+a note that does not fit moves below its property.
 """
 
 from __future__ import annotations

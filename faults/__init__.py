@@ -1,1 +1,1 @@
-"""The catalogue of faults: what can go wrong, and how it is made to."""
+"""The catalogue of faults: what each does in the model, and what it will do to a running actor."""

@@ -46,7 +46,8 @@ def main() -> int:
             print(f"{difference}: {'renewed' if write else 'run python tests/drift.py --write'}")
         if write:
             renew(folder, files)
-    print(f"{len(GENERATED)} generated files and the reports of {len(SHIPPED)} systems, {drifted} {'renewed' if write else 'drifted'}")
+    done = "renewed" if write else "drifted"
+    print(f"{len(GENERATED)} generated files and the reports of {len(SHIPPED)} systems, {drifted} {done}")
     return 1 if drifted and not write else 0
 
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import importlib.resources
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -105,3 +106,17 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
         if PRIVATE.search(line)
     ]
     assert hits == []
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    """The first output in the README is that of `leasehold check lease`, but for what differs between machines."""
+    shown = re.search(r"leasehold check lease\n```\n\n```\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert shown is not None
+    command = [sys.executable, "-m", "leasehold", "check", "lease"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert [_same(line) for line in shown[1].splitlines()] == [_same(line) for line in printed.rstrip().splitlines()]
+
+
+def _same(line: str) -> str:
+    """A line without trailing space, times and memory."""
+    return re.sub(r"engine, .*", "engine", line).rstrip()

@@ -88,8 +88,13 @@ class _Search:
             why = self._search(started)
         except KeyboardInterrupt:
             why = "interrupted"
+        try:
+            results = self._results(not why, why)
+        except KeyboardInterrupt:
+            # The graph is there, but what has to be decided on the whole of it is not.
+            why, self.graph = why or "interrupted", None
+            results = self._results(False, why)
         complete = not why
-        results = self._results(complete, why)
         return Exploration(
             system=self.system, engine="reference", complete=complete, why_incomplete=why, distinct=len(self.states),
             generated=self.generated, edges=self.edges, depth=max(self.depths, default=0), initial=self.initial,
@@ -199,6 +204,11 @@ class _Search:
             results += liveness.decide(
                 self.claims.graphical, self.world, self.states, self.graph, self.paths, complete, why
             )
+        else:
+            results += [
+                PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+                for p in (claim.property for claim in self.claims.graphical)
+            ]
         declared = list(self.system.properties)
         results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
         names = {

@@ -1,10 +1,14 @@
 """What the kinds of channel do with messages: pure functions over a channel's cell.
 
 Theory of operation. `fifo`, `bag` and `set` are what their names say; a `set` is never consumed, as messages are in
-many TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): only the
-newest message of each kind counts, a message numbered below the last received is stale and dropped, an equal one is a
-duplicate. Absolute numbers grow without bound, but only their order matters, so a mailbox keeps ranks: 0 is the number
+many TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): a
+message numbered below the last received is stale and dropped, an equal one is a duplicate, and numbers may be skipped.
+Absolute numbers grow without bound, but only their order matters, so a mailbox keeps ranks: 0 is the number
 last received, 1, 2, ... are the numbers above it that are in use. `newest` is the rank of the last number sent.
+
+A sender keeps no outbox: what it has moved on from it does not send again. So the newest message of each kind counts,
+and of those before it the last one may still be on its way; earlier ones are taken to have been overtaken. (With no
+bound at all, a sender that moves on by itself would fill the mailbox without end.)
 
 A mailbox delivers in the order of the numbers, as a reliable session does; the fault `reorder` lets a later message
 overtake, which makes the earlier ones stale.
@@ -43,7 +47,8 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     """
     if kind == "mailbox":
         newest, queue = content
-        kept = tuple(e for e in queue if e[0] == 0 or e[1] != message)
+        older = [e for e in queue if e[0] > 0 and e[1] == message]
+        kept = tuple(e for e in queue if e not in older[:-1])
         return _ranked(newest + 1, (*kept, (newest + 1, message, fields)))
     if kind == "set":
         return content | {(1, message, fields)}

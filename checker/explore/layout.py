@@ -87,6 +87,12 @@ class Layout:
                 sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
         return sources
 
+    def running(self, role: str, instance: str) -> str:
+        return "True"
+
+    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
+        return "True"
+
     def field(self, kind: str, name: str) -> int:
         return [f.name for f in self.system.messages[kind].fields].index(name)
 

@@ -2,9 +2,9 @@
 
 Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again
 one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
-finite graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run exactly
-when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round the whole
-part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task, a
+finite graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run
+exactly when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round
+the whole part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task, a
 machine's due tick, the clock, and environment actions that say `fair: true`.
 
 `always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
@@ -173,7 +173,7 @@ def _fair_run(
         entry = min(part, key=lambda n: len(_back(came, n)))
         stem = _back(came, entry)
         if best is None or len(stem) < len(best):
-            best, loop = [*stem, *_round(inside, part, entry)], len(stem) - 1
+            best, loop = [*stem, *_round(inside, part, entry, graph, first)], len(stem) - 1
     return best, loop
 
 
@@ -200,17 +200,33 @@ def _fair(part: set[int], graph: Graph, first: list[int]) -> bool:
     return not ((always or set()) - taken)
 
 
-def _round(inside: nx.DiGraph[int], part: set[int], entry: int) -> list[int]:
-    """A way from the entry through the whole part and back, without the entry itself."""
+def _round(inside: nx.DiGraph[int], part: set[int], entry: int, graph: Graph, first: list[int]) -> list[int]:
+    """A short way from the entry round the part and back that is fair, without the entry itself.
+
+    For each fair group that is not disabled on the way it goes by a state where it is, or takes a step of it.
+    """
     if len(part) == 1:
         return [entry] if inside.has_edge(entry, entry) else []
     sub = inside.subgraph(part)
-    way: list[int] = []
-    at, left = entry, set(part) - {entry}
+    enabled = {n: {graph.groups[e] for e in _steps(graph, first, n)} - {-1} for n in part}
+    takes: dict[int, list[tuple[int, int]]] = {}
+    for n in part:
+        for e in _steps(graph, first, n):
+            if graph.groups[e] >= 0 and graph.targets[e] in part:
+                takes.setdefault(graph.groups[e], []).append((n, graph.targets[e]))
+    way, at = [entry], entry
+    left = set(enabled[entry])
     while left:
-        step = nx.shortest_path(sub, at)
-        target = min((n for n in left), key=lambda n: len(step[n]))
-        way += step[target][1:]
-        left -= set(step[target])
-        at = target
-    return way + list(nx.shortest_path(sub, at, entry))[1:]
+        reach = nx.single_source_shortest_path(sub, at)
+        group = min(left)
+        off = [n for n in part if group not in enabled[n]]
+        goals = [reach[n] for n in off] or [[*reach[n], target] for n, target in takes[group]]
+        path = min(goals, key=lambda p: (len(p), p))
+        way += path[1:]
+        at = way[-1]
+        left = {g for g in left if g != group and all(g in enabled[n] for n in path)}
+    back = nx.shortest_path(sub, at, entry)
+    if len(way) == 1 and len(back) == 1:  # no fair group asks for a step: any way round will do
+        target = next(iter(sub.successors(entry)))
+        return [target, *nx.shortest_path(sub, target, entry)[1:]]
+    return [*way[1:], *back[1:]]

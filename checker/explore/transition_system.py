@@ -296,7 +296,7 @@ class TransitionSystem:
         new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.position, action.copy)
         if move is not None:
             self._fire(new, receiver, move, action.fields, lane.sender, log)
-        elif action.kind == "duplicate":
+        elif action.kind == "duplicate" and not self.system.messages[action.event].answer:
             for sending in place.resend:
                 back = sending.lane
                 if (back.channel.receiver, back.receiver) == (lane.channel.sender, lane.sender) and (

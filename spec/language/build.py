@@ -11,7 +11,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
 from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Quiet, Sink, a, listed, near_miss
-from leasehold.spec.language.evaluate import Context, evaluate
+from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.names import Names, Scope
 from leasehold.spec.language.parse import parse
@@ -127,7 +127,15 @@ class Builder:
                     remedy="rename the field",
                 )  # fmt: skip
             if sender and receiver:
-                found[name] = m.Message(name, sender, receiver, tuple(fields.values()), doc_of(node), place)
+                found[name] = m.Message(
+                    name,
+                    sender,
+                    receiver,
+                    tuple(fields.values()),
+                    text_of(node, "answer") == "true",
+                    doc_of(node),
+                    place,
+                )
         return found
 
     def _role(self, node: Node | None) -> str | None:
@@ -481,18 +489,4 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def constant_value(e: x.Expression, values: Mapping[str, Any], now: int = 0) -> Any:
     """The value of an expression over constants and the clock."""
-
-    class At:
-        def __init__(self) -> None:
-            self.now = now
-
-        def data(self, role: str, instance: int, name: str) -> Any:
-            raise LookupError(name)
-
-        def state(self, role: str, instance: int) -> str:
-            raise LookupError(role)
-
-        def pending(self, name: str) -> Iterable[Any]:
-            raise LookupError(name)
-
-    return evaluate(e, Context(At(), values))
+    return evaluate(e, Context(NoState(now), values))

@@ -6,12 +6,12 @@ every expression where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, listed, near_miss
-from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.model import Constant
 from leasehold.spec.language.names import Names, RoleNames, Scope
@@ -34,24 +34,6 @@ from leasehold.spec.language.types import (
 MAX_INSTANCES = 64
 MAX_PAIRS = 250_000
 MAX_VALUE = 10**18
-
-
-class Nothing:
-    """The view of expressions that read no state: constants alone."""
-
-    now = 0
-
-    def data(self, role: str, instance: int, name: str) -> Value:
-        raise LookupError(name)
-
-    def state(self, role: str, instance: int) -> str:
-        raise LookupError(role)
-
-    def pending(self, name: str) -> Iterable[InTransit]:
-        raise LookupError(name)
-
-
-NOTHING = Nothing()
 
 
 @dataclass
@@ -183,7 +165,7 @@ class Declarer:
         if len(self.sink.found) > before:
             return None
         self.counting.update(inner.name for inner in x.walk(e) if isinstance(inner, x.Constant))
-        value = evaluate(e, Context(NOTHING, {n: c.value for n, c in self.constants.items()}))
+        value = evaluate(e, Context(NoState(), {n: c.value for n, c in self.constants.items()}))
         if isinstance(value, int) and abs(value) > MAX_VALUE:
             self.sink.error("LH307", node.place, "the value is too large", remedy="numbers have at most 18 digits")
             return None

@@ -83,6 +83,7 @@ CATALOGUE: dict[str, str] = {
     "LH505": "a channel carries no message",
     "LH506": "a constant is never used",
     "LH507": "a type is not known",
+    "LH508": "requests go both ways between two roles",
     "LH601": "a property has no claim, or several",
     "LH602": "an expectation names something that does not exist",
     "LH701": "a constant is not known",

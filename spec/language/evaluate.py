@@ -31,6 +31,30 @@ class View(Protocol):
     def data(self, role: str, instance: int, name: str) -> Value: ...
     def state(self, role: str, instance: int) -> str: ...
     def pending(self, name: str) -> Iterable[InTransit]: ...
+    def running(self, role: str, instance: int) -> bool: ...
+    def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool: ...
+
+
+class NoState:
+    """The view of expressions that read constants and the clock alone; nothing has failed."""
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+    def data(self, role: str, instance: int, name: str) -> Value:
+        raise LookupError(name)
+
+    def state(self, role: str, instance: int) -> str:
+        raise LookupError(role)
+
+    def pending(self, name: str) -> Iterable[InTransit]:
+        raise LookupError(name)
+
+    def running(self, role: str, instance: int) -> bool:
+        return True
+
+    def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -113,6 +137,10 @@ def evaluate(e: x.Expression, c: Context) -> Value:
                 return False
             who = None if owned is None else int(evaluate(owned, c))
             return c.took[0] == role and who in (None, c.took[1]) and event in (None, c.took[2])
+        case x.Running(role=role, owner=owned):
+            return c.view.running(role, owner(owned))
+        case x.Reachable(role=role, owner=owned, other_role=other_role, other=other):
+            return c.view.reachable(role, owner(owned), other_role, owner(other))
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

@@ -212,10 +212,30 @@ class Took(Node):
     type: Type = BOOL
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running(Node):
+    """Whether a machine's actor is up. Without faults it always is."""
+
+    role: str
+    owner: Expression
+    type: Type = BOOL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable(Node):
+    """Whether no partition lies between the actors of two machines. Without faults none does."""
+
+    role: str
+    owner: Expression
+    other_role: str
+    other: Expression
+    type: Type = BOOL
+
+
 Expression: TypeAlias = (
     Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Unary | Binary | Compare | Logic
     | Conditional | Extreme | Length | Index | Get | SetOf | Members | Element | Quantifier | Pending | MessageField
-    | Old | Took
+    | Old | Took | Running | Reachable
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -328,3 +348,7 @@ def text(e: Expression, binding: int = 0) -> str:
         case Took(role=role, owner=owner, event=event):
             who = role if owner is None else machine(role, owner)[:-1]
             return f"took({who}.{event})" if event else f"took({who})"
+        case Running(role=role, owner=owner):
+            return f"running({machine(role, owner)[:-1]})"
+        case Reachable(role=role, owner=owner, other_role=other_role, other=other):
+            return f"reachable({machine(role, owner)[:-1]}, {machine(other_role, other)[:-1]})"

@@ -1,8 +1,8 @@
 """Typing an expression: reporting, names and fields.
 
 The tree that Python's parser made is taken apart node by node; each kind of node has a method named for it, and what
-has none is not part of the language. Names are resolved by type: in `state in {active, closing}` the members of the set are
-states because the left side is a state.
+has none is not part of the language. Names are resolved by type: in `state in {active, closing}` the members of the set
+are states because the left side is a state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, u
 MAX_LITERAL = 10**18
 
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
-FUNCTIONS = (*QUANTIFIERS, "min", "max", "len", "index", "get", "old", "took", "pending")
+FUNCTIONS = (*QUANTIFIERS, "min", "max", "len", "index", "get", "old", "took", "pending", "running", "reachable")
 
 
 class Inference:

@@ -6,9 +6,9 @@ import ast
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import a, listed, near_miss
-from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS
+from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
-from leasehold.spec.language.names import Scope
+from leasehold.spec.language.names import RoleNames, Scope
 from leasehold.spec.language.types import (
     BOOL,
     INT,
@@ -45,7 +45,7 @@ class Typing(Operators):
                     remedy=f"write `{name}(r.state == ... for r in role)`",
                 )  # fmt: skip
             return self._quantified(name, args[0], scope)  # type: ignore[arg-type]
-        counts = {"min": (2, 9), "max": (2, 9), "get": (2, 2)}
+        counts = {"min": (2, 9), "max": (2, 9), "get": (2, 2), "reachable": (2, 2)}
         low, high = counts.get(name, (1, 1))
         if not low <= len(args) <= high:
             return self.error(
@@ -136,6 +136,38 @@ class Typing(Operators):
                 remedy=f"its events: {listed(sorted(role.events), 30)}",
             )  # fmt: skip
         return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))
+
+    def _call_running(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
+        found = self._one_machine(tree, args[0], scope)
+        if found is None:
+            return wrong(self.place(tree))
+        return x.Running(role=found[0].name, owner=found[1], place=self.place(tree))
+
+    def _call_reachable(
+        self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        one, two = (self._one_machine(tree, arg, scope) for arg in args)
+        if one is None or two is None:
+            return wrong(self.place(tree))
+        return x.Reachable(role=one[0].name, owner=one[1], other_role=two[0].name, other=two[1], place=self.place(tree))
+
+    def _one_machine(self, tree: ast.Call, arg: ast.expr, scope: Scope) -> tuple[RoleNames, x.Expression] | None:
+        """The machine that an argument names, where it may be asked whether its actor is up."""
+        if not scope.outside:
+            self.error(
+                "LH308", tree, f"`{self.words(tree.func)}` has a meaning in properties and under `environment` alone",
+                remedy="a machine cannot see whether another is up: it hears from it, or it does not",
+            )  # fmt: skip
+            return None
+        found = self._machine(arg, scope)
+        if found is None:
+            roles = scope.names.roles
+            self.error(
+                "LH503", arg, f"`{self.words(arg)}` is not a machine", near=near_miss(self.words(arg), roles),
+                remedy="write `running(broker)`, or `running(p)` with `for p in participant`",
+            )  # fmt: skip
+            return None
+        return None if found[0] is None else (found[0], found[1])
 
     def _call_pending(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         return self._pending(args[0], scope)

@@ -14,7 +14,7 @@ from math import prod
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.build import TICK, constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
-from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Task, Transition
 from leasehold.spec.language.types import Int, Opaque, Time, Type, Unknown, Value, domain, show, size
 
@@ -44,6 +44,7 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
         for role in system.roles.values():
             _events_arise(system, role, sink)
         _messages_and_channels(system, sink)
+        _answers_are_known(system, sink)
     if not sink.errors:
         for role in system.roles.values():
             _fields_used(system, role, sink)
@@ -281,21 +282,15 @@ class _Trial:
         return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
 
 
-class _Assigned:
+class _Assigned(NoState):
     """A view in which a machine's own fields have given values."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(int(values.get("now", 0)))
         self.values = values
-        self.now = int(values.get("now", 0))
 
     def data(self, role: str, instance: int, name: str) -> Value:
         return self.values[name]
-
-    def state(self, role: str, instance: int) -> str:
-        raise LookupError(role)
-
-    def pending(self, name: str) -> Iterable[InTransit]:
-        raise LookupError(name)
 
 
 # Machines
@@ -430,6 +425,24 @@ def _messages_and_channels(system: System, sink: Sink) -> None:
     for channel in system.channels.values():
         if not any((m.sender, m.receiver) == (channel.sender, channel.receiver) for m in system.messages.values()):
             sink.error("LH505", channel.place, f"no message goes over the channel `{channel.name}`", remedy="remove it")
+
+
+def _answers_are_known(system: System, sink: Sink) -> None:
+    """A duplicate is answered by what its receiver's state sends. If both sides answered so, neither would ever end."""
+    for channel in system.channels.values():
+        back = [c for c in system.channels.values() if (c.sender, c.receiver) == (channel.receiver, channel.sender)]
+        if channel.kind != "mailbox" or channel.sender > channel.receiver or not back or back[0].kind != "mailbox":
+            continue
+        there, here = (
+            [m for m in system.messages.values() if (m.sender, m.receiver) == (c.sender, c.receiver) and not m.answer]
+            for c in (channel, back[0])
+        )
+        if there and here:
+            sink.error(
+                "LH508", here[0].place, f"`{there[0].name}` and `{here[0].name}` go both ways between "
+                f"{channel.sender} and {channel.receiver}, and neither is an answer: after one duplicate each could be sent again for ever",
+                remedy="write `answer: true` for the messages that answer the other side",
+            )  # fmt: skip
 
 
 def expressions(system: System) -> Iterator[x.Expression]:

@@ -140,7 +140,7 @@ class _SystemParts:
     def __init__(self, files: Files, builder: Builder, declarer: Declarer, sink: Sink) -> None:
         self.files, self.builder, self.declarer, self.sink = files, builder, declarer, sink
         self.names = builder.names
-        self.world = Scope(self.names, clock="clock" in files.single, opaque=True)
+        self.world = Scope(self.names, clock="clock" in files.single, opaque=True, outside=True)
 
     def single(self, key: str) -> x.Expression | None:
         node = self.files.single.get(key)
@@ -290,7 +290,7 @@ class _SystemParts:
                     f"`{name}`: `within` belongs to a leads_to in a system with a clock",
                     remedy="leave it out",
                 )
-            scope = Scope(self.names, clock=self.world.clock, opaque=True, step=kind == "step")
+            scope = Scope(self.names, clock=self.world.clock, opaque=True, outside=True, step=kind == "step")
             found[name] = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
                 parse(when, scope, self.sink, BOOL) if when is not None else None,

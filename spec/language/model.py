@@ -60,6 +60,7 @@ class Message:
     sender: str
     receiver: str
     fields: tuple[Datum, ...] = ()
+    answer: bool = False  # receiving it again sends nothing again, or two machines would answer each other for ever
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 

@@ -47,6 +47,7 @@ class Scope:
     clock: bool = True
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared
+    outside: bool = False  # the world is looked at from outside, where it shows whether an actor is up
 
     def bind(self, **variables: Type) -> Scope:
         return replace(self, variables={**self.variables, **variables})

@@ -27,6 +27,12 @@ class Layout(Protocol):
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
 
+    def running(self, role: str, instance: str) -> str:
+        """Source of whether a machine's actor is up; `{s}` is the state."""
+
+    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
+        """Source of whether no partition lies between two machines; `{s}` is the state."""
+
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
 
@@ -43,6 +49,7 @@ class Frame:
     variables: Mapping[str, str] = field(default_factory=dict)
     state: str = "s"
     before: str | None = None
+    now: str | None = None  # where the clock is read another way than from its cell
 
 
 def source(e: x.Expression, f: Frame) -> str:
@@ -61,7 +68,7 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Constant(name=name):
             return _literal(f.constants[name])
         case x.Now():
-            return f"{f.state}[{f.layout.now()}]"
+            return f"{f.state}[{f.layout.now()}]" if f.now is None else f"({f.now})".replace("{s}", f.state)
         case x.Self():
             return str(f.self)
         case x.Data(role=role, name=name, owner=owner):
@@ -122,12 +129,17 @@ def source(e: x.Expression, f: Frame) -> str:
             assert f.before is not None
             return source(operand, replace(f, state=f.before))
         case x.Took(role=role, owner=owner, event=event):
-            parts = [f"a[1] == {role!r}"]
+            parts = [f"a[1] == {role!r}", "a[0] in ('local', 'deliver', 'tick', 'crash')"]  # it was consumed
             if owner is not None:
                 parts.append(f"a[2] == {source(owner, f)}")
             if event is not None:
                 parts.append(f"a[3] == {event!r}")
             return f"({' and '.join(parts)})"
+        case x.Running(role=role, owner=owner):
+            return f.layout.running(role, source(owner, f)).replace("{s}", f.state)
+        case x.Reachable(role=role, owner=owner, other_role=other_role, other=other):
+            words = f.layout.reachable(role, source(owner, f), other_role, source(other, f))
+            return words.replace("{s}", f.state)
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

@@ -153,6 +153,7 @@ MESSAGE = Record(
         "from": Key(NAME_, "The role that sends it.", True),
         "to": Key(NAME_, "The role that receives it.", True),
         "fields": Key(DATA, "What it carries."),
+        "answer": Key(FLAG, "true: it answers its receiver, so receiving it twice does not send anything again."),
         "doc": DOC,
     },
 )

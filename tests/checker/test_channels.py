@@ -1,4 +1,4 @@
-"""Ranks against absolute numbers: what a mailbox keeps is what two sequence numbers per neighbour would (paper, 4.2)."""
+"""Ranks against absolute numbers: a mailbox is what two sequence numbers per neighbour make (paper, section 4.2)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Numbered:
     def send(self, kind: str, fields: tuple[int, ...]) -> None:
         self.sent += 1
         self.contents[self.sent] = (kind, fields)
-        # Only the newest message of a kind counts; a duplicate of the last one received stays.
-        self.heap = [m for m in self.heap if m[1] != kind or m[0] <= self.received]
+        # Of a kind, the one before the newest may still be on its way; those before it are taken to be overtaken.
+        older = sorted(m for m in self.heap if m[1] == kind and m[0] > self.received)
+        self.heap = [m for m in self.heap if m not in older[:-1]]
         self.heap.append((self.sent, kind, fields))
 
     def send_again(self) -> None:

@@ -140,9 +140,7 @@ def test_a_value_that_leaves_its_range_is_found_with_its_path(made: Make) -> Non
 def test_guards_that_the_lint_cannot_try_are_tried_by_the_explorer(tmp_path: Path) -> None:
     """Guards that read other machines are left to the explorer, which reports the first overlap."""
     (tmp_path / "roles").mkdir()
-    (tmp_path / "system.yaml").write_text(
-        "system: pair\nroles: {m: {instances: 2}}\nenvironment: {go: {to: m}}\n"
-    )
+    (tmp_path / "system.yaml").write_text("system: pair\nroles: {m: {instances: 2}}\nenvironment: {go: {to: m}}\n")
     (tmp_path / "roles" / "m.yaml").write_text("""role: m
 events: {go: it goes}
 states:

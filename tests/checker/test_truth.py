@@ -1,7 +1,7 @@
 """States counted as TLC counts them: specs of the public TLA+ examples, rewritten in this language.
 
-The numbers stand in each folder's expected.yaml, with the model of tlaplus/Examples that they come from. Both distinct and
-generated states must agree: the second also counts self-loops, repeated witnesses and steps out of the bounds.
+The numbers stand in each folder's expected.yaml, with the model of tlaplus/Examples that they come from. Both distinct
+and generated states must agree: the second also counts self-loops, repeated witnesses and steps out of the bounds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from leasehold.spec import SHIPPED, load, shipped_folder
 
 TRUTH = Path(__file__).parent.parent / "truth"
 
-# What the issue of counting is settled by: (distinct, generated) for each setting.
+# What TLC finds: (distinct, generated) for each setting.
 KNOWN = {
     ("two_phase", "three"): (288, 1146),
     ("two_phase", "five"): (8832, 58146),

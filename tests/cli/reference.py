@@ -1,4 +1,4 @@
-"""Print docs/reference/command_line.md: ``python tests/cli/reference.py``. The verbs' part is what they say themselves."""
+"""Print docs/reference/command_line.md: ``python tests/cli/reference.py``. Verbs speak for themselves."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,20 @@ from leasehold.cli.main import cli
 INTRODUCTION = """\
 # The command line
 
-`leasehold VERB`. SYSTEM is the name of a system that comes with Leasehold (`lease`, `two_phase_commit`, `three_phase_commit`,
-`contention`) or a folder that holds `system.yaml`; where both exist, write the folder as `./lease`.
+`leasehold VERB`. SYSTEM is the name of a system that comes with Leasehold (`lease`, `two_phase_commit`,
+`three_phase_commit`, `contention`) or a folder that holds `system.yaml`;
+where both exist, write `./lease` for the folder.
 
 | exit code | what it says |
 |---|---|
 | 0 | all holds, or the search that was asked for (`--max-states`, `--depth`) contradicts nothing |
-| 1 | a property is violated; for `check` also any other difference from `expected.yaml`; the reader of the output has gone |
+| 1 | a property is violated; for `check` also any other difference from `expected.yaml` |
 | 2 | the specification, a setting or the command is wrong, or the output cannot be written |
 | 130 | Ctrl-C ended the search before anything was violated |
 
-Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`, and for
-`lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a pipe go
-neither colours nor progress, and lines are not cut. `NO_COLOR=1` turns the colours off.
+Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`,
+and for `lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a
+pipe go neither colours nor progress, and lines are not cut. `NO_COLOR=1` turns the colours off.
 """
 
 OUTLINE = """\
@@ -55,7 +56,7 @@ KEYS = {
     "vacuous": "properties without a case, and ends that were never met",
     "explained": "what `expected.yaml` says of this setting: `violated` and `untested`, each a reason by name",
     "product_machines": "the machines of the product, in the order of a cell's `control`",
-    "cells": "reachable cells: `control`, `states` (how many lie in it), `depth`, `mark` (legal, recovery or, where that is not known, reachable)",
+    "cells": "reachable cells: `control`, `states` in it, `depth`, `mark` (legal, recovery, reachable)",
 }
 CHECK_KEYS = {
     "setting": "the run of `expected.yaml` that has these constants, or null",

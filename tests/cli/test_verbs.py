@@ -75,8 +75,9 @@ def test_a_bad_setting_is_2(verb: str, words: tuple[str, ...], said: str, run: R
 @pytest.mark.parametrize(
     "words",
     [
-        (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",), ("explore", "lease", "--depth", "x"),
-        ("explore", "lease", "--max-states", "0"), ("check", "lease", "--all", "--set", "max_units=1"),
+        (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",),
+        ("explore", "lease", "--depth", "x"), ("explore", "lease", "--max-states", "0"),
+        ("check", "lease", "--all", "--set", "max_units=1"),
         ("lint", "lease", "--json", "--sarif"), ("report", "lease", "--format", "pdf"), ("init", "a", "--from", "b"),
     ],
 )  # fmt: skip

@@ -93,7 +93,7 @@ class Walk:
         return found
 
     def take(self, *titles: str) -> Step:
-        """Takes the steps with these titles, or beginnings of titles that fit one step only; a copy must be asked for."""
+        """Takes the steps with these titles, or their beginnings where only one fits; a copy must be asked for."""
         for title in titles:
             here = self.possible()
             fitting = [title] if title in here else [t for t in here if t.startswith(title) and " and again" not in t]

@@ -86,3 +86,11 @@ def test_a_policy_that_grants_too_much_is_refused(systems):
     assert "granted" in roles["broker"].states["extending"].refuse
     assert "placed" in roles["authority"].states["priming"].refuse
     assert "reclaim" in roles["authority"].states["active"].refuse
+
+
+def test_ticket_properties_reach_the_site_unread(walk):
+    """Sections 2, 4.3 and 4.3.1: attributes of a resource are carried, and never understood."""
+    w = walk(kinds=2)
+    w.take("service_manager: demand(units=1, end=1)", "broker: ticket", "broker: granted(units=1, properties=1)")
+    w.take("service_manager: update_ticket", "service_manager: redeem_now", "authority: redeem")
+    assert w.data["authority.properties"] == "1"

@@ -150,7 +150,8 @@ def test_an_eager_site_ends_it(walk, ways):
 def test_a_kept_lease_ends_by_an_explicit_close(walk, ways):
     """Section 4.2.1: units are kept until a close comes ..."""
     w = walk()
-    w.take(*ways["active"], "now 1", "service_manager: tick", "authority: close", "unit[0]: down", "authority: torn_down")
+    w.take(*ways["active"], "now 1", "service_manager: tick", "authority: close")
+    w.take("unit[0]: down", "authority: torn_down")
     assert w.control["authority"] == "closed"
 
 

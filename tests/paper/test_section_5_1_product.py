@@ -1,4 +1,4 @@
-"""Section 5.1: the product of the local machines, and what of it is reached. (The recovery checker itself is not here.)"""
+"""Section 5.1: the product of the local machines, and what of it is reached; the recovery checker itself is open."""
 
 CLOSE_ACTIVE_ONLY = """
 nascent           nascent    nascent

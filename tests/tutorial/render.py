@@ -1,4 +1,4 @@
-"""Renews the tutorial's blocks: ``python tests/tutorial/render.py`` prints docs/tutorial.md with what its commands say now.
+"""Renews the tutorial's blocks: ``python tests/tutorial/render.py`` prints the page with what its commands say now.
 
 The page is its own template. In the order of the page, in an empty folder:
 
@@ -30,7 +30,8 @@ MISTAKES = Path(__file__).with_name("mistakes")
 LEASE = "my_lease"  # the copy that mistakes are made in
 
 _BLOCK = re.compile(
-    r"(?P<head>(?:<!-- (?P<order>edit|mistake|from) (?P<what>\S+) -->\n)?```(?P<kind>\w+)\n)(?P<body>.*?)(?P<tail>^```$)",
+    r"(?P<head>(?:<!-- (?P<order>edit|mistake|from) (?P<what>\S+) -->\n)?```(?P<kind>\w+)\n)"
+    r"(?P<body>.*?)(?P<tail>^```$)",
     re.DOTALL | re.MULTILINE,
 )
 _MASKS = [

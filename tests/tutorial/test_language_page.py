@@ -1,4 +1,7 @@
-"""docs/reference/language.md: its system loads and holds, its excerpts are real, its expressions have their values."""
+"""docs/reference/language.md: its system loads and holds, its excerpts are real, its expressions have their values.
+
+The excerpts in docs/howto/ are held to their files too.
+"""
 
 import re
 from pathlib import Path
@@ -13,8 +16,9 @@ from leasehold.spec.language.infer import FUNCTIONS
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/language.md").read_text()
 FILES = re.findall(r"<!-- file (\S+) -->\n```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-EXCERPTS = re.findall(r"<!-- from (\S+) -->\n```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-FUNCTIONS = "all any count sum union min max len index get old took pending".split()
+HOWTO = "".join(path.read_text() for path in sorted((ROOT / "docs/howto").glob("*.md")))
+EXCERPT = re.compile(r"<!-- from (\S+) -->\n```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+EXCERPTS = EXCERPT.findall(PAGE)
 EXPRESSIONS = re.findall(r"^(.*?) +-> (.*)$", PAGE[PAGE.index("<!-- expressions -->") :].split("```")[1], re.MULTILINE)
 
 
@@ -40,7 +44,7 @@ def test_the_system_holds(folder: Path) -> None:
     assert (found.unvisited_transitions, found.vacuous) == ((), ())
 
 
-@pytest.mark.parametrize(("file", "text"), EXCERPTS)
+@pytest.mark.parametrize(("file", "text"), [*EXCERPTS, *EXCERPT.findall(HOWTO)])
 def test_an_excerpt_is_real(file: str, text: str) -> None:
     assert text in (ROOT / file).read_text()
 

@@ -464,7 +464,7 @@ def test_a_property_reads_what_the_definition_says(world: World, data: st.DataOb
     expected = evaluate(e, Context(after, world.system.values(), before=before, took=taken))
     words = source(e, Frame(world.layout, world.system.values(), before="o"))
     note(words)
-    assert same(step_function(words)(before.packed, after.packed, ("event", *taken)), expected)
+    assert same(step_function(words)(before.packed, after.packed, ("local", *taken)), expected)
 
 
 @EXAMPLES
