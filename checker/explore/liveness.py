@@ -4,8 +4,8 @@ Theory of operation. `when` leads to the claim unless some fair run visits a sta
 one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
 finite graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run
 exactly when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round
-the whole part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task, a
-machine's due tick, the clock, and environment actions that say `fair: true`.
+the whole part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task,
+a machine's due tick, the clock, and environment actions that say `fair: true`.
 
 `always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
 which none does.

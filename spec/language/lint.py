@@ -440,7 +440,8 @@ def _answers_are_known(system: System, sink: Sink) -> None:
         if there and here:
             sink.error(
                 "LH508", here[0].place, f"`{there[0].name}` and `{here[0].name}` go both ways between "
-                f"{channel.sender} and {channel.receiver}, and neither is an answer: after one duplicate each could be sent again for ever",
+                f"{channel.sender} and {channel.receiver}, and neither is an answer: after one duplicate each could "
+                "be sent again for ever",
                 remedy="write `answer: true` for the messages that answer the other side",
             )  # fmt: skip
 
