@@ -15,11 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leasehold.checker.explore import liveness
+from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.transition_system import Action, SpecFault, TransitionSystem
+from leasehold.faults import Budget
 from leasehold.spec.language.model import System, machine_name
 
 
@@ -47,26 +49,31 @@ REPORT_EVERY = 20_000  # states between two reports of progress
 
 
 def explore(
-    system: System, limits: Limits | None = None, progress: Callable[[Progress], None] | None = None,
-) -> Exploration:  # fmt: skip
-    """Visits every reachable state of a system and decides its properties.
+    system: System,
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    budget: Budget | None = None,
+) -> Exploration:
+    """Visits every reachable state of a system and decides its properties; with a budget, under these faults.
 
     Returns what was found; a KeyboardInterrupt or a limit ends the search early, and every verdict then says so.
     """
-    return _Search(system, limits or Limits(), progress).run()
+    world = TransitionSystem(system) if budget is None else FaultySystem(system, budget)
+    return _Search(world, limits or Limits(), progress).run()
 
 
 class _Search:
-    def __init__(self, system: System, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
-        self.system, self.limits, self.progress = system, limits, progress
-        self.world = TransitionSystem(system)
+    def __init__(self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
+        system = self.system = world.system
+        self.world, self.limits, self.progress = world, limits, progress
         self.claims = Claims(system, self.world)
         self.numbers: dict[State, int] = {}
         self.states: list[State] = []
         self.parents = array("q")
         self.depths = array("l")
         self.paths = Paths(self.world, self.states, self.parents)
-        self.graph = liveness.Graph() if self.claims.graphical else None
+        self.graph = liveness.Graph() if self.claims.graphical or isinstance(world, FaultySystem) else None
         self.generated = self.edges = self.cut = self.initial = self.expanded = 0
         self.taken: dict[str, int] = {}
         self.faults: dict[str, tuple[str, Path]] = {}
@@ -102,7 +109,7 @@ class _Search:
             product_machines=self.product_machines, product_states=self.system.product_size(),
             cells=tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()),
             properties=tuple(results), taken=self.taken, vacuous=self.claims.vacuous() if complete else (),
-            cell_edges=tuple(self.cell_edges), paths=self.paths,
+            cell_edges=tuple(self.cell_edges), paths=self.paths, graph=self.graph,
         )  # fmt: skip
 
     def _search(self, started: float) -> str:
@@ -172,7 +179,7 @@ class _Search:
                 if steps:
                     self.claims.step(number, state, action, after)
                 if self.graph is not None:
-                    self.graph.add(number, target, action.group, action.kind == "clock")
+                    self.graph.add(number, target, action)
                 there = self.cell_of[target]
                 if there != here:
                     self.cell_edges[here, there, f"{action.role}#{action.event}" if action.role else "clock"] = None

@@ -59,6 +59,14 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     return (*content, (1, message, fields))
 
 
+def number(kind: ChannelKind, content: Content) -> Content:
+    """The content after a number was given to a message that was then not sent: its sender crashed in between."""
+    if kind != "mailbox":
+        return content
+    newest, queue = content
+    return _ranked(newest + 1, queue)
+
+
 def put_again(
     kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]
 ) -> Content:

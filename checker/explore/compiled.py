@@ -58,8 +58,7 @@ class Move:
     transition: Transition
     guard: Guard
     assignments: list[Assignment]
-    sendings: list[Sending]
-    drivings: list[Driving]
+    work: list[Sending | Driving]  # what follows the commit, in the order of the work list
 
 
 @dataclass(slots=True)
@@ -82,7 +81,7 @@ class Place:
     offers: list[Offer]
     ticks: list[Move]
     moves: dict[str, list[Move]]  # by event
-    resend: list[Sending]  # its own messages, for a duplicate
+    work: list[Sending | Driving]  # what its tasks do at once: sent again for a duplicate, all done again by recovery
 
 
 class Machine:
@@ -109,9 +108,7 @@ class Machine:
     def _place(self, state: State) -> Place:
         moves = {event: [self._move(tr) for tr in choices] for event, choices in state.on.items()}
         offers = [*self._answers(state, moves), *self._outside(moves)]
-        sends = [task for n in state.tasks if isinstance(task := self.role.tasks[n], Send)]
-        resend = [sending for task in sends for sending in self._sendings(task)]
-        return Place(state, offers, moves.get("tick", []), moves, resend)
+        return Place(state, offers, moves.get("tick", []), moves, self._work(state.tasks))
 
     def _move(self, transition: Transition) -> Move:
         fields = self.system.fields_of(self.role.name, transition.event)
@@ -129,14 +126,17 @@ class Machine:
         names = transition.also if transition.internal else (
             *self.role.states[transition.target].tasks, *transition.also,
         )  # fmt: skip
-        sendings, drivings = [], []
+        return Move(transition, self.function(transition.guard, fields), assignments, self._work(names))
+
+    def _work(self, names: tuple[str, ...]) -> list[Sending | Driving]:
+        work: list[Sending | Driving] = []
         for name in names:
             task = self.role.tasks[name]
             if isinstance(task, Send):
-                sendings += self._sendings(task)
+                work += self._sendings(task)
             elif isinstance(task, Drive):
-                drivings += self._drivings(task)
-        return Move(transition, self.function(transition.guard, fields), assignments, sendings, drivings)
+                work += self._drivings(task)
+        return work
 
     def _key(self, key: x.Expression | None, fields: tuple[Datum, ...]) -> Function | None:
         if key is None:

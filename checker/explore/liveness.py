@@ -26,7 +26,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.checker.explore.transition_system import TransitionSystem
+from leasehold.checker.explore.transition_system import Action, TransitionSystem
 
 
 class Graph:
@@ -36,14 +36,32 @@ class Graph:
         self.sources = array("q")
         self.targets = array("q")
         self.groups = array("l")  # index into `names`; -1: not fair
-        self.clock = bytearray()
+        self.clock = bytearray()  # the clock ticks
+        self.received = bytearray()  # a message is received
+        self.fault = bytearray()  # the step is a fault, or has one in it
         self.names: dict[tuple[Any, ...], int] = {}
 
-    def add(self, source: int, target: int, group: tuple[Any, ...] | None, clock: bool) -> None:
+    def add(self, source: int, target: int, action: Action) -> None:
         self.sources.append(source)
         self.targets.append(target)
+        group = action.group
         self.groups.append(-1 if group is None else self.names.setdefault(group, len(self.names)))
-        self.clock.append(clock)
+        self.clock.append(action.kind == "clock")
+        self.received.append(action.kind in ("deliver", "duplicate"))
+        self.fault.append(action.fault)
+
+    def without_faults(self) -> Graph:
+        """The same states with the steps alone that are no faults."""
+        kept = [e for e, fault in enumerate(self.fault) if not fault]
+        other = Graph()
+        other.sources.extend(self.sources[e] for e in kept)
+        other.targets.extend(self.targets[e] for e in kept)
+        other.groups.extend(self.groups[e] for e in kept)
+        other.clock.extend(self.clock[e] for e in kept)
+        other.received.extend(self.received[e] for e in kept)
+        other.fault.extend(0 for _ in kept)
+        other.names = self.names
+        return other
 
     def index(self, states: int) -> list[int]:
         """`index[n]:index[n + 1]` are the steps of state n."""
@@ -80,10 +98,10 @@ def _decide(
         numbers = _too_late(p.within, starts, missing, graph, first)
         reason = f"the clock ticks more than {p.within} times"
     if numbers is None and complete:
-        numbers, loop = _fair_run(starts, missing, graph, first)
+        numbers, loop = fair_run(starts, missing, graph, first, paths)
         reason = "it never comes, in a run that is fair"
     if numbers is not None:
-        stem = _stem(paths, numbers[0])
+        stem = paths.chain(numbers[0])
         path = paths.along([*stem, *numbers[1:]], None if loop is None else loop + len(stem) - 1)
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
     if complete:
@@ -111,13 +129,6 @@ def _decide_possible(
         if not able[n] and claim.when(s, (), -1):
             return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, paths.to(n), "from here it never can")
     return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
-
-
-def _stem(paths: Paths, number: int) -> list[int]:
-    chain = [number]
-    while paths.parents[chain[-1]] >= 0:
-        chain.append(paths.parents[chain[-1]])
-    return chain[::-1]
 
 
 def _steps(graph: Graph, first: list[int], n: int) -> Iterator[int]:
@@ -148,10 +159,10 @@ def _too_late(
     return None
 
 
-def _fair_run(
-    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int]
+def fair_run(
+    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths
 ) -> tuple[list[int] | None, int | None]:
-    """A run from a start into a part that a fair run never leaves: the numbers, and where the loop begins."""
+    """A shortest way from a start into a part that no fair run must leave, once round it, and where the loop begins."""
     came: dict[int, int] = dict.fromkeys(starts, -1)
     todo = deque(starts)
     inside: nx.DiGraph[int] = nx.DiGraph()
@@ -165,16 +176,19 @@ def _fair_run(
                 if target not in came:
                     came[target] = n
                     todo.append(target)
-    best: list[int] | None = None
-    loop: int | None = None
+    best: tuple[int, list[int], set[int]] | None = None
     for part in nx.strongly_connected_components(inside):
         if not _fair(part, graph, first):
             continue
-        entry = min(part, key=lambda n: len(_back(came, n)))
+        entry = min(part)  # numbers grow with the distance from the first states
         stem = _back(came, entry)
-        if best is None or len(stem) < len(best):
-            best, loop = [*stem, *_round(inside, part, entry, graph, first)], len(stem) - 1
-    return best, loop
+        length = len(paths.chain(stem[0])) + len(stem)
+        if best is None or length < best[0]:
+            best = length, stem, part
+    if best is None:
+        return None, None
+    _, stem, part = best
+    return [*stem, *_round(inside, part, stem[-1], graph, first)], len(stem) - 1
 
 
 def _back(came: dict[int, int], n: int) -> list[int]:

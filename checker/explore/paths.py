@@ -21,14 +21,18 @@ class Paths:
 
     def to(self, number: int, then: tuple[Action, State] | None = None) -> Path:
         """A shortest path to a state, and one more step where given."""
-        chain = [number]
-        while self.parents[chain[-1]] >= 0:
-            chain.append(self.parents[chain[-1]])
-        chain.reverse()
+        chain = self.chain(number)
         steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(chain)]
         if then is not None:
             steps.append(self.describe(self.states[number], *then))
         return Path(self.snapshot(self.states[chain[0]]), tuple(steps))
+
+    def chain(self, number: int) -> list[int]:
+        """The states on a shortest path to a state, from the first on."""
+        chain = [number]
+        while self.parents[chain[-1]] >= 0:
+            chain.append(self.parents[chain[-1]])
+        return chain[::-1]
 
     def along(self, numbers: Sequence[int], loop: int | None) -> Path:
         """The path through these states; `loop` is the index among `numbers` that an endless run returns to."""
@@ -68,7 +72,7 @@ class Paths:
                 child, event, earlier, later, _ = effect
                 driven.append(Driven(machine_name(child.role, child.instance), event, earlier, later))
         return Step(
-            action.kind, machine, action.event, fields, sender,  # type: ignore[arg-type]
+            action.kind, machine, action.point or action.event, fields, sender,  # type: ignore[arg-type]
             action.transition.name if action.transition else None, was, became, tuple(sent), tuple(driven),
             self.snapshot(after),
         )  # fmt: skip

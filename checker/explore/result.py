@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from leasehold.spec.language.model import System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded"]
-ActionKind: TypeAlias = Literal["initial", "deliver", "duplicate", "local", "tick", "clock", "lose"]
+ActionKind: TypeAlias = Literal["initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,7 @@ class Exploration:
     taken: Mapping[str, int]  # transition name: how often it was taken
     vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere; ends and witnesses that are never met
     cell_edges: tuple[tuple[int, int, str], ...] = ()  # steps between cells: index of source, of target, `role#event`
+    graph: Any = field(repr=False, default=None)  # checker.explore.liveness.Graph, where something was decided on it
     paths: Any = field(repr=False, default=None)  # checker.explore.paths.Paths: rebuilds the path to a state's number
 
     @property

@@ -35,6 +35,9 @@ class Action(NamedTuple):
     position: int = 0  # of the message in its channel
     copy: bool = False  # a copy of the message stays on its way
     group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
+    point: str = ""  # of a crash within a step: its name
+    done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
+    fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
 
 
 class SpecFault(Exception):
@@ -48,9 +51,9 @@ class SpecFault(Exception):
 class TransitionSystem:
     """First states and steps of a system."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, layout: Layout | None = None) -> None:
         self.system = system
-        self.layout = Layout(system)
+        self.layout = layout or Layout(system)
         self.machines = [Machine(system, self.layout, role, i) for role, i in system.machines()]
         self.by_name = {(m.role.name, m.instance): m for m in self.machines}
         self.horizon = system.clock.horizon if system.clock is not None else 0
@@ -160,12 +163,9 @@ class TransitionSystem:
     ) -> None:
         """Takes a transition in place: commits the record, then does the work of the new state."""
         self._commit(new, machine, move, e, sender)
-        for sending in move.sendings:
-            if sending.condition is None or sending.condition(new, (), -1):
-                self._send(new, sending, log)
-        for driving in move.drivings:
-            if driving.condition is None or driving.condition(new, (), -1):
-                self._drive(new, driving, log)
+        for work in move.work:
+            if work.condition is None or work.condition(new, (), -1):
+                self._do(new, work, log)
 
     def _commit(self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> None:
         values = [
@@ -182,6 +182,12 @@ class TransitionSystem:
                 )
             new[a.cell] = value
         new[machine.cell] = move.transition.target
+
+    def _do(self, new: list[Any], work: Sending | Driving, log: list[Any] | None, again: bool = False) -> None:
+        if isinstance(work, Sending):
+            self._send(new, work, log, again)
+        else:
+            self._drive(new, work, log)
 
     def _drive(self, new: list[Any], driving: Driving, log: list[Any] | None) -> None:
         driven = self.by_name[driving.task.role, driving.instance]
@@ -259,7 +265,16 @@ class TransitionSystem:
                     self.spend(new, lane, "lose")
                     yield (
                         Action(
-                            "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index
+                            "lose",
+                            channel.receiver,
+                            lane.receiver,
+                            entry[1],
+                            entry[2],
+                            lane.sender,
+                            None,
+                            lane,
+                            index,
+                            fault=True,
                         ),
                         tuple(new),
                     )
@@ -278,7 +293,7 @@ class TransitionSystem:
             return None  # nothing is consumed, so an ignored message is no step
         action = Action(
             "duplicate" if again else "deliver", receiver.role.name, receiver.instance, kind, fields, lane.sender,
-            move.transition if move else None, lane, index, copy, group,
+            move.transition if move else None, lane, index, copy, group, fault=group is None,
         )  # fmt: skip
         new = list(s)
         try:
@@ -297,12 +312,14 @@ class TransitionSystem:
         if move is not None:
             self._fire(new, receiver, move, action.fields, lane.sender, log)
         elif action.kind == "duplicate" and not self.system.messages[action.event].answer:
-            for sending in place.resend:
-                back = sending.lane
+            for work in place.work:
+                if not isinstance(work, Sending):
+                    continue
+                back = work.lane
                 if (back.channel.receiver, back.receiver) == (lane.channel.sender, lane.sender) and (
-                    sending.condition is None or sending.condition(new, (), -1)
+                    work.condition is None or work.condition(new, (), -1)
                 ):
-                    self._send(new, sending, log, again=True)
+                    self._send(new, work, log, again=True)
 
     # For people
 

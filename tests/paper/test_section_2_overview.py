@@ -45,6 +45,7 @@ def test_a_neighbour_that_is_silent_is_waited_for_while_the_ticket_lasts(walk, w
     assert not [t for t in w.possible() if "tick" in t]
     assert w.control["service_manager"] == "extending_lease"
     w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
+    w.take("service_manager: joined")
     assert (w.control["service_manager"], w.data["service_manager.lease_end"]) == ("active", "2")
 
 

@@ -46,6 +46,7 @@ def test_an_undisturbed_lease(walk):
         "unit[1]: changed",
         "authority: modified",
         "service_manager: update_lease",
+        "service_manager: joined",
     )
     assert messages(w.steps[before:]) == [
         (SM, "extend_ticket", BROKER),
@@ -108,6 +109,30 @@ def test_a_lease_grows_and_its_guest_joins_the_new_units(walk, ways):
     assert w.control[SM] == "joining"
     w.take("service_manager: joined")
     assert w.data["service_manager.lease_units"] == "2"
+
+
+def test_a_guest_joins_whatever_units_there_are_after_an_extension(walk, ways):
+    """Section 4.1: as many units as before may be others, and a count does not say which."""
+    w = walk()
+    w.take(
+        *ways["active"],
+        "service_manager: extend(units=2, end=2)",
+        "broker: extend_ticket",
+        "broker: granted(units=2, properties=0)",
+        "service_manager: update_ticket",
+        "service_manager: extend_now",
+        "authority: extend_lease",
+        "authority: placed(units={unit[0], unit[1]})",
+        "unit[0]: broken",
+        "unit[1]: up",
+        "authority: modify_failed",
+        "unit[0]: down",
+        "unit[1]: changed",
+        "authority: modified",
+        "service_manager: update_lease",
+    )
+    assert (w.data["authority.assigned"], w.data["service_manager.lease_units"]) == ("{unit[1]}", "1")
+    assert w.control[SM] == "joining"
 
 
 def test_leases_are_independent_but_for_units_and_inventory(systems):

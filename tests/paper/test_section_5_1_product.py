@@ -109,16 +109,27 @@ def test_no_lease_is_stuck(lease, timeless, verdict):
         assert verdict(found, "deadlock_free").verdict == "exhausted"
 
 
+NEVER_NO_ROOM = ("system.yaml", "environment.no_room.when", "false")
+NO_OPERATOR = ("system.yaml", "environment.repaired.when", "false")
+
+
 def test_a_lease_that_is_forgotten_is_found(changed, verdict):
     """Section 5.1, "policies": a site's policy that never says that there is no room leaves a lease stuck."""
-    found = changed(("system.yaml", "environment.no_room.when", "false"), expiry=False, close_early=False)
+    found = changed(NEVER_NO_ROOM, NO_OPERATOR, expiry=False, close_early=False)
     path = verdict(found, "deadlock_free").path
     assert path is not None
     last = path.steps[-1].state
     assert (last.control["service_manager"], last.control["authority"]) == ("extending_lease", "modifying")
 
 
+def test_a_lease_that_waits_for_an_operator_is_found(changed, verdict):
+    """Section 5.1, "policies": an operator can repair a unit for the lease, and nothing says that one does."""
+    found = changed(NEVER_NO_ROOM, expiry=False, close_early=False)
+    assert verdict(found, "deadlock_free").verdict == "exhausted"
+    assert verdict(found, "extensions_are_answered").verdict == "violated"
+
+
 def test_the_term_ends_the_same_lease(changed, verdict):
     """Section 2.2: ... and expiry is what ends it in the end."""
-    found = changed(("system.yaml", "environment.no_room.when", "false"))
+    found = changed(NEVER_NO_ROOM, NO_OPERATOR)
     assert verdict(found, "deadlock_free").verdict == "exhausted"
