@@ -40,6 +40,16 @@ class Convergence:
     worst_exchanges: int | None
     path: Path | None
 
+    def as_json(self) -> dict[str, object]:
+        """All but the path."""
+        return {
+            "legal_states": self.legal_states,
+            "recovery_states": self.recovery_states,
+            "converges": self.converges,
+            "worst_steps": self.worst_steps,
+            "worst_exchanges": self.worst_exchanges,
+        }
+
 
 def convergence(legal: Exploration, faulty: Exploration) -> Convergence:
     """Decides convergence from the finished explorations of one system without and with faults.

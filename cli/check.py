@@ -40,7 +40,7 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
     \b
     Example:  leasehold check lease
               leasehold check lease --all
-              leasehold check ./my_system --set participants=4
+              leasehold check ./my_system --set clients=3
     """  # noqa: D301 (click reads the character)
     chosen = parsed(settings)
     if every and chosen:

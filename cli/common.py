@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from leasehold.checker.explore import Exploration, Limits, Progress, explore
+from leasehold.faults import Budget
 from leasehold.spec import Diagnostic, SpecError, System, load
 from leasehold.spec.language.diagnostics import NOWHERE
 
@@ -93,10 +94,12 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))
 
 
-def explore_with_progress(system: System, limits: Limits | None = None, quiet: bool = False) -> Exploration:
+def explore_with_progress(
+    system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None
+) -> Exploration:
     """Explores; on a terminal a line says how far it has come."""
     if quiet or not sys.stderr.isatty():
-        return explore(system, limits)
+        return explore(system, limits, budget=budget)
     screen = console(stderr=True)
     with Live(console=screen, transient=True, auto_refresh=False) as live:
 
@@ -110,7 +113,7 @@ def explore_with_progress(system: System, limits: Limits | None = None, quiet: b
                 parts.pop()
             live.update(Text("  ".join(parts)), refresh=True)
 
-        return explore(system, limits, show)
+        return explore(system, limits, show, budget=budget)
 
 
 def exit_code(found: Exploration) -> int:

@@ -9,8 +9,10 @@ import click
 
 from leasehold.checker.expectations import expectation_for
 from leasehold.checker.explore import Exploration, Limits
+from leasehold.checker.stabilise import Convergence, convergence
 from leasehold.cli import tables
 from leasehold.cli.common import (
+    VIOLATED,
     console,
     exit_code,
     explore_with_progress,
@@ -19,6 +21,7 @@ from leasehold.cli.common import (
     print_json,
     system_options,
 )
+from leasehold.faults import Budget, BudgetError
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
@@ -34,35 +37,65 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option(
     "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
 )
+@click.option("--faults", metavar="BUDGET", help="Explore with faults, such as crash=1,duplicate=1 or `default`.")
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
     system: str, settings: tuple[str, ...], as_json: bool, max_states: int | None, depth: int | None,
-    only: tuple[str, ...], show: tuple[str, ...], brief: bool,
+    only: tuple[str, ...], faults: str | None, show: tuple[str, ...], brief: bool,
 ) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
 
     The path to a violation is printed step by step, and is a shortest one. Ctrl-C ends the search; what was found until
     then is printed.
 
+    With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
+    are lost, received twice or overtake (lose, duplicate, reorder: N or any). What is then decided of the properties
+    holds under these faults; and it is said whether the system comes back, once they stop, to a state that it could be
+    in without any.
+
     \b
     Example:  leasehold explore lease --set max_units=1
               leasehold explore lease --only a_lease_grows --show a_lease_grows
               leasehold explore two_phase_commit --set participants=4 --json
+              leasehold explore two_phase_commit --set participants=2 --faults crash=2
     """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     for option, names in (("--show", show), ("--only", only)):
         for name in names:
             _check_property(model, option, name)
-    found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json)
+    budget = _budget(faults)
+    found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget)
+    after = _convergence(model, found, as_json) if budget is not None else None
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
     if as_json:
-        print_json(json_report(found))
+        report = json_report(found)
+        if budget is not None:
+            report["faults"] = str(budget)
+            report["convergence"] = None if after is None else after.as_json()
+        print_json(report)
     else:
-        _print(found, show, brief, with_left_over=not only)
-    sys.exit(exit_code(found))
+        _print(found, show, brief, with_left_over=not only and budget is None)
+        if after is not None:
+            tables.convergence(console(), after, str(budget))
+    sys.exit(VIOLATED if after is not None and not after.converges else exit_code(found))
+
+
+def _budget(words: str | None) -> Budget | None:
+    try:
+        return None if words is None else Budget.parse(words)
+    except BudgetError as error:
+        raise click.UsageError(f"--faults: {error}") from error
+
+
+def _convergence(model: System, found: Exploration, quiet: bool) -> Convergence | None:
+    """Whether the system stabilises; None where that is not known, as the search was cut short."""
+    if not found.complete:
+        return None
+    legal = explore_with_progress(model, quiet=quiet)
+    return convergence(legal, found) if legal.complete else None
 
 
 def _check_property(model: System, option: str, name: str) -> None:

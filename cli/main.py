@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from errno import EIO, ENOSPC
+from signal import SIGPIPE
 
 import click
 
@@ -37,10 +38,12 @@ def main() -> None:
     """Runs the command line and leaves with its exit code."""
     try:
         cli(prog_name="leasehold")
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`); that is no failure of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except SystemExit as leaving:
+        # Whoever read our output has gone (`| head`): click says 1 then, which is the code of a violation.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + SIGPIPE)
+        raise
     except OSError as error:
         if error.errno not in (ENOSPC, EIO):
             raise

@@ -16,6 +16,7 @@ from rich.text import Text
 from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Path
+from leasehold.checker.stabilise import Convergence
 from leasehold.reports.trace import trace_text
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
@@ -200,3 +201,26 @@ def _wrapped(screen: Console, words: str, indent: str) -> list[str]:
     if not screen.is_terminal:
         return [words]
     return textwrap.wrap(words, screen.width, subsequent_indent=indent, break_long_words=False) or [words]
+
+
+def convergence(screen: Console, found: Convergence, faults: str) -> None:
+    """Whether the system stabilises by itself once faults stop, and how fast."""
+    screen.print(
+        f"\nfaults {faults}: {found.legal_states:,} legal states counted with the faults that are left, "
+        f"{found.recovery_states:,} recovery states",
+        markup=False,
+    )
+    if not found.converges:
+        screen.print("[red]does not stabilise[/]: once faults stop, this run never comes back to a legal state")
+        if found.path is not None:
+            screen.print(trace_text(found.path), markup=False, end="")
+    elif found.worst_steps is None:
+        screen.print(
+            "stabilises: every fair run comes back to a legal state; how long it takes has no bound", markup=False
+        )
+    else:
+        screen.print(
+            f"stabilises: every run comes back to a legal state, in at most {found.worst_steps} steps and "
+            f"{found.worst_exchanges} messages received",
+            markup=False,
+        )

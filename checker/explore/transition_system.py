@@ -1,6 +1,6 @@
 """The meaning of a system: first states, and the steps from every state.
 
-This is the reference semantics (DESIGN: one transition commits, then its messages go out). A step consumes one event at
+This is the reference semantics (docs/reference/language.md, "Machines"; paper, section 3). A step consumes one event at
 one machine, and in the same step commits the record, puts the messages of the new state on their way and hands the new
 state's events to subsidiary machines. Everything else (a policy's decision, a handler's end, time) is a later step.
 """

@@ -1,7 +1,7 @@
 // The product of the roles' control states: as a table of all of them, and as a graph of those that are reachable.
 
 const MARKS = {
-  legal: "reachable without a fault",
+  legal: "legal: reachable without a fault",
   recovery: "reachable only with faults",
   reachable: "reachable",
 };

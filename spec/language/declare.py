@@ -205,7 +205,8 @@ class Declarer:
         if not 1 <= value <= MAX_INSTANCES:
             self.sink.error(
                 "LH702", node.place, f"{what} has {value} instances; 1 to {MAX_INSTANCES} are possible",
-                remedy="set the constant that it is counted by with `--set NAME=VALUE`",
+                remedy="set the constant that it is counted by with `--set NAME=VALUE`"
+                if not node.text.lstrip("-").isdigit() else f"write a number from 1 to {MAX_INSTANCES}",
             )  # fmt: skip
             return 1
         return int(value)

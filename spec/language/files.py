@@ -90,6 +90,7 @@ class Gatherer:
                 files.roles[name] = role
                 files.digested.append(role)
         self._strays()
+        self._messages_are_there()
         files.expected = self._read(self.folder / "expected.yaml", shape.EXPECTED)
         return files
 
@@ -213,6 +214,19 @@ class Gatherer:
                     "LH503", Place(self._show(path)), f"the role {path.stem} is not listed under `roles:`",
                     remedy=f"add `{path.stem}: {{}}` there, or remove the file",
                 )  # fmt: skip
+
+    def _messages_are_there(self) -> None:
+        """Without messages.yaml every send would be reported; say what is missing instead."""
+        if self.files.messages or (self.folder / "messages.yaml").is_file():
+            return
+        for name, role in self.files.roles.items():
+            for _, place, task in as_mapping(role.get("tasks")).pairs():
+                if task.get("send") is not None and task.get("call") is None and task.get("drive") is None:
+                    self.sink.error(
+                        "LH109", place, f"the role `{name}` sends a message, but no messages.yaml can be read",
+                        remedy="declare the messages in messages.yaml, beside system.yaml",
+                    )  # fmt: skip
+                    return
 
     def _path_of(self, role: str) -> Path:
         item = self.files.sections["roles"][role]

@@ -332,7 +332,7 @@ class _SystemParts:
                 settings[constant] = value.text
             numbers = {k: int(text_of(run, k)) for k in _COUNTED if run.get(k) is not None}
             unvisited = self._explanations(run.get("unvisited"), known, "transition")
-            broad = {t: unvisited[p] for p in unvisited if "*" in p for t in known if fnmatchcase(t, p)}
+            broad = {t: unvisited[p] for p in unvisited if "*" in p for t in sorted(known) if fnmatchcase(t, p)}
             found.append(
                 m.Expectation(
                     name, settings, numbers, self._explanations(run.get("violated"), claims, "property"),

@@ -326,12 +326,6 @@ class System:
         local = self.roles[role].events.get(event)
         return local.fields if local else ()
 
-    def answering(self, role: str, event: str) -> Iterator[Call | Drive]:
-        """The tasks of a role that may be answered with the event."""
-        for task in self.roles[role].tasks.values():
-            if not isinstance(task, Send) and event in task.answers:
-                yield task
-
     def machines(self) -> Iterator[tuple[Role, int]]:
         for role in self.roles.values():
             for instance in range(role.count):

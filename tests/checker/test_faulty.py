@@ -98,6 +98,25 @@ def test_crash_points_have_names(conversation: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("name", "settings", "budget"), [
+    ("two_phase_commit", {"participants": 2}, "crash=2"),
+    ("three_phase_commit", {"participants": 2}, "crash=1,power_cut=1"),
+    ("lease", {"expiry": False, "last_end": 2, "max_units": 1}, "crash=2"),
+    ("lease", {"expiry": False, "last_end": 2}, "crash=1"),
+    ("lease", {"last_end": 2, "max_units": 1}, "crash=1"),
+    pytest.param("lease", {"expiry": False, "last_end": 2}, "crash=2", marks=pytest.mark.slow),
+    pytest.param("lease", {"last_end": 2, "max_units": 1}, "crash=1,duplicate=1", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_shipped_systems_keep_their_promises_and_stabilise(name: str, settings: dict[str, int], budget: str) -> None:
+    """Section 3: no claim fails under crashes, but for witnesses that need more units; and all runs come back."""
+    system = load(name, settings)
+    plain, found = explore(system), explore(system, budget=Budget.parse(budget))
+    lost = {p.name for p in plain.properties if p.verdict == "violated"}
+    assert {p.name for p in found.properties if p.verdict == "violated"} == lost
+    assert lost <= {"a_lease_grows", "a_lease_shrinks"}
+    assert convergence(plain, found).converges
+
+
 def test_no_faults_are_no_faults(conversation: Path) -> None:
     system = load(conversation)
     plain, faulty = explore(system), explore(system, budget=Budget())

@@ -20,6 +20,7 @@ where both exist, write `./lease` for the folder.
 | 1 | a property is violated; for `check` also any other difference from `expected.yaml` |
 | 2 | the specification, a setting or the command is wrong, or the output cannot be written |
 | 130 | Ctrl-C ended the search before anything was violated |
+| 141 | whoever read the output has gone (`leasehold ... | head -1`) |
 
 Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`,
 and for `lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a
@@ -57,6 +58,11 @@ KEYS = {
     "explained": "what `expected.yaml` says of this setting: `violated` and `untested`, each a reason by name",
     "product_machines": "the machines of the product, in the order of a cell's `control`",
     "cells": "reachable cells: `control`, `states` in it, `depth`, `mark` (legal, recovery, reachable)",
+}
+FAULT_KEYS = {
+    "faults": "the budget of faults",
+    "convergence": "`legal_states`, `recovery_states`, `converges`, and where runs have a common bound `worst_steps` "
+    "and `worst_exchanges`; null where the search was cut short",
 }
 CHECK_KEYS = {
     "setting": "the run of `expected.yaml` that has these constants, or null",
@@ -131,12 +137,22 @@ def page() -> Iterator[str]:
         yield f"## leasehold {name}"
         yield ""
         yield "```text"
-        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        inner = click.Context(
+            command,
+            info_name=name,
+            parent=context,
+            max_content_width=100,
+            terminal_width=100,
+            help_option_names=["-h", "--help"],
+        )
         yield command.get_help(inner)
         yield "```"
         yield ""
     yield OUTLINE
     yield from table(KEYS)
+    yield "`explore --faults` adds:"
+    yield ""
+    yield from table(FAULT_KEYS)
     yield "`check` adds:"
     yield ""
     yield from table({**CHECK_KEYS, **ALL_KEYS})

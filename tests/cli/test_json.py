@@ -100,6 +100,20 @@ def test_report(run: Run, light: Path) -> None:
     assert found == {"files": ["report-light/report.json"], "notes": [], "holds": True}
 
 
+def test_explore_with_faults(run: Run) -> None:
+    found = as_json(run("explore", *SMALL, "--faults", "crash=1", "--json"))
+    _same(found, {**reference.KEYS, **reference.FAULT_KEYS})
+    assert found["faults"] == "crash=1"
+    assert found["convergence"]["converges"] is True
+    assert found["convergence"]["recovery_states"] > 0
+
+
+def test_bad_faults(run: Run) -> None:
+    done = run("explore", *SMALL, "--faults", "crush=1")
+    assert done.returncode == 2
+    assert "did you mean crash" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["check", "explore", "lint", "report"])
 def test_a_bad_spec(verb: str, run: Run, light: Path) -> None:
     (light / "roles/light.yaml").write_text(LIGHT["roles/light.yaml"].replace("to: bright", "to: brihgt"))
