@@ -54,11 +54,24 @@ def headline(screen: Console, found: Exploration) -> None:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
 
 
+_AT_A_GLANCE = 12  # properties that hold and still get a line each
+
+
 def properties(
     screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = ""
 ) -> None:
-    """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already."""
+    """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already.
+
+    Where many hold, their names are run together, so that what is otherwise stands out.
+    """
     meant = set(expected)
+    plain = [p.name for p in results if p.verdict == "exhausted"]
+    if len(plain) > _AT_A_GLANCE:
+        word, style = _WORDS["exhausted"]
+        lead = f"{word} ({len(plain)})  "
+        for i, part in enumerate(textwrap.wrap(", ".join(plain), max(40, min(screen.width, 100) - len(lead)))):
+            screen.print(Text(lead if not i else " " * len(lead), style=style).append(part, style="default"))
+        results = [p for p in results if p.verdict != "exhausted"]
     rows = []
     for p in results:
         word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else _WORDS[p.verdict]
