@@ -83,14 +83,9 @@ class _Ways:
 
     def decide(self) -> Convergence:
         order, cyclic = self._order()
-        total = len(self.astray)
         if cyclic:
             numbers, loop = liveness.fair_run(cyclic, self.astray, self.graph, self.first, self.paths)
-            path = None
-            if numbers is not None and loop is not None:
-                stem = self.paths.chain(numbers[0])
-                path = self.paths.along([*stem, *numbers[1:]], loop + len(stem) - 1)
-            return Convergence(total - self.count, self.count, numbers is None, None, None, path)
+            return self._found(numbers is None, path=self.paths.along(numbers, loop) if numbers is not None else None)
         steps: dict[int, int] = {}
         exchanges: dict[int, int] = {}
         way: dict[int, int] = {}
@@ -103,17 +98,19 @@ class _Ways:
                     best, way[n] = longer, target
                 most = max(most, self.graph.received[e] + exchanges.get(target, 0))
             if not out:
-                path = self.paths.to(n)
-                return Convergence(total - self.count, self.count, False, None, None, path)
+                return self._found(False, path=self.paths.to(n))
             steps[n], exchanges[n] = best, most
         if not steps:
-            return Convergence(total - self.count, self.count, True, 0, 0, None)
-        worst = max(steps, key=lambda n: (steps[n], -n))
-        numbers = [worst]
+            return self._found(True, 0, 0)
+        numbers = [max(steps, key=lambda n: (steps[n], -n))]
         while numbers[-1] in way:
             numbers.append(way[numbers[-1]])
-        path = self.paths.along([*self.paths.chain(worst), *numbers[1:]], None)
-        return Convergence(total - self.count, self.count, True, steps[worst], max(exchanges.values()), path)
+        return self._found(True, steps[numbers[0]], max(exchanges.values()), self.paths.along(numbers))
+
+    def _found(
+        self, converges: bool, steps: int | None = None, exchanges: int | None = None, path: Path | None = None
+    ) -> Convergence:
+        return Convergence(len(self.astray) - self.count, self.count, converges, steps, exchanges, path)
 
     def _order(self) -> tuple[list[int], list[int]]:
         """The recovery states, each after all that its fault-free steps lead to; and those on or before a cycle."""

@@ -76,6 +76,7 @@ class _Search:
         self.graph = liveness.Graph() if self.claims.graphical or isinstance(world, FaultySystem) else None
         self.generated = self.edges = self.cut = self.initial = self.expanded = 0
         self.taken: dict[str, int] = {}
+        self.parent_roles = frozenset(r.parent for r in system.roles.values() if r.parent)
         self.faults: dict[str, tuple[str, Path]] = {}
         layout, machines = self.world.layout, []
         for role_name in system.product:
@@ -193,17 +194,11 @@ class _Search:
     def _take_driven(self, state: State, action: Action) -> None:
         """Counts transitions that subsidiary machines took along with their parent."""
         transition = action.transition
-        if transition is None or transition.role not in self._driving_roles():
+        if transition is None or transition.role not in self.parent_roles:
             return
         for effect in self.world.effects(state, action):
             if len(effect) == 5 and effect[4] is not None:
                 self.taken[effect[4].name] = self.taken.get(effect[4].name, 0) + 1
-
-    def _driving_roles(self) -> frozenset[str]:
-        parents = getattr(self, "_parents", None)
-        if parents is None:
-            parents = self._parents = frozenset(r.parent for r in self.system.roles.values() if r.parent)
-        return parents
 
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
         results = self.claims.results(self.paths, complete, why)

@@ -93,6 +93,10 @@ class Machine:
         self.constants = system.values()
         self.places: dict[str, Place] = {name: self._place(state) for name, state in role.states.items()}
 
+    def move(self, state: Any, event: str, transition: Transition) -> Move:
+        """The move that takes a transition from where the machine is in a state."""
+        return next(v for v in self.places[state[self.cell]].moves[event] if v.transition is transition)
+
     def function(self, e: x.Expression | None, fields: tuple[Datum, ...] = (), **variables: int) -> Guard:
         """An expression of this machine as a function."""
         if e is None:
@@ -240,6 +244,11 @@ class Machine:
             return found
 
         return values
+
+
+def wanted(work: Sending | Driving, state: Any) -> bool:
+    """Whether a piece of work is part of the work list in a state."""
+    return work.condition is None or bool(work.condition(state, (), -1))
 
 
 def function(words: str) -> Function:

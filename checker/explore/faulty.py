@@ -20,11 +20,12 @@ What a policy or handler has begun is not in the model: recovery asks it again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import product
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.compiled import Driving, Machine, Sending
+from leasehold.checker.explore.compiled import Driving, Machine, Sending, wanted
 from leasehold.checker.explore.layout import Lane, Layout, State
 from leasehold.checker.explore.transition_system import Action, TransitionSystem
 from leasehold.faults import Budget
@@ -44,9 +45,9 @@ class FaultLayout(Layout):
         self.up = {machine: self.size + i for i, (_, machines) in enumerate(self.actors) for machine in machines}
         self.size += len(self.actors)
         self.limited: dict[str, int] = {}
-        for fault in ("crash", "power_cut", "duplicate", "lose", "reorder"):
-            if isinstance(count := getattr(budget, fault), int) and count > 0:
-                self.limited[fault] = self.size
+        for fault in fields(Budget):
+            if isinstance(count := getattr(budget, fault.name), int) and count > 0:
+                self.limited[fault.name] = self.size
                 self.size += 1
 
     def running(self, role: str, instance: str) -> str:
@@ -106,10 +107,11 @@ class FaultySystem(TransitionSystem):
                 if d:
                     self._do(new, w, log, again=True)
             return log
+        assert action.transition is not None
         machine = self.by_name[action.role, action.instance]
-        move = next(v for v in machine.places[s[machine.cell]].moves[action.event] if v.transition is action.transition)
+        move = machine.move(s, action.event, action.transition)
         self._commit(new, machine, move, action.fields, action.sender)
-        work = [w for w in move.work if w.condition is None or w.condition(new, (), -1)]
+        work = [w for w in move.work if wanted(w, new)]
         for w, d in zip(work, action.done, strict=True):
             if d:
                 self._do(new, w, log)
@@ -169,14 +171,16 @@ class FaultySystem(TransitionSystem):
 
     def _crash_in(self, s: State, action: Action) -> Iterator[tuple[Action, State]]:
         """The crashes of the machine that takes a step: after its commit, and after each part of the work."""
-        machine = self.by_name[action.role or "", action.instance]
-        move = next(v for v in machine.places[s[machine.cell]].moves[action.event] if v.transition is action.transition)
+        assert action.role is not None
+        assert action.transition is not None
+        machine = self.by_name[action.role, action.instance]
+        move = machine.move(s, action.event, action.transition)
         base = list(s)
         if action.lane is not None:
             lane = action.lane
             base[lane.cell] = channels.take(lane.channel.kind, base[lane.cell], action.position, keep_copy=True)
         self._commit(base, machine, move, action.fields, action.sender)
-        work = [w for w in move.work if w.condition is None or w.condition(base, (), -1)]
+        work = [w for w in move.work if wanted(w, base)]
         up = self.layout.up[machine.role.name, machine.instance]
         for done in product((False, True), repeat=len(work)):
             if all(done) and action.lane is None:
@@ -216,12 +220,7 @@ class FaultySystem(TransitionSystem):
 
     def _recovering(self, s: Any, machines: list[Machine]) -> list[Work]:
         """The work that recovery starts again: that of every machine's state."""
-        return [
-            w
-            for machine in machines
-            for w in machine.places[s[machine.cell]].work
-            if w.condition is None or w.condition(s, (), -1)
-        ]
+        return [w for machine in machines for w in machine.places[s[machine.cell]].work if wanted(w, s)]
 
 
 def _names(work: list[Work], done: tuple[bool, ...]) -> list[str]:

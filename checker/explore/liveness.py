@@ -101,8 +101,7 @@ def _decide(
         numbers, loop = fair_run(starts, missing, graph, first, paths)
         reason = "it never comes, in a run that is fair"
     if numbers is not None:
-        stem = paths.chain(numbers[0])
-        path = paths.along([*stem, *numbers[1:]], None if loop is None else loop + len(stem) - 1)
+        path = paths.along(numbers, loop)
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
     if complete:
         return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)

@@ -34,8 +34,14 @@ class Paths:
             chain.append(self.parents[chain[-1]])
         return chain[::-1]
 
-    def along(self, numbers: Sequence[int], loop: int | None) -> Path:
-        """The path through these states; `loop` is the index among `numbers` that an endless run returns to."""
+    def along(self, numbers: Sequence[int], loop: int | None = None) -> Path:
+        """A shortest path to the first of these states, and on through the others.
+
+        `loop` is the index among `numbers` that an endless run returns to.
+        """
+        stem = self.chain(numbers[0])
+        numbers = [*stem, *numbers[1:]]
+        loop = None if loop is None else loop + len(stem) - 1
         steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(numbers)]
         return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.compiled import Driving, Function, Machine, Move, Sending, function
+from leasehold.checker.explore.compiled import Driving, Function, Machine, Move, Sending, function, wanted
 from leasehold.checker.explore.layout import Lane, Layout, State
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -164,7 +164,7 @@ class TransitionSystem:
         """Takes a transition in place: commits the record, then does the work of the new state."""
         self._commit(new, machine, move, e, sender)
         for work in move.work:
-            if work.condition is None or work.condition(new, (), -1):
+            if wanted(work, new):
                 self._do(new, work, log)
 
     def _commit(self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> None:
@@ -316,9 +316,8 @@ class TransitionSystem:
                 if not isinstance(work, Sending):
                     continue
                 back = work.lane
-                if (back.channel.receiver, back.receiver) == (lane.channel.sender, lane.sender) and (
-                    work.condition is None or work.condition(new, (), -1)
-                ):
+                to_sender = (back.channel.receiver, back.receiver) == (lane.channel.sender, lane.sender)
+                if to_sender and wanted(work, new):
                     self._send(new, work, log, again=True)
 
     # For people
@@ -329,8 +328,7 @@ class TransitionSystem:
         if action.role is None or action.kind == "lose":
             return log
         machine = self.by_name[action.role, action.instance]
-        place = machine.places[s[machine.cell]]
-        move = next((v for v in place.moves.get(action.event, []) if v.transition is action.transition), None)
+        move = machine.move(s, action.event, action.transition) if action.transition is not None else None
         new = list(s)
         if action.lane is not None:
             self._receive(new, machine, action, move, log)
