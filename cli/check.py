@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import click
 
+from leasehold.checker.crash import CrashReport
+from leasehold.checker.crash import crash as crash_test
 from leasehold.checker.expectations import Difference, differences, expectation_for
 from leasehold.checker.explore import Exploration
-from leasehold.cli import tables
+from leasehold.cli import crash_text, tables
 from leasehold.cli.common import (
     HOLDS,
     INTERRUPTED,
@@ -20,8 +22,11 @@ from leasehold.cli.common import (
     load_or_exit,
     parsed,
     print_json,
+    progress_line,
     system_options,
 )
+from leasehold.cli.crash import crash_code, load_for_faults, parse_budget
+from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.model import Expectation
@@ -31,11 +36,15 @@ from leasehold.spec.language.model import Expectation
 @system_options
 @click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
-def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, slow: bool) -> None:
-    """Lint and explore SYSTEM, and compare with its expected.yaml.
+@click.option("--no-crash", is_flag=True, help="Leave out the faults that system.yaml asks for.")
+def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, slow: bool, no_crash: bool) -> None:
+    """Lint and explore SYSTEM, compare with its expected.yaml, and crash-test it.
 
     A property that fails, a number that differs, and a transition or claim that is never put to the test and not
     explained all fail the check. Without an expected.yaml, no number is compared.
+
+    Where `faults` in system.yaml has a budget `check`, SYSTEM is also explored under these faults. A property that they
+    break fails the check, and so does a system that does not come back once they stop.
 
     \b
     Example:  leasehold check lease
@@ -53,6 +62,8 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
             for e in first.expectations
             if slow or not e.slow
         ]
+    asked = first.faults.check if not no_crash else ""
+    budget = parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
     results: list[tuple[Exploration, Expectation | None, Sequence[Difference]]] = []
     screen = console()
     for number, (model, expectation) in enumerate(runs):
@@ -65,8 +76,23 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
             _print(found, expectation, differ)
         if interrupted(found):
             break
+    crashed: CrashReport | None = None
+    if budget is not None and not any(interrupted(found) for found, _, _ in results):
+        model, own = load_for_faults(system, chosen, as_json)
+        if not as_json:
+            screen.print()
+            crash_text.asked(screen, str(budget), "system.yaml", own)
+        try:
+            with progress_line(quiet=as_json) as show:
+                crashed = crash_test(model, budget, show)
+        except KeyboardInterrupt:
+            click.echo("interrupted before it was decided", err=True)
+            sys.exit(INTERRUPTED)
+        if not as_json:
+            crash_text.brief(screen, crashed)
     if as_json:
         report = _json(*results[0])
+        report["crash"] = None if crashed is None else crash_json(crashed, cells=False)
         if every:
             report["runs"] = [_json(*r) for r in results]
         print_json(report)
@@ -79,7 +105,8 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
         for found, meant, _ in results
         for p in found.properties
     )
-    sys.exit(INTERRUPTED if stopped and not violated else VIOLATED if failed else HOLDS)
+    code = INTERRUPTED if stopped and not violated else VIOLATED if failed else HOLDS
+    sys.exit(code or (HOLDS if crashed is None else crash_code(crashed)))
 
 
 def _print(found: Exploration, expectation: Expectation | None, differ: Sequence[Difference]) -> None:

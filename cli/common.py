@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from errno import EACCES
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -94,12 +98,30 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder to write to; a usage error where that cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
 def explore_with_progress(
     system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None
 ) -> Exploration:
     """Explores; on a terminal a line says how far it has come."""
+    with progress_line(quiet) as show:
+        return explore(system, limits, show, budget=budget)
+
+
+@contextmanager
+def progress_line(quiet: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+    """What shows how far a search has come, on a terminal; None where nobody looks."""
     if quiet or not sys.stderr.isatty():
-        return explore(system, limits, budget=budget)
+        yield None
+        return
     screen = console(stderr=True)
     with Live(console=screen, transient=True, auto_refresh=False) as live:
 
@@ -113,7 +135,7 @@ def explore_with_progress(
                 parts.pop()
             live.update(Text("  ".join(parts)), refresh=True)
 
-        return explore(system, limits, show, budget=budget)
+        yield show
 
 
 def exit_code(found: Exploration) -> int:

@@ -66,7 +66,7 @@ def explore(
             _check_property(model, option, name)
     budget = _budget(faults)
     found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget)
-    after = _convergence(model, found, as_json) if budget is not None else None
+    after = _convergence(model, found, as_json) if budget is not None and budget.passes else None
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))

@@ -13,7 +13,7 @@ from leasehold.spec.language.load import SHIPPED
 from leasehold.spec.language.source import NAME, RESERVED
 
 _ORDER = ("system.yaml", "messages.yaml", "roles", "invariants.yaml", "expected.yaml")  # as a reader takes them
-_ALONE = ("starter", "lease", "two_phase_commit", "three_phase_commit")  # systems that include no other
+_ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  # systems that include no other
 
 
 @click.command()

@@ -10,9 +10,11 @@ from signal import SIGPIPE
 import click
 
 from leasehold.cli.check import check
+from leasehold.cli.crash import crash
 from leasehold.cli.explore import explore
 from leasehold.cli.init import init
 from leasehold.cli.lint import lint
+from leasehold.cli.mutate import mutate
 from leasehold.cli.report import report
 
 
@@ -21,8 +23,8 @@ from leasehold.cli.report import report
 def cli() -> None:
     """Check systems of interacting recoverable state machines, written in YAML.
 
-    SYSTEM is a shipped system (lease, two_phase_commit, three_phase_commit, contention) or a folder that holds
-    system.yaml.
+    SYSTEM is a shipped system (lease, two_phase_commit, three_phase_commit, three_phase_commit_termination,
+    contention) or a folder that holds system.yaml.
 
     \b
     Start here:  leasehold check lease
@@ -30,7 +32,7 @@ def cli() -> None:
     """  # noqa: D301 (click reads the character)
 
 
-for verb in (check, explore, lint, report, init):
+for verb in (check, explore, crash, lint, mutate, report, init):
     cli.add_command(verb)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from errno import EACCES
 from pathlib import Path
 
 import click
@@ -14,6 +12,7 @@ from leasehold.cli.common import (
     exit_code,
     explore_with_progress,
     load_or_exit,
+    make_folder,
     parsed,
     print_json,
     system_options,
@@ -40,12 +39,7 @@ def report(system: str, settings: tuple[str, ...], as_json: bool, out: Path | No
     """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     folder = out if out is not None else Path(f"report-{model.name}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)  # before the search, which may take long
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(EACCES, os.strerror(EACCES))
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    make_folder(folder)  # before the search, which may take long
     found = explore_with_progress(model, quiet=as_json)
     notes: list[str] = []
     try:

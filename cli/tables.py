@@ -17,6 +17,7 @@ from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Path
 from leasehold.checker.stabilise import Convergence
+from leasehold.reports.crash import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
@@ -28,6 +29,7 @@ _WORDS = {
     "witnessed": ("witnessed", "green"),
     "violated": ("VIOLATED", "red"),
     "bounded": ("bounded", "yellow"),
+    "unasked": ("not asked", "yellow"),
 }
 _AS_EXPECTED = ("violated, as expected", "green")
 LONG = 60  # steps; of a longer path the beginning is printed, unless it was asked for
@@ -43,8 +45,8 @@ def headline(screen: Console, found: Exploration) -> None:
         screen.print(Text(line, style="bold" if number == 0 else ""))
     cells = f"{len(found.cells):,} of {found.product_states:,} control states reached"
     screen.print(
-        f"{_number(found.distinct, 'distinct state')}, {found.generated:,} generated, depth {found.depth}; {cells}"
-        + (f"; {_number(found.cut, 'step')} left the bounds" if found.cut else "")
+        f"{counted(found.distinct, 'distinct state')}, {found.generated:,} generated, depth {found.depth}; {cells}"
+        + (f"; {counted(found.cut, 'step')} left the bounds" if found.cut else "")
     )
     screen.print(
         f"[dim]{found.engine} engine, {found.seconds:.1f} s, {found.states_per_second:,.0f} states/s, "
@@ -122,7 +124,7 @@ def path(screen: Console, found: Path, brief: bool, limit: int | None = None) ->
         path(screen, Path(found.initial, found.steps[: limit // 2]), brief)
         loop = "" if found.loop is None else f"; from step {found.loop + 1} on they repeat"
         screen.print(
-            f"  --- {_number(len(found) - limit // 2, 'more step')}{loop} (--show prints them all) ---", markup=False
+            f"  --- {counted(len(found) - limit // 2, 'more step')}{loop} (--show prints them all) ---", markup=False
         )
         return
     if not brief:
@@ -156,7 +158,7 @@ def left_over(screen: Console, found: Exploration, explained: Iterable[str] = ()
         if fresh and len(fresh) <= FEW:
             screen.print(f"[yellow]{what}:[/] {escape(', '.join(fresh))}", soft_wrap=True)
         elif fresh:
-            screen.print(f"[yellow]{_number(len(fresh), noun)} {what}[/] [dim](`leasehold check` lists them)[/]")
+            screen.print(f"[yellow]{counted(len(fresh), noun)} {what}[/] [dim](`leasehold check` lists them)[/]")
         explained_ones(screen, len(names) - len(fresh), what)
 
 
@@ -182,7 +184,7 @@ def differences(screen: Console, found: Sequence[Difference]) -> None:
 def _note(p: PropertyResult) -> str:
     if p.path is None:
         return p.reason
-    steps = f"{'counterexample' if p.verdict == 'violated' else 'witness'} of {_number(len(p.path), 'step')}"
+    steps = f"{'counterexample' if p.verdict == 'violated' else 'witness'} of {counted(len(p.path), 'step')}"
     return f"{steps}; {p.reason}" if p.reason else steps
 
 
@@ -201,10 +203,10 @@ def _claim(p: Property | None) -> Iterator[str]:
                 text = x.text(part, 3 if len(parts) > 1 else 0)
                 yield f"{word if number == 0 else '':<{width}}  {'and ' if number else ''}{text}"
     if p.within is not None:
-        yield f"{'within':<{width}}  {_number(p.within, 'tick')}"
+        yield f"{'within':<{width}}  {counted(p.within, 'tick')}"
 
 
-def _number(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
@@ -219,21 +221,18 @@ def _wrapped(screen: Console, words: str, indent: str) -> list[str]:
 def convergence(screen: Console, found: Convergence, faults: str) -> None:
     """Whether the system stabilises by itself once faults stop, and how fast."""
     screen.print(
-        f"\nfaults {faults}: {found.legal_states:,} legal states counted with the faults that are left, "
-        f"{found.recovery_states:,} recovery states",
+        f"\nfaults {faults}: {found.legal_states:,} legal states, {found.recovery_states:,} recovery states",
         markup=False,
     )
-    if not found.converges:
-        screen.print("[red]does not stabilise[/]: once faults stop, this run never comes back to a legal state")
-        if found.path is not None:
-            screen.print(trace_text(found.path), markup=False, end="")
-    elif found.worst_steps is None:
-        screen.print(
-            "stabilises: every fair run comes back to a legal state; how long it takes has no bound", markup=False
-        )
-    else:
-        screen.print(
-            f"stabilises: every run comes back to a legal state, in at most {found.worst_steps} steps and "
-            f"{found.worst_exchanges} messages received",
-            markup=False,
-        )
+    stabilises(screen, found, stabilises_words(found))
+
+
+def stabilises(screen: Console, found: Convergence | None, words: str) -> None:
+    """These words, what they leave unsaid of runs that end elsewhere, and the run that does not come back."""
+    style = "yellow" if found is None else "green" if found.converges else "red"
+    lead, colon, rest = words.partition(":")
+    screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
+    for line in textwrap.wrap(other_ends_words(found), min(screen.width, 110) - 2):
+        screen.print(Text(f"  {line}", style="dim"))
+    if found is not None and not found.converges and found.path is not None:
+        path(screen, found.path, brief=False)

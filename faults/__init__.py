@@ -1,5 +1,6 @@
-"""The catalogue of faults: what each does in the model, and what it will do to a running actor."""
+"""What can go wrong: the catalogue of faults, where actors can crash, and how many faults an exploration may use."""
 
 from leasehold.faults.budget import DEFAULT, Budget, BudgetError
+from leasehold.faults.points import CrashPoint, crash_points
 
-__all__ = ["DEFAULT", "Budget", "BudgetError"]
+__all__ = ["DEFAULT", "Budget", "BudgetError", "CrashPoint", "crash_points"]

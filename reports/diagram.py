@@ -79,6 +79,7 @@ def task_text(task: Task) -> str:
             words = f"send {task.message} to {task.receiver}" + (f" with {fields}" if fields else "")
         case Call():
             words = f"call {task.target}" + (f", answered by {' or '.join(task.answers)}" if task.answers else "")
+            words += ", which outlives the state" if task.outlives else ""
         case _:
             answers = ", ".join(f"{name} when {text(value)}" for name, value in task.answers.items())
             words = f"drive {task.role} with {task.event}" + (f", answered by {answers}" if answers else "")

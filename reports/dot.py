@@ -29,7 +29,7 @@ def role_dot(role: Role) -> str:
     graph.node("initial", "", shape="point", width="0.12", fillcolor=LINE)
     number = {name: f"s{i}" for i, name in enumerate(role.states)}
     for name, state in role.states.items():
-        lines = [f"<b>{_html(name)}</b>"]
+        lines = [f"<b>{_html(state.title)}</b>"]
         lines += [_small(task) for task in state.tasks]
         stays = staying_events(drawn.staying[name])
         if stays:
@@ -38,7 +38,7 @@ def role_dot(role: Role) -> str:
             number[name],
             f"<{'<br/>'.join(lines)}>",
             peripheries="2" if name in drawn.terminal else "1",
-            tooltip=_tooltip(state.doc or name),
+            tooltip=_tooltip(state.doc or state.title),
         )
     graph.edge("initial", number[role.initial.name])
     for arc in drawn.arcs:

@@ -19,7 +19,9 @@ LEAST, MOST = 110.0, 340.0  # between two lifelines
 HEAD = 34
 MARGIN = 16
 CHARACTER = 6.7
-HEIGHT: Mapping[RowKind, int] = {"receive": 34, "again": 34, "lose": 34, "drive": 32, "state": 28, "clock": 30}
+HEIGHT: Mapping[RowKind, int] = {
+    "receive": 34, "again": 34, "lose": 34, "drive": 32, "state": 28, "clock": 30, "partition": 30, "heal": 30,
+}  # fmt: skip
 OTHER_HEIGHT = 22
 
 STYLE = """
@@ -85,7 +87,7 @@ class _Drawing:
     def document(self) -> str:
         self.y = MARGIN + HEAD
         for i, machine in enumerate(self.drawn.lifelines):
-            self.state(self.xs[i], self.drawn.initial.control[machine])
+            self.state(self.xs[i], self.drawn.initial.shown[machine])
         self.y += 32
         loop_from = 0.0
         for beat in self.drawn.beats:
@@ -187,6 +189,35 @@ class _Drawing:
         self.parts.append(f'<line class="clock" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
         self.text(GUTTER + 6, y + 4, row.text, "quiet", "start")
 
+    def rule(self, row: Row, x: float | None, peer: float | None) -> None:
+        """The network falls apart, or is whole again."""
+        y, parted = self.y + 15, row.kind == "partition"
+        kind = "arrow again lost" if parted else "arrow again"
+        self.parts.append(f'<line class="{kind}" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
+        self.text(GUTTER + 6, y + 4, row.text, "lost-text" if parted else "label", "start")
+
+    def stop(self, row: Row, x: float | None, peer: float | None) -> None:
+        """The machine crashes, or halts for good."""
+        if x is None:
+            self.note(row, x, peer)
+            return
+        y = self.y + 11
+        self.parts.append(f'<path class="arrow lost" d="M{_n(x - 5)} {_n(y - 5)}l10 10m0 -10l-10 10"/>')
+        if row.kind == "halt":
+            self.parts.append(f'<path class="arrow lost" d="M{_n(x - 9)} {_n(y + 9)}h18"/>')
+        self.text(x + 13, y + 4, row.label, "lost-text", "start")
+
+    def restart(self, row: Row, x: float | None, peer: float | None) -> None:
+        """The machine starts again: a ring with an opening."""
+        if x is None:
+            self.note(row, x, peer)
+            return
+        y = self.y + 11
+        self.parts.append(f'<circle class="stub" cx="{_n(x)}" cy="{_n(y)}" r="6"/>')
+        self.parts.append(f'<path class="arrow" d="M{_n(x + 5)} {_n(y - 3)}a6 6 0 1 0 1 3"/>')
+        self.parts.append(f'<path class="tip" d="M{_n(x + 6)} {_n(y - 7)}l1 6l-6 -1z"/>')
+        self.text(x + 13, y + 4, row.label, "label", "start")
+
     def note(self, row: Row, x: float | None, peer: float | None) -> None:
         if x is None:
             self.text(GUTTER, self.y + 15, row.text, "quiet", "start")
@@ -211,6 +242,11 @@ _ROWS: Mapping[RowKind, Callable[[_Drawing, Row, float | None, float | None], No
     "state": _Drawing.change,
     "send": _Drawing.send,
     "clock": _Drawing.clock,
+    "partition": _Drawing.rule,
+    "heal": _Drawing.rule,
+    "crash": _Drawing.stop,
+    "halt": _Drawing.stop,
+    "recover": _Drawing.restart,
 }
 
 

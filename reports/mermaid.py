@@ -32,9 +32,9 @@ def role_mermaid(role: Role) -> str:
     drawn = diagram(role)
     number = {name: f"s{i}" for i, name in enumerate(role.states)}
     lines = ["stateDiagram-v2"]
-    for name in role.states:
+    for name, state in role.states.items():
         stays = staying_events(drawn.staying[name])
-        words = mermaid_text(name) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
+        words = mermaid_text(state.title) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
         lines.append(f'    state "{words}" as {number[name]}')
     lines.append(f"    [*] --> {number[role.initial.name]}")
     for arc in drawn.arcs:
@@ -51,7 +51,7 @@ def path_mermaid(path: Path) -> str:
     lines = ["sequenceDiagram"]
     lines += [f"    participant {number[machine]} as {mermaid_text(machine)}" for machine in drawn.lifelines]
     for machine in drawn.lifelines:
-        lines.append(f"    Note over {number[machine]}: {mermaid_text(drawn.initial.control[machine])}")
+        lines.append(f"    Note over {number[machine]}: {mermaid_text(drawn.initial.shown[machine])}")
     indent = "    "
     for beat in drawn.beats:
         if beat.number == drawn.loop:
@@ -102,7 +102,7 @@ def _row(row: Row, number: dict[str, str], drawn: SequenceDiagram) -> tuple[str,
             return "", at, f"sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
         case "state":
             return "", at, f"→ {words}"
-        case "crash" | "recover":
+        case "crash" | "recover" | "halt" | "retry":
             return "", at, f"{row.kind.upper()} {words}"
         case _:
             return "", at, words

@@ -74,7 +74,7 @@ class _Steps:
     def add(self, path: Path) -> int:
         """Adds a path and answers with the number of its last entry."""
         drawn = sequence(path)
-        at = self._enter({"initial": snapshot_json(path.initial)})
+        at = self._enter({"initial": snapshot_json(path.initial) | {"control": path.initial.shown}})
         for beat in drawn.beats:
             at = self._enter(self._beat(at, beat))
         return at
@@ -162,6 +162,7 @@ def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
 def _state(state: State, terminal: bool) -> dict[str, Any]:
     return {
         "name": state.name,
+        **({"title": state.title} if state.remembers else {}),
         "initial": state.initial,
         "terminal": terminal,
         "doc": state.doc,

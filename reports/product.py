@@ -142,7 +142,7 @@ def table(whole: Product) -> Table | None:
         return None
     full = prod(len(role.states) for role in whole.roles) <= FULL and all(role.count == 1 for role in whole.roles)
     axes = [
-        tuple(role.states) if full else _axis(role, {node.control[i] for node in whole.nodes})
+        _titles(role) if full else _axis(role, {node.control[i] for node in whole.nodes})
         for i, role in enumerate(whole.roles)
     ]
     down = max(range(len(axes)), key=lambda i: (len(axes[i]), -i))
@@ -183,19 +183,24 @@ def _controls(exploration: Exploration) -> list[tuple[str, ...]]:
 def _where(role: Role, states: list[str]) -> str:
     """Where the machines of a role are: `active`, or `2 prepared, 1 working` for several machines."""
     if role.count == 1:
-        return states[0]
+        return role.states[states[0]].title
     count = Counter(states)
-    return ", ".join(f"{count[name]} {name}" for name in role.states if name in count)
+    return ", ".join(f"{count[name]} {state.title}" for name, state in role.states.items() if name in count)
+
+
+def _titles(role: Role) -> tuple[str, ...]:
+    return tuple(state.title for state in role.states.values())
 
 
 def _axis(role: Role, reached: set[str]) -> tuple[str, ...]:
     """What `_where` gave, in order: most machines in the earliest states first."""
+    titles = _titles(role)
 
     def order(where: str) -> tuple[int, ...]:
         if role.count == 1:
-            return (list(role.states).index(where),)
+            return (titles.index(where),)
         count = {name: int(n) for n, name in (part.split(" ", 1) for part in where.split(", "))}
-        return tuple(-count.get(name, 0) for name in role.states)
+        return tuple(-count.get(title, 0) for title in titles)
 
     return tuple(sorted(reached, key=order))
 

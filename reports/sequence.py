@@ -24,8 +24,13 @@ RowKind: TypeAlias = Literal[
     "state",  # the machine's new control state
     "ignore",  # the event changed nothing
     "crash",  # the machine loses everything but its record
+    "halt",  # the machine stops for good
     "recover",  # the machine starts again from its record
+    "retry",  # the machine sends again what was lost
     "clock",  # a rule through all lifelines: time passes
+    "partition",  # the same: the network falls into two sides
+    "heal",  # the same: it is whole again
+    "skew",  # a note through all lifelines: a clock leaves true time, or comes back to it
     "other",  # a note through all lifelines
 ]
 
@@ -41,9 +46,25 @@ _ROWS: Mapping[str, RowKind] = {
     "clock": "clock",
     "crash": "crash",
     "recover": "recover",
+    "halt": "halt",
+    "retry": "retry",
+    "partition": "partition",
+    "heal": "heal",
+    "skew": "skew",
 }
-_SPANNING = {"clock", "other"}
-_ADDED: Mapping[RowKind, str] = {"again": " (again)", "lose": " (lost)", "crash": " – crash", "recover": " – recovery"}
+_SPANNING = {"clock", "other", "partition", "heal", "skew"}
+_ADDED: Mapping[RowKind, str] = {
+    "again": " (again)",
+    "lose": " (lost)",
+    "crash": " – crash",
+    "halt": " – stops for good",
+    "recover": " – recovery",
+    "retry": " – retry",
+}
+# Their events are named for their kind; a row says that once.
+_NAMED = {"crash", "halt", "recover", "retry"}
+# How a text marks that an actor stops, and that it starts again.
+MARKS: Mapping[str, str] = {k: k.upper() for k in ("crash", "halt", "recover")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +100,8 @@ class Beat:
     title: str
     transition: str | None
     rows: tuple[Row, ...]
-    control: Mapping[str, str]  # machines in a new control state
+    mark: str  # such as CRASH; empty for what is no fault
+    control: Mapping[str, str]  # machines in a new control state, as it is shown
     data: tuple[Change, ...]
     channels: Mapping[str, tuple[str, ...]] | None  # all that is on its way afterwards; None: as before
     now: int | None
@@ -132,7 +154,8 @@ def beat(number: int, step: Step, before: Snapshot) -> Beat:
         step.title,
         step.transition,
         tuple(_rows(step, before)),
-        {machine: state for machine, state in after.control.items() if before.control.get(machine) != state},
+        MARKS.get(step.kind, ""),
+        {machine: state for machine, state in after.shown.items() if before.shown.get(machine) != state},
         tuple(changed),
         None if after.channels == before.channels else after.channels,
         after.now,
@@ -149,6 +172,12 @@ def _rows(step: Step, before: Snapshot) -> Iterator[Row]:
     if kind in _SPANNING or step.machine is None:
         now = "" if step.state.now is None else f"now = {step.state.now}"
         yield Row(kind, now if kind == "clock" and now else step.title, None)
+    elif kind == "crash" and step.transition is not None:
+        # What was consumed, then below what was committed and done, and after that the crash.
+        event = step.transition.partition("#")[2].partition(".")[0]
+        yield Row("receive" if step.sender else "event", call_text(event, step.fields), step.machine, step.sender)
+    elif kind in _NAMED:
+        yield _stop(kind, step)
     else:
         yield Row(kind, call_text(step.event, step.fields), step.machine, step.sender)
         if step.transition is None and kind in {"receive", "event", "tick"}:
@@ -157,10 +186,17 @@ def _rows(step: Step, before: Snapshot) -> Iterator[Row]:
     told = {d.machine for d in step.driven}
     for machine, state in step.state.control.items():
         if machine not in told and before.control.get(machine) != state:
-            yield Row("state", state, machine)
+            yield Row("state", step.state.shown[machine], machine)
     for driven in step.driven:
         yield Row("drive", driven.event, driven.machine, step.machine)
         if driven.before != driven.after:
-            yield Row("state", driven.after, driven.machine)
+            last = step.state.control.get(driven.machine) == driven.after
+            yield Row("state", step.state.shown[driven.machine] if last else driven.after, driven.machine)
     for sent in step.sent:
         yield Row("send", call_text(sent.message, sent.fields), sent.sender, sent.receiver)
+    if kind == "crash" and step.transition is not None:
+        yield _stop(kind, step)
+
+
+def _stop(kind: RowKind, step: Step) -> Row:
+    return Row(kind, step.event.removeprefix(f"{kind}:"), step.machine)

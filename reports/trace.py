@@ -16,7 +16,8 @@ def trace_text(path: Path) -> str:
     for beat in drawn.beats:
         if beat.number == drawn.loop:
             lines.append("  --- from here on, the steps below repeat for ever ---")
-        lines.append(f"{beat.number:>4}  {beat.title}" + (f"  ({beat.transition})" if beat.transition else ""))
+        title = f"{beat.mark} {beat.title}" if beat.mark else beat.title
+        lines.append(f"{beat.number:>4}  {title}" + (f"  ({beat.transition})" if beat.transition else ""))
         lines += [f"        {line}" for line in _details(beat)]
     if drawn.loop is not None:
         ends = drawn.loop > len(drawn.beats)
@@ -28,7 +29,7 @@ def trace_text(path: Path) -> str:
 
 
 def _snapshot(state: Snapshot) -> Iterator[str]:
-    for machine, where in state.control.items():
+    for machine, where in state.shown.items():
         own = [f"{n.removeprefix(machine + '.')}={v}" for n, v in state.data.items() if n.startswith(machine + ".")]
         yield f"{machine}: {where}" + (f"  {', '.join(own)}" if own else "")
     for channel, messages in state.channels.items():

@@ -18,6 +18,7 @@ WORDS: Mapping[Verdict, str] = {
     "witnessed": "witnessed",
     "violated": "violated",
     "bounded": "bounded",
+    "unasked": "not asked",
 }
 
 

@@ -15,9 +15,11 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("spec/language/leasehold.schema.json", ["-m", "leasehold.spec.language.schema"]),
     ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
+    ("docs/reference/faults.md", ["tests/reference.py", "faults"]),
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
     ("docs/tutorial.md", ["tests/tutorial/render.py"]),
     ("docs/lease_cells.md", ["tests/lease_cells.py"]),
+    ("docs/mutants.md", ["tests/mutants_page.py"]),
 ]
 
 

@@ -1,12 +1,17 @@
-"""Print a generated page of docs/reference: ``python tests/reference.py diagnostics`` or ``keys``.
+"""Print a generated page of docs/reference: ``python tests/reference.py diagnostics``, ``keys`` or ``faults``.
 
-`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py.
+`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py, `faults`
+from faults/catalogue.yaml and the crash points of the lease.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.faults import DEFAULT, crash_points
+from leasehold.faults.catalogue import catalogue
+from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
+from leasehold.spec import load
 from leasehold.spec.language import shape
 from leasehold.spec.language.diagnostics import CATALOGUE
 
@@ -23,6 +28,7 @@ FILES = {
     "role": ("roles/NAME.yaml", "One machine."),
     "invariants": ("invariants.yaml", "What must hold. It may be left out."),
     "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
+    "mutation": ("mutation.yaml", "How `leasehold mutate` tries mutants of the system. It may be left out."),
 }
 
 
@@ -125,7 +131,66 @@ def value(wanted: shape.Shape, many: bool = False) -> str:
             return " or ".join(value(c, many) for c in choices)
 
 
-PAGES = {"diagnostics": diagnostics, "keys": keys}
+# Where an actor may stop: the end of the point's name, what it means, and a point of the lease that is named so.
+POINTS = (
+    (BEFORE, "before the commit of a step, or between two steps; what was to be consumed comes again", f"#{BEFORE}"),
+    (AFTER, "after the commit, before anything else", f"#{AFTER}"),
+    ("after-TASK+TASK", "after the commit and these tasks of the work list", "+"),
+    (
+        "after-some-TASK",
+        "after the commit and a part of a task with several targets, such as a message to each instance",
+        "#after-some-",
+    ),
+    (ACKNOWLEDGE, "after the commit and all of the work, before the message is acknowledged", f"#{ACKNOWLEDGE}"),
+    (RECOVERING, "at a restart, before recovery has done anything", f"#{RECOVERING}"),
+    (f"{RECOVERING}-after-TASK", "at a restart, after these tasks of the state", f"#{RECOVERING}-after-"),
+)
+
+
+def faults() -> Iterator[str]:
+    yield "# Faults"
+    yield ""
+    yield "What can go wrong, and what is done about it in the model. A budget says how often each may come in a run:"
+    yield "`--faults crash=2,duplicate=1,lose=any`. A number is a limit over the whole run, `any` is none; `skew` is a"
+    yield "number of ticks, and `byzantine` names a role. `none` is no fault, and `default` is what is explored of a"
+    yield f"system that says nothing else: `{DEFAULT}`."
+    yield ""
+    yield "| fault | what it is | limit |"
+    yield "|---|---|---|"
+    for fault in catalogue():
+        limit = f"`{fault.name}=...`" if fault.limited else "`crash=...` has it"
+        yield f"| [{fault.name}](#{fault.name}) | {fault.doc} | {limit} |"
+    for fault in catalogue():
+        yield ""
+        yield f"## {fault.name}"
+        yield ""
+        yield fault.doc
+        yield ""
+        yield f"- In the model: {fault.model}"
+        yield f"- At a running actor: {fault.actor}"
+        yield f"- In a path: {', '.join(f'`{step}`' for step in fault.steps)}."
+        yield f"- Source: {fault.source}."
+    yield ""
+    yield "## Crash points"
+    yield ""
+    yield "A crash point is named for the machine at work and the state in its record: `crash:ROLE/STATE#POINT`. The"
+    yield "steps from one state to another stop at `before-commit` of the first and at the other points of the second."
+    yield "Tasks of one work list may overlap, so every part of the list is a point. `leasehold crash SYSTEM --points`"
+    yield "lists them."
+    yield ""
+    yield "| point | the actor stops | for example |"
+    yield "|---|---|---|"
+    shipped = [p for name in ("lease", "two_phase_commit") for p in crash_points(load(name))]
+    for point, words, part in POINTS:
+        example = next(p.name for p in shipped if part in p.name)
+        yield f"| `{point}` | {words} | `{example}` |"
+    yield ""
+    yield "What a call of a policy or handler has begun is no part of the model's state, so there a point after a call"
+    yield "is the same as the one before it; a running actor has them all. `@NODE` at the end of a name says that the"
+    yield "actors of a node crashed together, `@everything` that all did."
+
+
+PAGES = {"diagnostics": diagnostics, "keys": keys, "faults": faults}
 
 if __name__ == "__main__":
     print("\n".join(PAGES[sys.argv[1]]()))

@@ -40,6 +40,7 @@ def test_every_listed_package_says_what_it_is() -> None:
 def test_what_is_not_python_is_installed_too() -> None:
     shipped = {
         "leasehold": ["py.typed"],
+        "leasehold.faults": ["*.yaml", "mutants/*.yaml"],
         "leasehold.reports": ["page/**/*.*"],
         "leasehold.spec": ["**/*.yaml", "language/*.json"],
     }

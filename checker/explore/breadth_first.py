@@ -7,6 +7,7 @@ every step that was found, also one that leads back or out of the bounds.
 
 from __future__ import annotations
 
+import gc
 import resource
 import sys
 import time
@@ -15,13 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leasehold.checker.explore import liveness
+from leasehold.checker.explore.deviations import deviant
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.labels import Labels, Left
+from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.transition_system import Action, SpecFault, TransitionSystem
 from leasehold.faults import Budget
+from leasehold.faults.mutants import Deviation
 from leasehold.spec.language.model import System, machine_name
 
 
@@ -43,6 +48,8 @@ class Limits:
 
     states: int | None = None
     depth: int | None = None
+    seconds: float | None = None
+    stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
 
 
 REPORT_EVERY = 20_000  # states between two reports of progress
@@ -54,11 +61,16 @@ def explore(
     progress: Callable[[Progress], None] | None = None,
     *,
     budget: Budget | None = None,
+    deviation: Deviation | None = None,
 ) -> Exploration:
     """Visits every reachable state of a system and decides its properties; with a budget, under these faults.
 
+    With a deviation, machines make that mistake.
+
     Returns what was found; a KeyboardInterrupt or a limit ends the search early, and every verdict then says so.
     """
+    if deviation is not None:
+        return _Search(deviant(system, budget or Budget(), deviation), limits or Limits(), progress).run()
     world = TransitionSystem(system) if budget is None else FaultySystem(system, budget)
     return _Search(world, limits or Limits(), progress).run()
 
@@ -70,11 +82,14 @@ class _Search:
         self.claims = Claims(system, self.world)
         self.numbers: dict[State, int] = {}
         self.states: list[State] = []
-        self.parents = array("q")
         self.depths = array("l")
-        self.paths = Paths(self.world, self.states, self.parents)
-        self.graph = liveness.Graph() if self.claims.graphical or isinstance(world, FaultySystem) else None
-        self.generated = self.edges = self.cut = self.initial = self.expanded = 0
+        self.labels = Labels()
+        self.searched = 0  # labels whose steps were followed
+        self.paths = Paths(self.world, self.states, self.labels)
+        self.faulty = isinstance(world, FaultySystem)
+        self.graph = liveness.Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
+        self.spans: dict[int, list[tuple[int, int]]] = {}  # of the edges that each expansion of a state has found
+        self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
         self.parent_roles = frozenset(r.parent for r in system.roles.values() if r.parent)
         self.faults: dict[str, tuple[str, Path]] = {}
@@ -90,6 +105,16 @@ class _Search:
         self.cell_edges: dict[tuple[int, int, str], None] = {}
 
     def run(self) -> Exploration:
+        # Millions of tuples are kept and none is part of a cycle, so looking for cycles would only take time.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return self._run()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _run(self) -> Exploration:
         started = time.perf_counter()
         why = ""
         try:
@@ -120,20 +145,26 @@ class _Search:
             if not self.world.within_bounds(state):
                 self.cut += 1
             elif state not in self.numbers:
-                self._visit(state, -1, 0)
+                self._visit(state, 0)
+                self.labels.add(len(self.states) - 1, self.world.budgeted, -1)
         self.initial = len(self.states)
-        while self.expanded < len(self.states):
-            number = self.expanded
+        while self.searched < len(self.labels.states):
+            number = self.labels.states[self.searched]
             if self.limits.states is not None and len(self.states) >= self.limits.states:
                 return f"stopped after {len(self.states):,} states"
             if self.limits.depth is not None and self.depths[number] >= self.limits.depth:
                 return f"stopped at depth {self.limits.depth}"
-            self._expand(number)
-            self.expanded += 1
-            if self.progress is not None and self.expanded % REPORT_EVERY == 0:
+            self._expand(self.searched, number)
+            self.searched += 1
+            if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
+                self.graph = None
+                return "stopped at a violation"
+            if self.limits.seconds is not None and time.perf_counter() - started > self.limits.seconds:
+                return f"stopped after {self.limits.seconds:,.0f} s"
+            if self.progress is not None and self.searched % REPORT_EVERY == 0:
                 self.progress(
                     Progress(
-                        len(self.states), self.generated, len(self.states) - self.expanded, self.depths[number],
+                        len(self.states), self.generated, len(self.labels.states) - self.searched, self.depths[number],
                         time.perf_counter() - started, peak_memory(),
                     )
                 )  # fmt: skip
@@ -142,11 +173,10 @@ class _Search:
             return "the specification is at fault: " + "; ".join(words for words, _ in self.faults.values())
         return ""
 
-    def _visit(self, state: State, parent: int, depth: int) -> int:
+    def _visit(self, state: State, depth: int) -> int:
         number = len(self.states)
         self.numbers[state] = number
         self.states.append(state)
-        self.parents.append(parent)
         self.depths.append(depth)
         control = tuple([state[c] for c in self.product_cells])
         cell = self.cells.get(control)
@@ -157,28 +187,49 @@ class _Search:
         self.claims.state(number, state)
         return number
 
-    def _expand(self, number: int) -> None:
-        state, numbers, depth = self.states[number], self.numbers, self.depths[number]
+    def _expand(self, label: int, number: int) -> None:
+        state, numbers, labels = self.states[number], self.numbers, self.labels
+        left = labels.lefts[label]
+        # A state that was expanded before with other faults left shows again the steps that it has shown then.
+        before = [labels.lefts[n] for n in labels.of[number] if n < label]
+        if before and self.graph is not None and not _more_kinds(left, before):
+            self._follow(label, number, self.graph)
+            return
         steps = self.claims.steps
-        here = self.cell_of[number]
-        found = 0
+        here, deeper = self.cell_of[number], self.depths[number] + 1
+        found, begin = 0, self.edges
         try:
-            for action, after in self.world.successors(state):
-                found += 1
-                self.generated += 1
-                transition = action.transition
-                if transition is not None:
-                    self.taken[transition.name] = self.taken.get(transition.name, 0) + 1
-                self._take_driven(state, action)
+            for action, after in self.world.successors(state, left):
+                then, fresh = left, not before
+                if action.cost:
+                    rest = faults_left(left, action.cost)
+                    if rest is None:
+                        continue
+                    then, fresh = rest, all(faults_left(earlier, action.cost) is None for earlier in before)
                 target = numbers.get(after)
-                if target is None:
-                    if not self.world.within_bounds(after):
+                if fresh:
+                    found += not (action.fault and self.faulty)
+                    self.generated += 1
+                    transition = action.transition
+                    if transition is not None:
+                        self.taken[transition.name] = self.taken.get(transition.name, 0) + 1
+                        if transition.role in self.parent_roles:
+                            self._take_driven(state, action)
+                    if target is None and not self.world.within_bounds(after):
                         self.cut += 1
                         continue
-                    target = self._visit(after, number, depth + 1)
+                if target is None:
+                    if not fresh:
+                        continue  # out of the bounds
+                    target = self._visit(after, deeper)
+                    labels.add(target, then, label)
+                elif then:
+                    labels.add(target, then, label)
+                if not fresh:
+                    continue
                 self.edges += 1
                 if steps:
-                    self.claims.step(number, state, action, after)
+                    self.claims.step(label, state, action, after)
                 if self.graph is not None:
                     self.graph.add(number, target, action)
                 there = self.cell_of[target]
@@ -188,14 +239,22 @@ class _Search:
             found += 1
             if fault.kind not in self.faults:
                 self.faults[fault.kind] = (str(fault), self.paths.to(number))
-        if not found:
+        if left:
+            self.spans.setdefault(number, []).append((begin, self.edges))
+        if not found and not before:
             self.claims.stuck(number, state)
+
+    def _follow(self, label: int, number: int, graph: liveness.Graph) -> None:
+        """Takes what is left of the faults along steps that the state has shown before."""
+        left = self.labels.lefts[label]
+        for begin, end in self.spans[number]:
+            for e in range(begin, end):
+                then = faults_left(left, graph.price(e)) if graph.costs[e] else left
+                if then is not None:
+                    self.labels.add(graph.targets[e], then, label)
 
     def _take_driven(self, state: State, action: Action) -> None:
         """Counts transitions that subsidiary machines took along with their parent."""
-        transition = action.transition
-        if transition is None or transition.role not in self.parent_roles:
-            return
         for effect in self.world.effects(state, action):
             if len(effect) == 5 and effect[4] is not None:
                 self.taken[effect[4].name] = self.taken.get(effect[4].name, 0) + 1
@@ -221,6 +280,11 @@ class _Search:
             name, doc = names[kind]
             results.append(PropertyResult(name, kind, "violated", doc, "the language", path, words))
         return results
+
+
+def _more_kinds(left: Left, before: list[Left]) -> bool:
+    """Whether a kind of fault is left that none of the others had left."""
+    return any(n and not any(earlier[kind] for earlier in before) for kind, n in enumerate(left))
 
 
 def peak_memory() -> int:

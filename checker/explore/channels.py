@@ -79,6 +79,18 @@ def put_again(
     return _ranked(newest, tuple(sorted((*queue, (newest, message, fields)), key=lambda e: e[0])))
 
 
+def missing(content: Content) -> bool:
+    """Whether the newest message of a mailbox is neither received nor on its way."""
+    newest, queue = content
+    return newest > 0 and all(e[0] != newest for e in queue)
+
+
+def received(content: Content) -> bool:
+    """Whether the newest message of a mailbox was received, and no copy of it is on its way."""
+    newest, queue = content
+    return newest == 0 and not queue
+
+
 def take(kind: ChannelKind, content: Content, index: int, keep_copy: bool = False) -> Content:
     """The content after the entry at an index (of `entries`) was received; a copy may stay on its way."""
     if kind == "set":
@@ -105,10 +117,10 @@ def lose(kind: ChannelKind, content: Content, index: int) -> Content:
 
 
 def _ranked(newest: int, queue: tuple[Entry, ...]) -> Content:
-    """Numbers to ranks: 0 stays, the others become 1, 2, ... in their order."""
+    """Numbers to ranks: 0 stays, the others become 1, 2, ... in their order; one that was miscounted stays below 0."""
     used = sorted({e[0] for e in queue if e[0] > 0} | ({newest} if newest > 0 else set()))
     if not used or used[-1] == len(used):
         return newest, queue
     rank = {number: i + 1 for i, number in enumerate(used)}
     rank[0] = 0
-    return rank[newest], tuple((rank[e[0]], *e[1:]) for e in queue)
+    return rank.get(newest, newest), tuple((rank[e[0]], *e[1:]) for e in queue)

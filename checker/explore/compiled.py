@@ -106,8 +106,9 @@ class Machine:
     def frame(self, fields: tuple[Datum, ...], variables: Mapping[str, int]) -> Frame:
         arguments = {f.name: f"e[{i}]" for i, f in enumerate(fields)}
         return Frame(
-            self.layout, self.constants, self.instance, arguments, "b", {k: str(v) for k, v in variables.items()}
-        )
+            self.layout, self.constants, self.instance, arguments, "b", {k: str(v) for k, v in variables.items()},
+            now=self.layout.own_clock(self.role.name, self.instance),
+        )  # fmt: skip
 
     def _place(self, state: State) -> Place:
         moves = {event: [self._move(tr) for tr in choices] for event, choices in state.on.items()}
@@ -222,9 +223,9 @@ class Machine:
             outside = Frame(self.layout, self.constants, None, own.arguments, "b", {"it": str(self.instance)})
             parts.append("(" + " or ".join(source(when, outside) for when, _, _ in allowed if when is not None) + ")")
         condition = function(" and ".join(parts)) if parts else None
-        return Offer(event, fields, self._domain(fields), condition, moves.get(event, []), group)
+        return Offer(event, fields, self.domain(fields), condition, moves.get(event, []), group)
 
-    def _domain(self, fields: tuple[Datum, ...]) -> Callable[[Any], list[tuple[Any, ...]]]:
+    def domain(self, fields: tuple[Datum, ...]) -> Callable[[Any], list[tuple[Any, ...]]]:
         if not fields:
             return lambda s: [()]
         clock = self.layout.clock

@@ -93,6 +93,13 @@ class Layout:
     def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
         return "True"
 
+    def byzantine(self, role: str) -> bool:
+        return False
+
+    def own_clock(self, role: str, instance: int) -> str | None:
+        """Source of the clock that a machine reads; `{s}` is the state. None: the one clock of all."""
+        return None
+
     def field(self, kind: str, name: str) -> int:
         return [f.name for f in self.system.messages[kind].fields].index(name)
 

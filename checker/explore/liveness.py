@@ -16,12 +16,15 @@ which none does.
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 
+from leasehold.checker.explore.labels import Left
+from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
@@ -30,16 +33,27 @@ from leasehold.checker.explore.transition_system import Action, TransitionSystem
 
 
 class Graph:
-    """The steps of an exploration: compact arrays, in the order of their sources."""
+    """The steps of an exploration: compact arrays.
 
-    def __init__(self) -> None:
+    Attributes:
+        faults_stop: no endless run has a fault in it for ever, and none is needed to come anywhere.
+    """
+
+    def __init__(self, faults_stop: bool = False) -> None:
+        self.faults_stop = faults_stop
         self.sources = array("q")
         self.targets = array("q")
         self.groups = array("l")  # index into `names`; -1: not fair
         self.clock = bytearray()  # the clock ticks
         self.received = bytearray()  # a message is received
         self.fault = bytearray()  # the step is a fault, or has one in it
+        self.costs = bytearray()  # index into `prices`
+        self.prices: dict[tuple[int, ...], int] = {(): 0}  # what a step takes of the budget of faults
+        self._prices: list[tuple[int, ...]] = [()]
         self.names: dict[tuple[Any, ...], int] = {}
+        self.crashed = array("q")  # of each crash: the state that it led to
+        self.crash_points = array("l")  # and its point: index into `points`
+        self.points: dict[tuple[str, str, int], int] = {}  # name, role and instance
 
     def add(self, source: int, target: int, action: Action) -> None:
         self.sources.append(source)
@@ -49,19 +63,48 @@ class Graph:
         self.clock.append(action.kind == "clock")
         self.received.append(action.kind in ("deliver", "duplicate"))
         self.fault.append(action.fault)
+        if action.point and action.role is not None:
+            self.crashed.append(target)
+            key = (action.point, action.role, action.instance)
+            self.crash_points.append(self.points.setdefault(key, len(self.points)))
+        if action.cost not in self.prices:
+            self.prices[action.cost] = len(self.prices)
+            self._prices.append(action.cost)
+        self.costs.append(self.prices[action.cost])
+
+    def price(self, e: int) -> tuple[int, ...]:
+        """What a step takes of the budget of faults."""
+        return self._prices[self.costs[e]]
+
+    def lasting(self, e: int) -> bool:
+        """Whether a step may be taken for ever."""
+        return not (self.faults_stop and self.fault[e])
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
         kept = [e for e, fault in enumerate(self.fault) if not fault]
-        other = Graph()
-        other.sources.extend(self.sources[e] for e in kept)
-        other.targets.extend(self.targets[e] for e in kept)
-        other.groups.extend(self.groups[e] for e in kept)
-        other.clock.extend(self.clock[e] for e in kept)
-        other.received.extend(self.received[e] for e in kept)
-        other.fault.extend(0 for _ in kept)
-        other.names = self.names
+        other = Graph(self.faults_stop)
+        for mine, theirs in (
+            (self.sources, other.sources), (self.targets, other.targets), (self.groups, other.groups),
+            (self.clock, other.clock), (self.received, other.received), (self.fault, other.fault),
+            (self.costs, other.costs),
+        ):  # fmt: skip
+            theirs.extend(mine[e] for e in kept)
+        other.names, other.prices, other._prices = self.names, self.prices, self._prices
+        other.sort()
         return other
+
+    def sort(self) -> None:
+        """Brings the steps into the order of their sources, which a state that is expanded twice has spoilt."""
+        if all(a <= b for a, b in pairwise(self.sources)):
+            return
+        order = sorted(range(len(self.sources)), key=self.sources.__getitem__)
+        for name in ("sources", "targets", "groups"):
+            found = getattr(self, name)
+            setattr(self, name, array(found.typecode, (found[e] for e in order)))
+        for name in ("clock", "received", "fault", "costs"):
+            found = getattr(self, name)
+            setattr(self, name, bytearray(found[e] for e in order))
 
     def index(self, states: int) -> list[int]:
         """`index[n]:index[n + 1]` are the steps of state n."""
@@ -78,6 +121,7 @@ def decide(
     complete: bool, why: str,
 ) -> list[PropertyResult]:  # fmt: skip
     """The verdict on every leads_to and always_possible."""
+    graph.sort()
     first = graph.index(len(states))
     return [
         (_decide_possible if c.property.kind == "always_possible" else _decide)(
@@ -95,7 +139,7 @@ def _decide(
     starts = [n for n, s in enumerate(states) if missing[n] and claim.when(s, (), -1)]
     numbers, loop, reason = None, None, ""
     if p.within is not None:
-        numbers = _too_late(p.within, starts, missing, graph, first)
+        numbers = _too_late(p.within, starts, missing, graph, first, paths)
         reason = f"the clock ticks more than {p.within} times"
     if numbers is None and complete:
         numbers, loop = fair_run(starts, missing, graph, first, paths)
@@ -115,8 +159,9 @@ def _decide_possible(
     if not complete:
         return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
     back: list[list[int]] = [[] for _ in states]
-    for source, target in zip(graph.sources, graph.targets, strict=True):
-        back[target].append(source)
+    for e, (source, target) in enumerate(zip(graph.sources, graph.targets, strict=True)):
+        if graph.lasting(e):
+            back[target].append(source)
     able = bytearray(1 if claim.claim(s, (), -1) else 0 for s in states)
     todo = [n for n, yes in enumerate(able) if yes]
     while todo:
@@ -130,71 +175,97 @@ def _decide_possible(
     return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
 
 
-def _steps(graph: Graph, first: list[int], n: int) -> Iterator[int]:
-    return iter(range(first[n], first[n + 1]))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """A state on a run that began at a label; `ticks` since then."""
+
+    state: int
+    left: Left
+    ticks: int
+    label: int
+    before: _Stop | None = None
+
+    def run(self, paths: Paths) -> list[int]:
+        """The states of the run, from an initial one on."""
+        found: list[int] = []
+        at: _Stop | None = self
+        while at is not None:
+            found.append(at.state)
+            at = at.before
+        return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
+
+
+def _runs(
+    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths, timed: bool = False
+) -> Iterator[_Stop]:
+    """Where runs from the starts come to within the missing states, with as many faults as are left; nearest first."""
+    labels = paths.labels
+    came: dict[tuple[int, int], list[Left]] = {}
+    waiting: dict[int, list[_Stop]] = {}
+    for n in starts:
+        for label in labels.of[n]:
+            waiting.setdefault(labels.depths[label], []).append(_Stop(n, labels.lefts[label], 0, label))
+    while waiting:
+        depth = min(waiting)
+        for stop in waiting.pop(depth):
+            known = came.setdefault((stop.state, stop.ticks), [])
+            if any(all(a >= b for a, b in zip(other, stop.left, strict=True)) for other in known):
+                continue
+            known.append(stop.left)
+            yield stop
+            for e in range(first[stop.state], first[stop.state + 1]):
+                if missing[graph.targets[e]]:
+                    left = faults_left(stop.left, graph.price(e)) if graph.costs[e] else stop.left
+                    if left is not None:
+                        ticks = stop.ticks + graph.clock[e] if timed else 0
+                        waiting.setdefault(depth + 1, []).append(_Stop(graph.targets[e], left, ticks, stop.label, stop))
 
 
 def _too_late(
-    within: int, starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int]
+    within: int, starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths
 ) -> list[int] | None:
-    """A run from a start that ticks more than `within` times without the claim; shortest in steps per tick count."""
-    came: dict[tuple[int, int], tuple[int, int] | None] = {(n, 0): None for n in starts}
-    todo = deque(came)
-    while todo:
-        here = todo.popleft()
-        for e in _steps(graph, first, here[0]):
-            there = (graph.targets[e], here[1] + graph.clock[e])
-            if not missing[there[0]] or there in came:
-                continue
-            came[there] = here
-            if there[1] > within:
-                run: list[int] = []
-                at: tuple[int, int] | None = there
-                while at is not None:
-                    run.append(at[0])
-                    at = came[at]
-                return run[::-1]
-            todo.append(there)
+    """A shortest run from a start that ticks more than `within` times without the claim."""
+    for stop in _runs(starts, missing, graph, first, paths, timed=True):
+        if stop.ticks > within:
+            return stop.run(paths)
     return None
 
 
 def fair_run(
     starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths
 ) -> tuple[list[int] | None, int | None]:
-    """A shortest way from a start into a part that no fair run must leave, once round it, and where the loop begins."""
-    came: dict[int, int] = dict.fromkeys(starts, -1)
-    todo = deque(starts)
+    """A shortest fair run that stays among the missing states from a start on, and where its loop begins.
+
+    It leads from an initial state by a start into a part that no fair run must leave, and once round it.
+    """
     inside: nx.DiGraph[int] = nx.DiGraph()
     inside.add_nodes_from(starts)
+    todo = list(starts)
+    seen = bytearray(len(missing))
+    for n in starts:
+        seen[n] = 1
     while todo:
-        n = todo.popleft()
-        for e in _steps(graph, first, n):
+        n = todo.pop()
+        inside.add_node(n)  # a fault alone may have led here
+        for e in range(first[n], first[n + 1]):
             target = graph.targets[e]
             if missing[target]:
-                inside.add_edge(n, target)
-                if target not in came:
-                    came[target] = n
+                if graph.lasting(e):
+                    inside.add_edge(n, target)
+                if not seen[target]:
+                    seen[target] = 1
                     todo.append(target)
-    best: tuple[int, list[int], set[int]] | None = None
+    part_of: dict[int, set[int]] = {}
     for part in nx.strongly_connected_components(inside):
-        if not _fair(part, graph, first):
-            continue
-        entry = min(part)  # numbers grow with the distance from the first states
-        stem = _back(came, entry)
-        length = len(paths.chain(stem[0])) + len(stem)
-        if best is None or length < best[0]:
-            best = length, stem, part
-    if best is None:
-        return None, None
-    _, stem, part = best
-    return [*stem, *_round(inside, part, stem[-1], graph, first)], len(stem) - 1
-
-
-def _back(came: dict[int, int], n: int) -> list[int]:
-    chain = [n]
-    while came[chain[-1]] >= 0:
-        chain.append(came[chain[-1]])
-    return chain[::-1]
+        if _fair(part, graph, first):
+            part_of.update(dict.fromkeys(part, part))
+    if part_of:
+        for stop in _runs(starts, missing, graph, first, paths):
+            if stop.state in part_of:
+                stem = stop.run(paths)
+                way = _round(inside, part_of[stop.state], stop.state, graph, first)
+                return [*stem, *way], len(stem) - 1
+    return None, None
 
 
 def _fair(part: set[int], graph: Graph, first: list[int]) -> bool:
@@ -203,7 +274,7 @@ def _fair(part: set[int], graph: Graph, first: list[int]) -> bool:
     always: set[int] | None = None
     for n in part:
         here: set[int] = set()
-        for e in _steps(graph, first, n):
+        for e in range(first[n], first[n + 1]):
             group = graph.groups[e]
             if group >= 0:
                 here.add(group)
@@ -221,10 +292,10 @@ def _round(inside: nx.DiGraph[int], part: set[int], entry: int, graph: Graph, fi
     if len(part) == 1:
         return [entry] if inside.has_edge(entry, entry) else []
     sub = inside.subgraph(part)
-    enabled = {n: {graph.groups[e] for e in _steps(graph, first, n)} - {-1} for n in part}
+    enabled = {n: {graph.groups[e] for e in range(first[n], first[n + 1])} - {-1} for n in part}
     takes: dict[int, list[tuple[int, int]]] = {}
     for n in part:
-        for e in _steps(graph, first, n):
+        for e in range(first[n], first[n + 1]):
             if graph.groups[e] >= 0 and graph.targets[e] in part:
                 takes.setdefault(graph.groups[e], []).append((n, graph.targets[e]))
     way, at = [entry], entry

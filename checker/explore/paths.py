@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.explore.transition_system import Action, TransitionSystem
@@ -14,34 +15,32 @@ from leasehold.spec.language.model import Datum, machine_name
 
 
 class Paths:
-    """Rebuilds paths over an explored graph: `parents[n]` is the state that first led to state n, -1 for the first."""
+    """Rebuilds paths over an explored graph."""
 
-    def __init__(self, world: TransitionSystem, states: Sequence[State], parents: Sequence[int]) -> None:
-        self.world, self.states, self.parents = world, states, parents
+    def __init__(self, world: TransitionSystem, states: Sequence[State], labels: Labels) -> None:
+        self.world, self.states, self.labels = world, states, labels
 
     def to(self, number: int, then: tuple[Action, State] | None = None) -> Path:
         """A shortest path to a state, and one more step where given."""
-        chain = self.chain(number)
+        return self.to_label(self.labels.of[number][0], then)
+
+    def to_label(self, label: int, then: tuple[Action, State] | None = None) -> Path:
+        """A shortest path to a label, and one more step where given."""
+        chain = self.labels.chain(label)
         steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(chain)]
         if then is not None:
-            steps.append(self.describe(self.states[number], *then))
+            steps.append(self.describe(self.states[chain[-1]], *then))
         return Path(self.snapshot(self.states[chain[0]]), tuple(steps))
 
     def chain(self, number: int) -> list[int]:
         """The states on a shortest path to a state, from the first on."""
-        chain = [number]
-        while self.parents[chain[-1]] >= 0:
-            chain.append(self.parents[chain[-1]])
-        return chain[::-1]
+        return self.labels.chain(self.labels.of[number][0])
 
     def along(self, numbers: Sequence[int], loop: int | None = None) -> Path:
-        """A shortest path to the first of these states, and on through the others.
+        """The path through these states, of which the first is an initial one.
 
         `loop` is the index among `numbers` that an endless run returns to.
         """
-        stem = self.chain(numbers[0])
-        numbers = [*stem, *numbers[1:]]
-        loop = None if loop is None else loop + len(stem) - 1
         steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(numbers)]
         return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
 
@@ -80,13 +79,16 @@ class Paths:
         return Step(
             action.kind, machine, action.point or action.event, fields, sender,  # type: ignore[arg-type]
             action.transition.name if action.transition else None, was, became, tuple(sent), tuple(driven),
-            self.snapshot(after),
+            self.snapshot(after), action.copy,
         )  # fmt: skip
 
     def snapshot(self, state: State) -> Snapshot:
         layout = self.world.layout
         now = state[layout.clock] if layout.clock is not None else None
-        return Snapshot(layout.control(state), layout.data(state), layout.messages(state), now)
+        control = layout.control(state)
+        where = ((name, role.states[control[name]]) for role, _, name in layout.machines())
+        titles = {name: at.title for name, at in where if at.remembers}
+        return Snapshot(control, layout.data(state), layout.messages(state), now, titles)
 
 
 def _shown(fields: Sequence[Datum], values: Sequence[Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.explore.compiled import Function, step_function
+from leasehold.checker.explore.compiled import Function, function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import PropertyResult
@@ -33,7 +33,7 @@ class _StepClaim:
     claim: Callable[[Any, Any, Any], Any]
     when: Callable[[Any, Any, Any], Any] | None
     antecedent_seen: bool = False
-    found: tuple[int, Action, State] | None = None
+    found: tuple[int, Action, State] | None = None  # a label, a step from it and where that leads
 
 
 @dataclass
@@ -57,37 +57,62 @@ class Claims:
 
     def __init__(self, system: System, world: TransitionSystem) -> None:
         self.system = system
+        self.world = world
         self.invariants: list[_StateClaim] = []
         self.witnesses: list[_StateClaim] = []
         self.steps: list[_StepClaim] = []
         self.graphical: list[GraphClaim] = []  # decided on the finished graph
-        self.ends = [_End(e, world.world(e.holds)) for e in system.ends or ()]
+        self.unasked: list[Property] = []
+        every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
+        self.ends = None if every_end is None else [_End(e, world.world(e.holds)) for e in every_end]
         self.deadlock: int | None = None
-        frame = Frame(world.layout, system.values(), before="o")
+        self.frame = Frame(world.layout, system.values(), before="o")
         for p in system.properties.values():
-            if p.kind == "step":
-                claim = step_function(source(p.claim, frame))
-                self.steps.append(_StepClaim(p, claim, step_function(source(p.when, frame)) if p.when else None))
+            if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
+                self.unasked.append(p)
+            elif p.kind == "step":
+                claim = step_function(source(p.claim, self.frame))
+                self.steps.append(_StepClaim(p, claim, step_function(source(p.when, self.frame)) if p.when else None))
             elif p.kind in ("leads_to", "always_possible"):
                 self.graphical.append(GraphClaim(p, world.world(p.when or TRUE), world.world(p.claim)))
             else:
                 found = _StateClaim(p, world.world(p.claim), world.world(p.when) if p.when else None)
                 (self.invariants if p.kind == "always" else self.witnesses).append(found)
         self.antecedents = {c.property.name: False for c in self.graphical}
-        self.open = list(self.invariants)
         self.sought = list(self.witnesses)
+        # Claims of which no case was seen yet are asked one by one; all others at once, by `hold` and `steps_hold`.
+        self.new_states = [c for c in self.invariants if c.when is not None]
+        self.new_steps = [c for c in self.steps if c.when is not None]
+        self._join()
+
+    def _join(self) -> None:
+        """Makes one function of all claims that are open and of which a case was seen, and one of the other cases."""
+        kept = [c.property for c in self.invariants if c.found is None and c not in self.new_states]
+        self.hold = function(" and ".join(["True", *map(self._words, kept)]))
+        kept = [c.property for c in self.steps if c.found is None and c not in self.new_steps]
+        self.steps_hold = step_function(" and ".join(["True", *map(self._words, kept)]))
+        self.some_new_state = function(" or ".join(["False", *(self._case(c.property) for c in self.new_states)]))
+        self.some_new_step = step_function(" or ".join(["False", *(self._case(c.property) for c in self.new_steps)]))
+
+    def _case(self, p: Property) -> str:
+        return source(p.when or TRUE, self.frame)
+
+    def _words(self, p: Property) -> str:
+        claim = source(p.claim, self.frame)
+        return claim if p.when is None else f"(not {source(p.when, self.frame)} or {claim})"
 
     def state(self, number: int, state: State) -> None:
         """A new state was visited."""
-        for claim in self.open:
-            if claim.when is not None:
-                if not claim.when(state, (), -1):
-                    continue
-                claim.antecedent_seen = True
-            if not claim.claim(state, (), -1):
-                claim.found = number
-        if any(c.found is not None for c in self.open):
-            self.open = [c for c in self.open if c.found is None]
+        if self.some_new_state(state, (), -1):
+            for claim in self.new_states:
+                claim.antecedent_seen = bool(claim.when is not None and claim.when(state, (), -1))
+            self.new_states = [c for c in self.new_states if not c.antecedent_seen]
+            self._join()
+        if not self.hold(state, (), -1):
+            for claim in self.invariants:
+                if claim.found is None and (claim.when is None or claim.when(state, (), -1)):
+                    claim.found = None if claim.claim(state, (), -1) else number
+            self._join()
         for claim in self.sought:
             if claim.claim(state, (), -1):
                 claim.found = number
@@ -97,21 +122,22 @@ class Claims:
             if not self.antecedents[lead.property.name] and lead.when(state, (), -1):
                 self.antecedents[lead.property.name] = True
 
-    def step(self, number: int, before: State, action: Action, after: State) -> None:
-        """A step between two states was found."""
-        for claim in self.steps:
-            if claim.found is not None:
-                continue
-            if claim.when is not None:
-                if not claim.when(before, after, action):
-                    continue
-                claim.antecedent_seen = True
-            if not claim.claim(before, after, action):
-                claim.found = (number, action, after)
+    def step(self, label: int, before: State, action: Action, after: State) -> None:
+        """A step between two states was found, from a label of the first."""
+        if self.some_new_step(before, after, action):
+            for claim in self.new_steps:
+                claim.antecedent_seen = bool(claim.when is not None and claim.when(before, after, action))
+            self.new_steps = [c for c in self.new_steps if not c.antecedent_seen]
+            self._join()
+        if not self.steps_hold(before, after, action):
+            for claim in self.steps:
+                if claim.found is None and (claim.when is None or claim.when(before, after, action)):
+                    claim.found = None if claim.claim(before, after, action) else (label, action, after)
+            self._join()
 
     def stuck(self, number: int, state: State) -> None:
         """A state without any step was found."""
-        if self.system.ends is None:
+        if self.ends is None:
             return
         allowed = False
         for end in self.ends:
@@ -119,6 +145,15 @@ class Claims:
                 end.seen = allowed = True
         if not allowed and self.deadlock is None:
             self.deadlock = number
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether a claim about states, steps or ends has been found to be wrong."""
+        return (
+            self.deadlock is not None
+            or any(c.found is not None for c in self.invariants)
+            or any(c.found is not None for c in self.steps)
+        )
 
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
@@ -129,17 +164,20 @@ class Claims:
             c.property.name for c in self.steps if c.when is not None and not c.antecedent_seen and c.found is None
         ]
         names += [name for name, seen in self.antecedents.items() if not seen]
-        names += [e.end.name for e in self.ends if not e.seen]
+        names += [e.end.name for e in self.ends or () if not e.seen]
         return tuple(names)
 
     def results(self, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
         """The verdicts, once the search has ended."""
-        results = []
+        results = [
+            PropertyResult(p.name, p.kind, "unasked", p.doc, p.source, None, "it speaks of who may do anything")
+            for p in self.unasked
+        ]
         for claim in self.invariants:
             path = paths.to(claim.found) if claim.found is not None else None
             results.append(_result(claim.property, path, complete, why))
         for step in self.steps:
-            path = paths.to(step.found[0], step.found[1:]) if step.found is not None else None
+            path = paths.to_label(step.found[0], step.found[1:]) if step.found is not None else None
             results.append(_result(step.property, path, complete, why))
         for witness in self.witnesses:
             p = witness.property
@@ -152,8 +190,8 @@ class Claims:
                 )
             else:
                 results.append(PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, f"not seen; {why}"))
-        if self.system.ends is not None:
-            doc = "Nothing stops but in an allowed end: " + ", ".join(e.name for e in self.system.ends) + "."
+        if self.ends is not None:
+            doc = "Nothing stops but in an allowed end: " + ", ".join(e.end.name for e in self.ends) + "."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
             verdict = "violated" if path else "exhausted" if complete else "bounded"
             reason = "no step is possible, and no allowed end holds" if path else "" if complete else why

@@ -8,8 +8,23 @@ from typing import Any, Literal, TypeAlias
 
 from leasehold.spec.language.model import System
 
-Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded"]
-ActionKind: TypeAlias = Literal["initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover"]
+Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
+ActionKind: TypeAlias = Literal[
+    "initial",
+    "deliver",
+    "duplicate",
+    "local",
+    "tick",
+    "clock",
+    "lose",
+    "crash",
+    "recover",
+    "halt",
+    "retry",
+    "partition",
+    "heal",
+    "skew",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +55,12 @@ class Snapshot:
     data: Mapping[str, str]
     channels: Mapping[str, tuple[str, ...]]
     now: int | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)  # machine: what it is shown to be in, where not by name
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Where each machine is, as reports call it."""
+        return {**self.control, **self.titles}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +68,8 @@ class Step:
     """One action and the state after it.
 
     `deliver` consumes a message, `duplicate` receives one again (its reply is sent again, no transition is taken),
-    `local` consumes a local event, `tick` a due timer; `clock` is time passing and `lose` a message lost.
+    `local` consumes a local event, `tick` a due timer; `clock` is time passing and `lose` a message lost. The event of
+    a `crash` is its point, also where a message or local event was being consumed: the transition names that one.
     """
 
     kind: ActionKind
@@ -61,17 +83,24 @@ class Step:
     sent: tuple[Sent, ...]
     driven: tuple[Driven, ...]
     state: Snapshot
+    copied: bool = False  # the message that was received stays on its way, and comes again
 
     @property
     def title(self) -> str:
         """`broker: granted(units=1)`; the words that a person reads first."""
         if self.machine is None:
             return self.event
+        event, lead = self.event, ""
+        if self.kind == "crash":
+            if self.transition is None:
+                return f"{self.machine}: {event}"
+            event, lead = self.transition.partition("#")[2].partition(".")[0], f"{event}, on "
         arguments = ", ".join(f"{k}={v}" for k, v in self.fields.items())
-        what = f"{self.event}({arguments})" if arguments else self.event
+        what = f"{lead}{event}({arguments})" if arguments else f"{lead}{event}"
         sender = f" from {self.sender}" if self.sender else ""
         notes = {"duplicate": " (received again)", "lose": " (lost)"}
-        return f"{self.machine}: {what}{sender}{notes.get(self.kind, '')}"
+        note = notes.get(self.kind, "") + (", which comes again" if self.copied else "")
+        return f"{self.machine}: {what}{sender}{note}"
 
 
 @dataclass(frozen=True, slots=True)

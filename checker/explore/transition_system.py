@@ -20,6 +20,8 @@ from leasehold.spec.language.build import constant_value
 from leasehold.spec.language.model import Datum, System, Transition
 from leasehold.spec.language.python_source import Frame, source
 
+FORGED = -1  # the position of a message that was in no channel
+
 
 class Action(NamedTuple):
     """What happened in a step. The first four are what `took(...)` asks for."""
@@ -32,12 +34,13 @@ class Action(NamedTuple):
     sender: int = -1
     transition: Transition | None = None
     lane: Lane | None = None
-    position: int = 0  # of the message in its channel
+    position: int = 0  # of the message in its channel, or FORGED
     copy: bool = False  # a copy of the message stays on its way
     group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
     point: str = ""  # of a crash within a step: its name
     done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
     fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
+    cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `TransitionSystem.budgeted`
 
 
 class SpecFault(Exception):
@@ -50,6 +53,8 @@ class SpecFault(Exception):
 
 class TransitionSystem:
     """First states and steps of a system."""
+
+    budgeted: tuple[int, ...] = ()  # of each kind of fault with a limit, how many a run may have
 
     def __init__(self, system: System, layout: Layout | None = None) -> None:
         self.system = system
@@ -108,8 +113,8 @@ class TransitionSystem:
 
     # Steps
 
-    def successors(self, s: State) -> Iterator[tuple[Action, State]]:
-        """Every step from a state, in a fixed order.
+    def successors(self, s: State, left: tuple[int, ...] | None = None) -> Iterator[tuple[Action, State]]:
+        """Every step from a state, in a fixed order; those that take more faults than are left may be missing.
 
         Raises:
             SpecFault: a step shows that the specification is wrong.
@@ -123,7 +128,7 @@ class TransitionSystem:
                 for e in offer.values(s):
                     if offer.condition is not None and not offer.condition(s, e, -1):
                         continue
-                    move = _choose(offer.moves, s, e, -1)
+                    move = choose(offer.moves, s, e, -1)
                     if move is not None:
                         action = Action(
                             "local", machine.role.name, machine.instance, offer.event, e, -1, move.transition,
@@ -133,7 +138,7 @@ class TransitionSystem:
                         if after is not None:
                             yield action, after
             if place.ticks:
-                move = _choose(place.ticks, s, (), -1)
+                move = choose(place.ticks, s, (), -1)
                 if move is not None:
                     due = True
                     group = ("tick", machine.role.name, machine.instance)
@@ -147,8 +152,12 @@ class TransitionSystem:
             yield from plan(s)
         clock = self.layout.clock
         if clock is not None and s[clock] < self.horizon and not (due and self.prompt):
-            now = s[clock] + 1
-            yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
+            yield from self._tick(s, clock)
+
+    def _tick(self, s: State, clock: int) -> Iterator[tuple[Action, State]]:
+        """Time passes."""
+        now = s[clock] + 1
+        yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
 
     def _taken(self, s: State, machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> State | None:
         new = list(s)
@@ -194,7 +203,7 @@ class TransitionSystem:
         fields = driving.fields(new, (), -1)
         before = new[driven.cell]
         choices = driven.places[before].moves.get(driving.task.event, [])
-        chosen = _choose(choices, new, fields, -1)
+        chosen = choose(choices, new, fields, -1)
         if chosen is not None:
             self._fire(new, driven, chosen, fields, -1, log)
         if log is not None:
@@ -222,11 +231,20 @@ class TransitionSystem:
         at = self.layout.budgets.get((lane.channel.name, fault))
         return at is not None and s[at] > 0
 
-    def spend(self, new: list[Any], lane: Lane, fault: str) -> None:
-        """Counts a fault of a channel against its budget."""
+    def spend(self, new: list[Any], lane: Lane, fault: str) -> tuple[int, ...]:
+        """Counts a fault of a channel against its own budget; answers what it takes of the budget of all."""
         at = self.layout.budgets.get((lane.channel.name, fault))
-        if at is not None:
+        if at is not None and new[at] > 0:
             new[at] -= 1
+        return ()
+
+    def asks(self, e: x.Expression) -> bool:
+        """Whether an expression speaks only of machines that keep to their specification."""
+        return True
+
+    def connected(self, s: Any, lane: Lane) -> bool:
+        """Whether messages of a channel come through."""
+        return True
 
     # Messages
 
@@ -242,7 +260,7 @@ class TransitionSystem:
             in_turn = channel.kind in ("fifo", "mailbox")
             reorder, duplicate, lose = (self.may(s, lane, fault) for fault in ("reorder", "duplicate", "lose"))
             seen: set[Any] = set()
-            for index, entry in enumerate(queue) if self.running(s, receiver) else ():
+            for index, entry in enumerate(queue) if self.running(s, receiver) and self.connected(s, lane) else ():
                 if channel.kind == "bag" and entry in seen:
                     continue  # equal messages in a bag are one choice
                 seen.add(entry)
@@ -254,30 +272,21 @@ class TransitionSystem:
                         )
                         if step is not None:
                             action, new = step
-                            for fault, used in (("reorder", not turn), ("duplicate", copy)):
-                                if used:
-                                    self.spend(new, lane, fault)
+                            if not turn:
+                                action = action._replace(cost=self.spend(new, lane, "reorder"))
+                            if copy:
+                                action = action._replace(cost=(*action.cost, *self.spend(new, lane, "duplicate")))
                             yield action, tuple(new)
             if lose and channel.kind != "set":
                 for index, entry in enumerate(queue):
                     new = list(s)
                     new[cell] = channels.lose(channel.kind, s[cell], index)
-                    self.spend(new, lane, "lose")
-                    yield (
-                        Action(
-                            "lose",
-                            channel.receiver,
-                            lane.receiver,
-                            entry[1],
-                            entry[2],
-                            lane.sender,
-                            None,
-                            lane,
-                            index,
-                            fault=True,
-                        ),
-                        tuple(new),
-                    )
+                    cost = self.spend(new, lane, "lose")
+                    action = Action(
+                        "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index,
+                        fault=True, cost=cost,
+                    )  # fmt: skip
+                    yield action, tuple(new)
 
         return steps
 
@@ -288,7 +297,7 @@ class TransitionSystem:
         number, kind, fields = entry
         again = number == 0
         place = receiver.places[s[receiver.cell]]
-        move = None if again else _choose(place.moves.get(kind, []), s, fields, lane.sender)
+        move = None if again else choose(place.moves.get(kind, []), s, fields, lane.sender)
         if lane.channel.kind == "set" and move is None:
             return None  # nothing is consumed, so an ignored message is no step
         action = Action(
@@ -308,7 +317,8 @@ class TransitionSystem:
         lane = action.lane
         assert lane is not None
         place = receiver.places[new[receiver.cell]]
-        new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.position, action.copy)
+        if action.position != FORGED:
+            new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.position, action.copy)
         if move is not None:
             self._fire(new, receiver, move, action.fields, lane.sender, log)
         elif action.kind == "duplicate" and not self.system.messages[action.event].answer:
@@ -337,7 +347,7 @@ class TransitionSystem:
         return log
 
 
-def _choose(moves: list[Move], s: Any, e: tuple[Any, ...], sender: int) -> Move | None:
+def choose(moves: list[Move], s: Any, e: tuple[Any, ...], sender: int) -> Move | None:
     """The one move whose guard holds."""
     chosen = None
     for move in moves:

@@ -3,6 +3,7 @@
 const VERDICTS = {
   violated: ["✗", "violated", "a path shows the contrary"],
   bounded: ["◐", "bounded", "not contradicted, but the exploration was cut short"],
+  unasked: ["–", "not asked", "it speaks of somebody who may do anything"],
   exhausted: ["✓", "holds", "in every state within the explored bounds"],
   witnessed: ["✓", "witnessed", "a state that shows it was reached"],
 };

@@ -12,13 +12,13 @@ function roleSection(role) {
   }
   const nodes = role.states.map((state) => ({
     lines: [
-      { text: state.name, strong: true },
+      { text: state.title ?? state.name, strong: true },
       ...state.tasks.map((task) => ({ text: task, quiet: true })),
       ...(stays(state.name).length ? [{ text: `↻ ${cut(stays(state.name).join(", "), 34)}`, quiet: true }] : []),
     ],
     initial: state.initial,
     terminal: state.terminal,
-    label: `${state.name}${state.initial ? ", initial" : ""}${state.terminal ? ", terminal" : ""}`,
+    label: `${state.title ?? state.name}${state.initial ? ", initial" : ""}${state.terminal ? ", terminal" : ""}`,
   }));
   const edges = (guards) => [...arcs].map(([key, transitions]) => {
     const [from, to] = key.split(" ").map(Number);

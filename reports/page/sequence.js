@@ -1,7 +1,7 @@
 // A path as a sequence diagram: the rows that Python arranged, drawn as lifelines.py draws them, and the whole state after
 // any step beside it.
 
-const HEIGHTS = { receive: 34, again: 34, lose: 34, drive: 32, state: 28, clock: 30 };
+const HEIGHTS = { receive: 34, again: 34, lose: 34, drive: 32, state: 28, clock: 30, partition: 30, heal: 30 };
 const ROW = 22;
 const MANY = 8; // lifelines that are always shown
 
@@ -84,7 +84,7 @@ function drawSequence(everyone, entries, states, options, choose) {
   const gutter = 40;
   const heads = machines.map((machine) => measure(machine, 12, 600) + 24);
   const x = columns(heads, all, gutter);
-  const width = Math.ceil(Math.max(x.at(-1) + heads.at(-1) / 2, ...all.filter((r) => Number.isInteger(r.at) && !(r.peer < r.at))
+  const width = Math.ceil(Math.max(x.at(-1) + heads.at(-1) / 2, ...all.filter((r) => Number.isInteger(r.at) && !(Number.isInteger(r.peer) && r.peer < r.at))
     .filter((r) => !Number.isInteger(r.peer) || r.kind === "send").map((r) => x[r.at] + measure(r.text, 11.5) + 28)) + 8);
 
   let y = 40;
@@ -122,7 +122,21 @@ function drawSequence(everyone, entries, states, options, choose) {
     clock: (row) => [
       s("line", { class: "clock", x1: gutter, x2: width, y1: y + 15, y2: y + 15 }),
       text("quiet", gutter + 4, y + 19, row.text)],
+    rule: (row) => [
+      s("line", { class: `arrow again ${row.kind}`, x1: gutter, x2: width, y1: y + 15, y2: y + 15 }),
+      text(row.kind, gutter + 4, y + 19, row.text)],
+    stop: (row, px) => [
+      s("path", { class: "arrow lose", d: `M${round(px - 5)} ${y + 6}l10 10m0 -10l-10 10` }),
+      row.kind === "halt" ? s("path", { class: "arrow lose", d: `M${round(px - 9)} ${y + 20}h18` }) : null,
+      text(row.kind, px + 13, y + 15, row.text)],
+    recover: (row, px) => [
+      s("circle", { class: "stub", cx: round(px), cy: y + 11, r: 6 }),
+      s("path", { class: "arrow", d: `M${round(px + 5)} ${y + 8}a6 6 0 1 0 1 3` }),
+      s("path", { class: "dot", d: `M${round(px + 6)} ${y + 4}l1 6l-6 -1z` }),
+      text("recover", px + 13, y + 15, row.text)],
   };
+  draw.crash = draw.halt = draw.stop;
+  draw.partition = draw.heal = draw.rule;
   draw.receive = draw.again = draw.lose = draw.drive = draw.arrow;
 
   const states0 = machines.map((m, i) => pill(x[i], entries[0].initial.control[m] ?? ""));
@@ -143,7 +157,7 @@ function drawSequence(everyone, entries, states, options, choose) {
     const parts = rowsOf(entry).map((row) => {
       const px = Number.isInteger(row.at) ? x[row.at] : null;
       const peer = Number.isInteger(row.peer) ? x[row.peer] : null;
-      const made = px === null && row.kind !== "clock" ? text("quiet", gutter, y + 15, row.text)
+      const made = px === null && !["clock", "partition", "heal"].includes(row.kind) ? text("quiet", gutter, y + 15, row.text)
         : row.kind === "state" ? pill(px, row.text) : (draw[row.kind] || note)(row, px, peer);
       y += HEIGHTS[row.kind] || ROW;
       return made;

@@ -132,11 +132,28 @@ class Builder:
                     sender,
                     receiver,
                     tuple(fields.values()),
+                    self._carried(node),
                     text_of(node, "answer") == "true",
                     doc_of(node),
                     place,
                 )
         return found
+
+    def _carried(self, node: Node) -> str | None:
+        """The message that another shows: one that its sender receives."""
+        carried = node.get("carries")
+        if carried is None:
+            return None
+        shown = [
+            name for name, _, other in entries(self.files.messages) if text_of(other, "to") == text_of(node, "from")
+        ]
+        if carried.text not in shown:
+            self.sink.error(
+                "LH503", carried.place, f"{text_of(node, 'from')} receives no message `{carried.text}`",
+                near=near_miss(carried.text, shown), remedy=f"it receives {listed(shown)}",
+            )  # fmt: skip
+            return None
+        return carried.text
 
     def _role(self, node: Node | None) -> str | None:
         name = node.text if node is not None else ""
@@ -209,11 +226,15 @@ class Builder:
         return found
 
     def _known_state(self, role: str, node: Node) -> bool:
-        states = self.names.roles[role].states.members
+        names = self.names.roles[role]
+        states = names.declared
         if node.text not in states:
+            made = node.text in names.states.members
             self.sink.error(
-                "LH404", node.place, f"{a(role)} has no state `{node.text}`", near=near_miss(node.text, states),
-                remedy=f"its states: {listed(states, 20)}",
+                "LH404", node.place, f"{a(role)} has no state `{node.text}`" + " of its own" * made,
+                near=None if made else near_miss(node.text, states),
+                remedy="write the state that it is made for: which tasks still run is not for the text to say" if made
+                else f"its states: {listed(states, 20)}",
             )  # fmt: skip
             return False
         return True
@@ -263,7 +284,7 @@ class Builder:
                 self.reasons[role, name, event] = where
         return m.State(
             name, text_of(node, "initial") == "true", started, on, left_alone["ignore"], left_alone["refuse"],
-            doc_of(node), place,
+            doc=doc_of(node), place=place,
         )  # fmt: skip
 
     def _each_once(self, node: Node | None, key: str) -> Iterator[Node]:
@@ -370,11 +391,19 @@ class Builder:
             "drive": {"drive", "event", "with", "only", "when", "answers", "doc"},
         }[kinds[0]]  # fmt: skip
         for key, where, _ in node.pairs():
-            if key not in allowed and key in shape.TASK.keys:
+            if key not in allowed and key in shape.TASK.keys and key != "outlives":
                 self.sink.error(
                     "LH204", where, f"the task `{name}` has no use for `{key}`: it is a {kinds[0]}",
                     remedy=f"a {kinds[0]} takes {listed(sorted(allowed - {kinds[0]}))}",
                 )  # fmt: skip
+        if text_of(node, "outlives") == "true" and (kinds[0] != "call" or not _some(node.get("answers"))):
+            why = "a call without answers never tells that it has ended" if kinds[0] == "call" else (
+                f"a {kinds[0]} is done with in the step that enters its state"
+            )  # fmt: skip
+            self.sink.error(
+                "LH417", node.key_place("outlives"), f"the task `{name}` cannot outlive its state: {why}",
+                remedy="name its `answers`, or leave `outlives` out" if kinds[0] == "call" else "leave `outlives` out",
+            )  # fmt: skip
         scope = Scope(self.names, role, clock=False)
         when = self._maybe(node.get("when"), scope)
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]
@@ -443,7 +472,9 @@ class Builder:
             )  # fmt: skip
             return None
         known = tuple(a.text for a in answers or () if self._known_event(role, a.text, a.place))
-        return m.Call(name, text_of(node, "call"), known, when, doc_of(node), place)
+        return m.Call(
+            name, text_of(node, "call"), known, when, text_of(node, "outlives") == "true", doc_of(node), place
+        )
 
     def _drive(
         self, role: str, name: str, place: Place, node: Node, scope: Scope, when: x.Expression | None
@@ -481,6 +512,10 @@ def _names(node: Node | None) -> Iterable[Node]:
     if node is None:
         return ()
     return (node,) if node.kind == "text" else node.items
+
+
+def _some(answers: Node | None) -> bool:
+    return answers is not None and (answers.kind != "list" or bool(answers.items))
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.model import Constant
 from leasehold.spec.language.names import Names, RoleNames, Scope
+from leasehold.spec.language.outlive import control_of_text, name_of
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import INTEGER, Node
@@ -224,11 +225,13 @@ class Declarer:
         small = self._small()
         for name, names in list(self.roles.items()):
             node = as_mapping(self.files.roles.get(name))
-            states = tuple(s for s, _, _ in as_mapping(node.get("states")).pairs())
+            declared = {s: place for s, place, _ in as_mapping(node.get("states")).pairs()}
             data = self._fields(as_mapping(node.get("data")), small)
             local = [e for e, _, _ in as_mapping(node.get("events")).pairs()]
             received = [m for m, _, n in entries(self.files.messages) if text_of(n, "to") == name]
             events = frozenset([*local, *received, *(["tick"] if "clock" in self.files.single else [])])
+            remembering = self._remembering(node, declared, MAX_PAIRS // max(1, len(events)))
+            states = tuple(s for state in declared for s in (state, *remembering.get(state, ())))
             if len(states) * len(events) > MAX_PAIRS:
                 self.sink.error(
                     "LH113", node.key_place("states"),
@@ -239,8 +242,33 @@ class Declarer:
                 if word in ("state", "self", "now", "event", "msg", "it"):
                     self.sink.error("LH205", place, f"`{word}` has a meaning of its own", remedy="choose another name")
             self.roles[name] = RoleNames(
-                name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed
+                name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed, remembering
             )
+        self._clashes()
+
+    def _remembering(self, role: Node, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
+        """By state, the states that are made for tasks that outlive another one; their names must be free."""
+        control = control_of_text(role)
+        found = control.remembering(most) if control is not None else {}
+        taken: dict[str, str] = {}
+        made: dict[str, tuple[str, ...]] = {}
+        for state in (s for s in declared if s in found):
+            for running in found[state]:
+                name = name_of(state, running)
+                if name in declared or name in taken:
+                    tasks = " and ".join(f"`{t}`" for t in sorted(running))
+                    also = "" if name in declared else f", and of one for `{taken[name]}`"
+                    self.sink.error(
+                        "LH206", declared.get(name, declared[state]),
+                        f"`{name}` is the name of the state that is made for `{state}` while {tasks} still "
+                        f"run{'s' if len(running) == 1 else ''}{also}",
+                        remedy="rename one of the states that the text has",
+                    )  # fmt: skip
+                taken[name] = state
+            made[state] = tuple(n for r in found[state] if (n := name_of(state, r)) not in declared)
+        return made
+
+    def _clashes(self) -> None:
         clashes: dict[str, str] = {}
         for section, known in (("constants", self.constants), ("types", self.types), ("roles", self.roles)):
             for word in known:

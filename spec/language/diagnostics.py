@@ -76,6 +76,8 @@ CATALOGUE: dict[str, str] = {
     "LH414": "a field of data or of an event is never used",
     "LH415": "the guards of one state and event leave a gap",
     "LH416": "a task of a transition alone is not a send",
+    "LH417": "a task cannot outlive its state",
+    "LH418": "an answer does not tell which outliving task has ended",
     "LH501": "a message is never sent",
     "LH502": "a message has no channel, or several",
     "LH503": "a role is not known",

@@ -33,6 +33,7 @@ class View(Protocol):
     def pending(self, name: str) -> Iterable[InTransit]: ...
     def running(self, role: str, instance: int) -> bool: ...
     def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool: ...
+    def byzantine(self, role: str) -> bool: ...
 
 
 class NoState:
@@ -55,6 +56,9 @@ class NoState:
 
     def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool:
         return True
+
+    def byzantine(self, role: str) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,8 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return c.view.running(role, owner(owned))
         case x.Reachable(role=role, owner=owned, other_role=other_role, other=other):
             return c.view.reachable(role, owner(owned), other_role, owner(other))
+        case x.Byzantine(role=role):
+            return c.view.byzantine(role)
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

@@ -232,10 +232,18 @@ class Reachable(Node):
     type: Type = BOOL
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Byzantine(Node):
+    """Whether a role is taken to send whatever it can sign. Without such a fault none is."""
+
+    role: str
+    type: Type = BOOL
+
+
 Expression: TypeAlias = (
     Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Unary | Binary | Compare | Logic
     | Conditional | Extreme | Length | Index | Get | SetOf | Members | Element | Quantifier | Pending | MessageField
-    | Old | Took | Running | Reachable
+    | Old | Took | Running | Reachable | Byzantine
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -350,5 +358,7 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"took({who}.{event})" if event else f"took({who})"
         case Running(role=role, owner=owner):
             return f"running({machine(role, owner)[:-1]})"
+        case Byzantine(role=role):
+            return f"byzantine({role})"
         case Reachable(role=role, owner=owner, other_role=other_role, other=other):
             return f"reachable({machine(role, owner)[:-1]}, {machine(other_role, other)[:-1]})"

@@ -5,6 +5,8 @@ messages.yaml     the messages
 roles/NAME.yaml   a machine each
 invariants.yaml   properties and allowed ends (optional)
 expected.yaml     what the checker must find (optional)
+
+mutation.yaml, which `leasehold mutate` reads, is no part of what a system is.
 """
 
 from __future__ import annotations
@@ -44,19 +46,19 @@ class Files:
     roles: dict[str, Node] = field(default_factory=dict)
     properties: dict[str, Item] = field(default_factory=dict)
     ends: dict[str, Item] | None = None
-    single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product
+    single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product, faults
     expected: Node | None = None
     digested: list[Node] = field(default_factory=list)
 
     def digest(self) -> str:
-        """A name for the text of the system: places, comments, `doc`s and expectations do not count."""
+        """A name for the text of the system: places, comments, `doc`s, `faults` and expectations do not count."""
         text = json.dumps([_plain(n) for n in self.digested], separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(node: Node) -> object:
     if node.kind == "mapping":
-        return {k: _plain(v) for k, _, v in node.pairs() if k != "doc"}
+        return {k: _plain(v) for k, _, v in node.pairs() if k not in ("doc", "faults")}
     if node.kind == "list":
         return [_plain(n) for n in node]
     return node.text
@@ -135,7 +137,7 @@ class Gatherer:
             found = node.get(section)
             if found is not None and found.kind == "mapping":
                 self._merge(files.sections[section], found, section)
-        for key in ("clock", "initially", "constraint", "product"):
+        for key in ("clock", "initially", "constraint", "product", "faults"):
             value = node.get(key)
             if value is not None:
                 if key in files.single:

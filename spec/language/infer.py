@@ -34,7 +34,20 @@ MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, u
 MAX_LITERAL = 10**18
 
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
-FUNCTIONS = (*QUANTIFIERS, "min", "max", "len", "index", "get", "old", "took", "pending", "running", "reachable")
+FUNCTIONS = (
+    *QUANTIFIERS,
+    "min",
+    "max",
+    "len",
+    "index",
+    "get",
+    "old",
+    "took",
+    "pending",
+    "running",
+    "reachable",
+    "byzantine",
+)
 
 
 class Inference:

@@ -151,6 +151,22 @@ class Typing(Operators):
             return wrong(self.place(tree))
         return x.Reachable(role=one[0].name, owner=one[1], other_role=two[0].name, other=two[1], place=self.place(tree))
 
+    def _call_byzantine(
+        self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        if not scope.outside:
+            return self.error(
+                "LH308", tree, "`byzantine` has a meaning in properties and under `environment` alone",
+                remedy="a machine cannot see whether another is honest",
+            )  # fmt: skip
+        name, roles = self.words(args[0]), scope.names.roles
+        if name not in roles:
+            return self.error(
+                "LH503", args[0], f"`{name}` is not a role", near=near_miss(name, roles),
+                remedy=f"roles: {listed(roles)}",
+            )  # fmt: skip
+        return x.Byzantine(role=name, place=self.place(tree))
+
     def _one_machine(self, tree: ast.Call, arg: ast.expr, scope: Scope) -> tuple[RoleNames, x.Expression] | None:
         """The machine that an argument names, where it may be asked whether its actor is up."""
         if not scope.outside:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.covering import compared, named_alone, plain, written_out
 from leasehold.spec.language.infer import Inference, wrong
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.types import (
@@ -114,7 +115,27 @@ class Operators(Inference):
         else:
             left, right = self._pair(left_tree, right_tree, scope, None)
             self._comparable(tree, op, left, right, scope)
-        return x.Compare(op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+        whole = x.Compare(op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+        return self._covering(whole, tree, scope)
+
+    def _covering(self, e: x.Compare, tree: ast.Compare, scope: Scope) -> x.Expression:
+        """A comparison of states, as it is meant where some of them remember tasks."""
+        member = e.op in ("in", "not in")
+        for side in (e.left, e.right):
+            made = scope.names.remembering(side.type.of) if isinstance(side.type, Set) else {}
+            alone = named_alone(side, made) if made and not (member and written_out(side)) else None
+            if alone is not None:
+                return self.error(
+                    "LH304", tree, f"`{x.text(alone)}` is named in a set that is computed",
+                    remedy=f"compare with it by itself: `... == {x.text(alone)}`",
+                )  # fmt: skip
+        of = e.left.type
+        made = scope.names.remembering(of)
+        if not made or not isinstance(of, Enum) or e.right.type != (Set(of) if member else of):
+            return e
+        result = compared(e, made)
+        self.steps += sum(1 for _ in x.walk(result))  # bounds what nested comparisons grow to
+        return result
 
     def _comparable(self, tree: ast.Compare, op: str, left: x.Expression, right: x.Expression, scope: Scope) -> None:
         a, b = left.type, right.type
@@ -168,6 +189,9 @@ class Operators(Inference):
                 f"a set cannot hold {items[0].type}",
                 remedy="sets hold instances or members of an enumeration",
             )
+        if made := scope.names.remembering(of):
+            items = [plain(i, made) for i in items]
+            self.steps += sum(1 for i in items for _ in x.walk(i))
         return x.SetOf(type=Set(of), items=tuple(items), place=self.place(tree))
 
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:

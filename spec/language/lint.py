@@ -322,9 +322,8 @@ def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
     extras: list[tuple[str, ...]] = [()]
     extras += [t.also for t in role.transitions() if t.target == state.name and t.also]
     for also in extras:
-        base = () if also and all(t.internal for t in role.transitions() if t.also == also) else state.tasks
         told: set[str] = set()
-        for i, second in enumerate(sends := _sends(role, (*base, *also))):
+        for i, second in enumerate(sends := _sends(role, (*state.tasks, *also))):
             if second.receiver in told:
                 continue  # the first two are enough
             for first in sends[:i]:

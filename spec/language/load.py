@@ -7,12 +7,14 @@ collects names, build.py types expressions, lint.py asks whether the machines ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
+from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
@@ -23,7 +25,7 @@ from leasehold.spec.language.parse import parse
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import BOOL, Value
 
-SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "contention")
+SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention")
 
 
 def shipped_folder(name: str) -> Path:
@@ -121,9 +123,13 @@ def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | 
         warnings=(),
         digest=files.digest(),
         defaults=declarer.defaults,
+        faults=parts.faults(),
         counting=frozenset(declarer.counting),
     )
-    lint(draft, sink, builder.reasons)
+    for role in roles.values():
+        outlive.check(role, builder.reasons, sink)
+    lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
+    draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
     expectations = parts.expectations(draft)
     return m.System(
         **{
@@ -247,7 +253,7 @@ class _SystemParts:
                 continue
             scope = Scope(
                 self.names, arguments=self.builder._event_scope(role, event).arguments,
-                clock="clock" in self.files.single,
+                clock="clock" in self.files.single, outside=True,
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
             when = node.get("when")
             guard = parse(when, scope, self.sink, BOOL) if when is not None else None
@@ -316,6 +322,23 @@ class _SystemParts:
             found[name] = tuple(n.text for n in node if self.builder._role(n) is not None)
         return found
 
+    def faults(self) -> m.Faults:
+        node = self.files.single.get("faults")
+        if node is None or node.kind != "mapping":
+            return m.Faults()
+        settings = {}
+        for name, place, value in as_mapping(node.get("set")).pairs():
+            self._exists(name, place, self.declarer.defaults, "constant")
+            settings[name] = value.text
+        nodes = {}
+        actors = list(self.files.sections["actors"])
+        for name, _, members in as_mapping(node.get("nodes")).pairs():
+            for member in members:
+                self._exists(member.text, member.place, actors, "actor")
+            nodes[name] = tuple(member.text for member in members)
+        modes = {n: parse(e, self.world, self.sink, BOOL) for n, _, e in as_mapping(node.get("modes")).pairs()}
+        return m.Faults(text_of(node, "budget"), settings, modes, nodes, text_of(node, "check"), node.place)
+
     def expectations(self, system: m.System) -> tuple[m.Expectation, ...]:
         node = as_mapping(self.files.expected)
         known = {t.name for r in system.roles.values() for t in r.transitions()}
@@ -324,6 +347,8 @@ class _SystemParts:
             "unvisited": self._explanations(node.get("unvisited"), known, "transition"),
             "vacuous": self._explanations(node.get("vacuous"), claims, "property"),
         }
+        patterns = shared["unvisited"]
+        shared["unvisited"] = {t: patterns[p] for p in patterns for t in sorted(known) if fnmatchcase(t, p)}
         found = []
         for name, place, run in as_mapping(node.get("runs")).pairs():
             settings: dict[str, Value] = {}

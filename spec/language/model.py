@@ -60,6 +60,7 @@ class Message:
     sender: str
     receiver: str
     fields: tuple[Datum, ...] = ()
+    carries: str | None = None  # the message whose signed content it shows, in the fields of equal names
     answer: bool = False  # receiving it again sends nothing again, or two machines would answer each other for ever
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
@@ -87,6 +88,7 @@ class Call:
     target: str
     answers: tuple[str, ...]
     when: Expression | None = None
+    outlives: bool = False  # it goes on when its state is left, and other states remember it (outlive.py)
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 
@@ -123,8 +125,9 @@ class Update:
 class Transition:
     """From `source` on `event`, when the guard holds: to `target`, with updates.
 
-    An *internal* transition stays in its state and starts no task of it. `also` are tasks of this transition alone,
-    which recovery does not restart.
+    An *internal* transition stays in its state and starts no task of it. (One that tells that an outliving task has
+    ended goes to the same state without that task.) `also` are tasks of this transition alone, which recovery does not
+    restart.
     """
 
     role: str
@@ -147,7 +150,11 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A control state: its tasks W(x) and what it does with every event."""
+    """A control state: its tasks W(x) and what it does with every event.
+
+    A state that remembers is in all else its `base`; `remembers` are tasks that an earlier state started and that may
+    still run (outlive.py). They are among its `tasks`, so recovery starts them again.
+    """
 
     name: str
     initial: bool = False
@@ -155,8 +162,15 @@ class State:
     on: Mapping[str, tuple[Transition, ...]] = field(default_factory=dict)
     ignore: Mapping[str, str] = field(default_factory=dict)
     refuse: Mapping[str, str] = field(default_factory=dict)
+    remembers: tuple[str, ...] = ()
+    base: str = ""
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+
+    @property
+    def title(self) -> str:
+        """How reports call it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
+        return " + ".join((self.base, *self.remembers)) if self.remembers else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +295,26 @@ class Expectation:
         return frozenset([*self.unvisited, *self.vacuous, *self.shared_unvisited, *self.shared_vacuous])
 
 
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What a system says about its faults.
+
+    Attributes:
+        budget: what is explored when a call says nothing, as leasehold.faults.Budget reads it.
+        settings: constants for that.
+        modes: cases of recovery that are told apart; each holds or not when an actor restarts.
+        nodes: actors that may crash together, by the name of their node.
+        check: what `check` explores besides, a budget too.
+    """
+
+    budget: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[str, Expression] = field(default_factory=dict)
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    check: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
 @dataclass(frozen=True)
 class System:
     name: str
@@ -302,6 +336,7 @@ class System:
     warnings: tuple[Diagnostic, ...]
     digest: str
     defaults: Mapping[str, Value] = field(default_factory=dict)  # the constants' declared values
+    faults: Faults = field(default_factory=Faults)
     counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
 
     def values(self) -> dict[str, Value]:

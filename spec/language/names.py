@@ -22,6 +22,13 @@ class RoleNames:
     data: Mapping[str, Type]
     events: frozenset[str]
     indexed: bool  # declared with a number of instances: a machine is then named by index or quantified over
+    remembering: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # state: those made for it (outlive.py)
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The states that the text has, without those that are made for tasks that outlive their state."""
+        made = {name for names in self.remembering.values() for name in names}
+        return tuple(name for name in self.states.members if name not in made)
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,10 @@ class Names:
     roles: Mapping[str, RoleNames]
     messages: Mapping[str, Mapping[str, Type]]
     channels: Mapping[str, tuple[str, ...]]  # a channel's name: the kinds of messages that it carries
+
+    def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
+        """Of a role's states, those that remember tasks, by the state that they stand for; of other types nothing."""
+        return next((r.remembering for r in self.roles.values() if r.remembering and r.states == of), {})
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ class Layout(Protocol):
     def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
         """Source of whether no partition lies between two machines; `{s}` is the state."""
 
+    def byzantine(self, role: str) -> bool:
+        """Whether a role is taken to send whatever it can sign."""
+
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
 
@@ -140,6 +143,8 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Reachable(role=role, owner=owner, other_role=other_role, other=other):
             words = f.layout.reachable(role, source(owner, f), other_role, source(other, f))
             return words.replace("{s}", f.state)
+        case x.Byzantine(role=role):
+            return repr(f.layout.byzantine(role))
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

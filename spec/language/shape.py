@@ -130,6 +130,7 @@ TASK = Record(
             OneOf((NAMES, Named(EXPRESSION))),
             "Local events with which the task may end; of a driven task, each with its condition.",
         ),
+        "outlives": Key(FLAG, "true: the call goes on when its state is left, and later states remember it."),
         "doc": DOC,
     },
 )
@@ -153,6 +154,7 @@ MESSAGE = Record(
         "from": Key(NAME_, "The role that sends it.", True),
         "to": Key(NAME_, "The role that receives it.", True),
         "fields": Key(DATA, "What it carries."),
+        "carries": Key(NAME_, "A message to its sender whose content it shows, signed: equal fields are equal values."),
         "answer": Key(FLAG, "true: it answers its receiver, so receiving it twice does not send anything again."),
         "doc": DOC,
     },
@@ -217,6 +219,16 @@ CLOCK = Record(
         ),
     },
 )
+FAULTS = Record(
+    "the faults",
+    {
+        "budget": Key(TEXT, "What `crash` explores when the call says nothing, such as `crash=2,duplicate=1`."),
+        "set": Key(Named(TEXT), "Values of constants with which it does so; a call may set others."),
+        "modes": Key(Named(EXPRESSION), "Cases of recovery that are told apart: what holds when an actor restarts."),
+        "nodes": Key(Named(NAMES), "Actors that share a node: they may crash together."),
+        "check": Key(TEXT, "What `check` explores besides, such as `crash=1`."),
+    },
+)
 SYSTEM = Record(
     "a system",
     {
@@ -230,6 +242,7 @@ SYSTEM = Record(
         "actors": Key(Named(NAMES), "Servers and the roles that they play; machines of one actor crash together."),
         "clock": Key(CLOCK, "The virtual clock; a system without one has no time."),
         "environment": Key(Named(OUTSIDE), "When the world outside offers events."),
+        "faults": Key(FAULTS, "What may go wrong, and how it is explored."),
         "initially": Key(EXPRESSION, "Which combinations of initial values are meant."),
         "constraint": Key(EXPRESSION, "States where this fails are not explored further."),
         "product": Key(NAMES, "The roles whose control states make the product; all but subsidiaries when left out."),
@@ -292,11 +305,31 @@ EXPECTED = Record(
     },
 )
 
+TRIAL = Record(
+    "a trial",
+    {
+        "set": Key(Named(TEXT), "Values of constants; the declared ones when left out."),
+        "faults": Key(TEXT, "A budget of faults, such as `crash=1,duplicate=1`; no faults when left out."),
+        "doc": DOC,
+    },
+)
+MUTATION = Record(
+    "a mutation campaign",
+    {
+        "battery": Key(Listing(TRIAL), "In what each mutant is tried until it is killed, the cheapest first.", True),
+        "explained": Key(
+            Named(TEXT, "anything"),
+            "Mutants that survive, each with the reason why no property finds it; `*` stands for any letters.",
+        ),
+    },
+)
+
 # An included file that holds part of system.yaml: nothing is required of it.
 PART = Record("part of a system", {name: Key(key.shape, key.doc) for name, key in SYSTEM.keys.items()})
 
 FILES: Mapping[str, Record] = {
     "system": SYSTEM, "messages": MESSAGES, "role": ROLE, "invariants": INVARIANTS, "expected": EXPECTED,
+    "mutation": MUTATION,
 }  # fmt: skip
 
 

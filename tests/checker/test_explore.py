@@ -228,12 +228,12 @@ def test_an_interrupted_search_reports_what_it_has(made: Make, monkeypatch: pyte
     original = transition_system.TransitionSystem.successors
     calls = 0
 
-    def interrupted(self: object, state: object) -> object:
+    def interrupted(self: object, state: object, left: object) -> object:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return original(self, state)  # type: ignore[arg-type]
+        return original(self, state, left)  # type: ignore[arg-type]
 
     monkeypatch.setattr(transition_system.TransitionSystem, "successors", interrupted)
     found = explore(load(made(COUNTER, OFFERS)))

@@ -21,7 +21,7 @@ from leasehold.spec import load, shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build import constant_value
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
-from leasehold.spec.language.model import Call, Drive, Role, Send, System, Transition
+from leasehold.spec.language.model import Call, Drive, Outside, Role, Send, System, Transition
 
 Machine = tuple[str, int]
 
@@ -37,6 +37,12 @@ class World:
     received: dict[tuple[str, int, int], int]
     way: dict[tuple[str, int, int], list[tuple[int, str, tuple[Any, ...]]]]
     now: int
+
+    def running(self, role: str, instance: int) -> bool:
+        return True
+
+    def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool:
+        return True
 
     def copy(self) -> World:
         lanes = {k: list(v) for k, v in self.way.items()}
@@ -124,7 +130,7 @@ class Twin:
             after.now += 1
             yield after
 
-    def events(self, world: World, role: Role, i: int) -> Iterator[tuple[str, Call | Drive | None]]:
+    def events(self, world: World, role: Role, i: int) -> Iterator[tuple[str, Call | Drive | Outside]]:
         for name in role.states[world.state_of[role.name, i]].tasks:
             task = role.tasks[name]
             if not isinstance(task, Send):
@@ -132,7 +138,7 @@ class Twin:
         answered = {a for task in role.tasks.values() if not isinstance(task, Send) for a in task.answers}
         for outside in self.system.environment.values():
             if outside.role == role.name and outside.event not in answered:
-                yield outside.event, None
+                yield outside.event, outside
 
     def arguments(self, world: World, role: Role, event: str) -> Iterator[dict[str, Any]]:
         fields = self.system.fields_of(role.name, event)
@@ -143,8 +149,12 @@ class Twin:
         for values in product(*ranges):
             yield dict(zip([f.name for f in fields], values, strict=True))
 
-    def allowed(self, world: World, role: Role, i: int, event: str, arguments: Any, task: Call | Drive | None) -> bool:
-        if task is not None and task.when is not None and not self.say(world, task.when, i):
+    def allowed(
+        self, world: World, role: Role, i: int, event: str, arguments: Any, task: Call | Drive | Outside
+    ) -> bool:
+        if isinstance(task, Outside):
+            return task.when is None or bool(self.say(world, task.when, i, arguments, it=i))
+        if task.when is not None and not self.say(world, task.when, i):
             return False
         if isinstance(task, Drive) and not self.say(world, task.answers[event], i):
             return False

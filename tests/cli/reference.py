@@ -11,13 +11,14 @@ INTRODUCTION = """\
 # The command line
 
 `leasehold VERB`. SYSTEM is the name of a system that comes with Leasehold (`lease`, `two_phase_commit`,
-`three_phase_commit`, `contention`) or a folder that holds `system.yaml`;
+`three_phase_commit`, `three_phase_commit_termination`, `contention`) or a folder that holds `system.yaml`;
 where both exist, write `./lease` for the folder.
 
 | exit code | what it says |
 |---|---|
 | 0 | all holds, or the search that was asked for (`--max-states`, `--depth`) contradicts nothing |
-| 1 | a property is violated; for `check` also any other difference from `expected.yaml` |
+| 1 | a property is violated; for `check` also any other difference from `expected.yaml`; for `crash`, `check` and \
+`explore --faults` also a system that does not come back |
 | 2 | the specification, a setting or the command is wrong, or the output cannot be written |
 | 130 | Ctrl-C ended the search before anything was violated |
 | 141 | whoever read the output has gone (`leasehold ... | head -1`) |
@@ -61,20 +62,70 @@ KEYS = {
 }
 FAULT_KEYS = {
     "faults": "the budget of faults",
-    "convergence": "`legal_states`, `recovery_states`, `converges`, and where runs have a common bound `worst_steps` "
-    "and `worst_exchanges`; null where the search was cut short",
+    "convergence": "`legal_states`, `recovery_states`, `other_ends`, `converges`, and where runs have a common bound "
+    "`worst_steps` and `worst_exchanges`; null where the search was cut short",
+}
+CRASH_KEYS = {
+    "system": "the system's name",
+    "spec_digest": "SHA-256 of what was read",
+    "constants": "the constants' values by name",
+    "faults": "the budget of faults, see [faults](faults.md)",
+    "distinct": "distinct states under faults",
+    "generated": "initial states, and all steps that were found",
+    "crash_points": "how many points of the catalogue were tried",
+    "crash_points_total": "how many there are",
+    "scenarios": "how many cases were tried: a cell of the product, a crash point, and a mode",
+    "legal_states": "states that are reachable without faults too; null where it was not asked",
+    "recovery_states": "the others, likewise",
+    "other_ends": "of the recovery states, those that count as come back because nothing has to happen any more and an "
+    "end of the system holds; null where it was not asked",
+    "converges": "whether every fair run comes back once faults stop; null where it was not asked, as the search was "
+    "cut short, or somebody may never come back",
+    "worst_steps": "the most steps that takes, or null where no bound is known",
+    "worst_exchanges": "the most messages that are received on the way, or null",
+    "never_reached": "how many cells of the product were not reached",
+    "complete": "whether all was visited",
+    "why_incomplete": "why not, or empty",
+    "holds": "whether no property breaks, and it was not found not to converge",
+    "seconds": "how long all of it took",
+    "peak_memory_bytes": "the most memory that the process has held",
+    "properties": "the verdicts, see below",
+}
+CRASH_CELL_KEYS = {
+    "product_machines": "the machines of the product, in the order of a cell's `control`",
+    "cells": "the cells that were reached: `control`, `legal`, `crash_points`, `cases` by mode, `worst_steps`, "
+    "`worst_exchanges`",
+}
+DEEP_KEYS = {
+    "budgets": "with `--faults deep`: every budget that was tried, each with `faults`, `states`, `seconds`, `verdict` "
+    "and `complete`; what stands beside it is of the last that was complete",
+}
+CASE_KEYS = {
+    "case": "the control states of the product",
+    "point": "the crash point",
+    "mode": "what holds when the actor restarts",
+    "worst_steps": "the most steps back to a legal state, or null where no bound is known",
+    "worst_exchanges": "the most messages that are received on the way, or null",
+    "path": "a path of the case that takes the most steps back",
+}
+POINTS_KEYS = {
+    "system": "the system's name",
+    "spec_digest": "SHA-256 of what was read",
+    "crash_points": "the points: `name`, `role`, `state`, the tasks `done` before, and the `effects`: points of the "
+    "model that stand for it",
 }
 CHECK_KEYS = {
     "setting": "the run of `expected.yaml` that has these constants, or null",
     "warnings": "diagnostics that are no errors",
     "differences": "each with `what`, `expected` and `found`",
     "as_expected": "whether there is none",
+    "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }
 ALL_KEYS = {"runs": "with `--all`: the same object for each setting; what stands beside it is of the first"}
 PROPERTY_KEYS = {
     "name": "its name; `deadlock_free`, `types_hold` and `guards_disjoint` are the language's own",
     "kind": "always, step, sometimes, leads_to, always_possible, deadlock, range or guards",
-    "verdict": "exhausted, witnessed, violated or bounded",
+    "verdict": "exhausted, witnessed, violated, bounded or unasked",
     "doc": "what it says, in words",
     "source": "where it comes from",
     "reason": "why it is violated or bounded, where there is more to say",
@@ -88,7 +139,7 @@ PATH_KEYS = {
 }
 STEP_KEYS = {
     "title": "the step in words",
-    "kind": "deliver, duplicate, local, tick, clock or lose",
+    "kind": "deliver, duplicate, local, tick, clock, lose, crash, recover, halt, retry, partition, heal or skew",
     "machine": "the machine that took it; null for the clock",
     "event": "what it consumed",
     "fields": "the event's fields, as the language writes them",
@@ -118,6 +169,35 @@ REPORT_KEYS = {
     "files": "the files that were written",
     "notes": "what could not be made, such as pictures without Graphviz",
     "holds": "whether nothing is violated",
+}
+MUTATE_KEYS = {
+    "system": "the system's name",
+    "spec_digest": "SHA-256 of what was read",
+    "mutants": "how many were decided",
+    "killed": "how many of them were killed",
+    "score": "killed by mutants, from 0 to 1",
+    "survivors": "those that were not, see below",
+    "out_of_date": "explanations of `mutation.yaml` of which nothing survives",
+    "undecided": "mutants that Ctrl-C left undecided",
+    "seconds": "how long it took",
+    "by_rule": "by rule: `mutants` and `killed`",
+    "by_property": "by property: how many it was the first to find",
+    "kills": "the others, see below",
+}
+SURVIVOR_KEYS = {
+    "name": "the mutant: the rule, what is changed, and the new target or what is dropped",
+    "rule": "drop_guard, swap_target, drop_task or drop_update",
+    "place": "file and line of what is changed",
+    "what": "the change in words",
+    "explanation": "why it survives, from `mutation.yaml`, or null",
+    "cut_short": "whether it had far more states than the system in some trial, and was not explored further",
+}
+KILL_KEYS = {
+    "name": "the mutant",
+    "property": "what found it: a property, `vacuous: NAME` for one that has lost its cases, or `convergence`",
+    "setting": "the constants of the trial, where they are not the declared ones",
+    "faults": "the budget of faults of the trial, or null",
+    "steps": "the length of the counterexample, or null where there is none",
 }
 
 
@@ -165,12 +245,31 @@ def page() -> Iterator[str]:
     yield "A step has:"
     yield ""
     yield from table(STEP_KEYS)
+    yield "`crash --json`:"
+    yield ""
+    yield from table({**CRASH_KEYS, **CRASH_CELL_KEYS, **DEEP_KEYS})
+    yield "There a property also has `weakest`, the weakest budget of faults that breaks it, or null; and a path only"
+    yield "where it is violated: under that budget, where there is one. With `--case`:"
+    yield ""
+    yield from table(CASE_KEYS)
+    yield "With `--points`:"
+    yield ""
+    yield from table(POINTS_KEYS)
     yield "`lint --json`, and every verb with `--json` when the specification is wrong:"
     yield ""
     yield from table(ERROR_KEYS)
     yield "A diagnostic has:"
     yield ""
     yield from table(DIAGNOSTIC_KEYS)
+    yield "`mutate --json`:"
+    yield ""
+    yield from table(MUTATE_KEYS)
+    yield "A survivor has:"
+    yield ""
+    yield from table(SURVIVOR_KEYS)
+    yield "A kill has:"
+    yield ""
+    yield from table(KILL_KEYS)
     yield "`report --json`:"
     yield ""
     yield from list(table(REPORT_KEYS))[:-1]

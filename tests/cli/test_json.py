@@ -108,6 +108,55 @@ def test_explore_with_faults(run: Run) -> None:
     assert found["convergence"]["recovery_states"] > 0
 
 
+def test_crash(run: Run) -> None:
+    found = as_json(run("crash", *SMALL, "--faults", "crash=1", "--json"))
+    _same(found, {**reference.CRASH_KEYS, **reference.CRASH_CELL_KEYS})
+    assert (found["system"], found["faults"], found["constants"]) == (
+        "two_phase_commit",
+        "crash=1",
+        {"participants": 1},
+    )
+    assert (found["converges"], found["complete"], found["holds"], found["why_incomplete"]) == (True, True, True, "")
+    assert found["distinct"] == found["legal_states"] + found["recovery_states"]
+    assert 0 < found["crash_points"] <= found["crash_points_total"]
+    assert found["scenarios"] == sum(sum(cell["cases"].values()) for cell in found["cells"])
+    for p in found["properties"]:
+        _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path"})
+
+
+def test_crash_deep(run: Run) -> None:
+    found = as_json(run("crash", *SMALL, "--faults", "deep", "--hours", "0.001", "--json"))
+    _same(found, {**reference.CRASH_KEYS, **reference.CRASH_CELL_KEYS, **reference.DEEP_KEYS})
+    assert found["budgets"][0]["faults"] == "crash=2,duplicate=1,lose=1"
+    whole = [b["faults"] for b in found["budgets"] if b["complete"]]
+    assert found["faults"] == (whole or [found["budgets"][0]["faults"]])[-1]
+
+
+def test_a_case_of_a_crash(run: Run) -> None:
+    case = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
+    found = as_json(run("crash", *SMALL, "--faults", "crash=1", *case, "--json"))
+    _same(found, reference.CASE_KEYS)
+    _same(found["path"], reference.PATH_KEYS)
+    assert (found["case"], found["mode"]) == (["asking", "voting"], "any")
+    assert found["point"] in [step["event"] for step in found["path"]["steps"]]
+
+
+def test_crash_points(run: Run) -> None:
+    found = as_json(run("crash", "lease", "--points", "--json"))
+    _same(found, reference.POINTS_KEYS)
+    assert "crash:authority/priming#after-commit" in [p["name"] for p in found["crash_points"]]
+
+
+def test_check_with_faults(run: Run, light: Path) -> None:
+    system = light / "system.yaml"
+    assert as_json(run("check", "light", "--json"))["crash"] is None
+    system.write_text(system.read_text() + "faults: {check: crash=1}\n")
+    found = as_json(run("check", "light", "--json"))
+    _same(found["crash"], reference.CRASH_KEYS)
+    assert (found["crash"]["faults"], found["crash"]["converges"]) == ("crash=1", True)
+    assert as_json(run("check", "light", "--no-crash", "--json"))["crash"] is None
+
+
 def test_bad_faults(run: Run) -> None:
     done = run("explore", *SMALL, "--faults", "crush=1")
     assert done.returncode == 2

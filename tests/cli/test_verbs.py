@@ -14,7 +14,7 @@ from leasehold.cli.main import cli
 from tests.cli.conftest import LIGHT, Run, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
-TAKING_SYSTEM = ("check", "explore", "lint", "report")
+TAKING_SYSTEM = ("check", "crash", "explore", "lint", "report")
 BROKEN = {**LIGHT, "invariants.yaml": "properties: {never_bright: {always: light.state == dark}}\n"}
 
 
@@ -76,6 +76,7 @@ def test_a_bad_setting_is_2(verb: str, words: tuple[str, ...], said: str, run: R
     "words",
     [
         (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",),
+        ("crash", "lease", "--hours", "0"), ("crash", "lease", "--mode", "x"),
         ("explore", "lease", "--depth", "x"), ("explore", "lease", "--max-states", "0"),
         ("check", "lease", "--all", "--set", "max_units=1"),
         ("lint", "lease", "--json", "--sarif"), ("report", "lease", "--format", "pdf"), ("init", "a", "--from", "b"),

@@ -76,7 +76,7 @@ def put(tree: Any, where: str, value: Any) -> None:
 class Walk:
     """A global state that goes where it is told. Steps are named by their titles: `broker: granted(units=1, ...)`.
 
-    `and again` after a message's title leaves a copy of it on its way.
+    `, which comes again` after a message's title leaves a copy of it on its way.
     """
 
     def __init__(self, system: System) -> None:
@@ -89,14 +89,14 @@ class Walk:
         found = {}
         for action, after in self.world.successors(self.state):
             step = self.paths.describe(self.state, action, after)
-            found[step.title + (" and again" if action.copy else "")] = (action, after, step)
+            found[step.title] = (action, after, step)
         return found
 
     def take(self, *titles: str) -> Step:
         """Takes the steps with these titles, or their beginnings where only one fits; a copy must be asked for."""
         for title in titles:
             here = self.possible()
-            fitting = [title] if title in here else [t for t in here if t.startswith(title) and " and again" not in t]
+            fitting = [title] if title in here else [t for t in here if t.startswith(title) and "comes again" not in t]
             assert len(fitting) == 1, f"{title!r} is not one of {sorted(here)}"
             _, self.state, step = here[fitting[0]]
             self.steps.append(step)

@@ -51,7 +51,7 @@ def test_a_duplicate_is_not_executed_again_but_its_reply_is(walk):
         "broker: granted",
         "service_manager: update_ticket",
         "service_manager: redeem_now",
-        "authority: redeem(units=1, end=1, properties=0) from service_manager and again",
+        "authority: redeem(units=1, end=1, properties=0) from service_manager, which comes again",
         "authority: placed(units={unit[0]})",
         "unit[0]: up",
         "authority: primed",
@@ -72,7 +72,7 @@ def test_a_duplicate_is_held_back_while_the_original_is_processed(walk):
     w = walk(**ONCE_MORE)
     w.take(
         "service_manager: demand(units=1, end=1)",
-        "broker: ticket(units=1, end=1) from service_manager and again",
+        "broker: ticket(units=1, end=1) from service_manager, which comes again",
     )
     step = w.take("broker: ticket(units=1, end=1) from service_manager (received again)")
     assert (step.before, step.after, step.sent) == ("ticketing", "ticketing", ())
@@ -110,7 +110,7 @@ def test_one_duplicate_is_followed_by_finitely_many_messages(walk):
     """Sections 3 and 4.2: consistent again after finitely many exchanges; a duplicate of an answer is not answered."""
     w = walk(**ONCE_MORE)
     w.take("service_manager: close", "broker: relinquish")
-    w.take("service_manager: update_ticket(units=0, end=0, properties=0) from broker and again")
+    w.take("service_manager: update_ticket(units=0, end=0, properties=0) from broker, which comes again")
     seen = []
     while w.under_way and w.state not in seen:
         seen.append(w.state)

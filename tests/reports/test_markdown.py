@@ -1,6 +1,6 @@
 import re
 
-from leasehold.reports.markdown import _code, _text, markdown
+from leasehold.reports.markdown import code, markdown, prose
 from leasehold.reports.product import product
 
 
@@ -55,7 +55,7 @@ def test_nothing_that_differs_between_two_runs(votes):
 
 
 def test_words_stay_words(words):
-    assert _text("a_b | <c> `d_e` & [f](g) #h `i") == "a\\_b \\| \\<c\\> `d_e` &amp; \\[f\\](g) \\#h \\`i"
-    assert "\n" not in _text(words)
-    assert _code("a`b|c") == "``a`b\\|c``"
-    assert _code("`") == "`` ` ``"
+    assert prose("a_b | <c> `d_e` & [f](g) #h `i") == "a\\_b \\| \\<c\\> `d_e` &amp; \\[f\\](g) \\#h \\`i"
+    assert "\n" not in prose(words)
+    assert code("a`b|c") == "``a`b\\|c``"
+    assert code("`") == "`` ` ``"

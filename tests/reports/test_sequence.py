@@ -57,3 +57,14 @@ def test_of_many_machines_only_those_that_act_have_lifelines(many, moved):
     alone = Path(path.initial, (moved("local", "voter[4]", "x", path.initial),))
     assert sequence(alone).lifelines == ("voter[4]",)
     assert sequence(Path(path.initial, ())).lifelines == ("chair",)
+
+
+def test_every_fault_has_its_mark(moved):
+    """A crash in a step comes after what was consumed and committed; what no machine does spans all lifelines."""
+    step = moved("crash", "a", "crash:r/busy#after-commit", BUSY, sender="b", transition="r/idle#go.2")
+    rows = [row for row in beat(1, step, IDLE).rows if row.kind != "state"]
+    assert rows == [Row("receive", "go", "a", "b"), Row("crash", "r/busy#after-commit", "a")]
+    for kind, words in (("halt", "stops for good"), ("recover", "recovery"), ("retry", "retry")):
+        assert beat(1, moved(kind, "a", f"{kind}:x", IDLE), IDLE).rows[0].label == f"x – {words}"
+    for kind in ("partition", "heal", "skew"):
+        assert beat(1, moved(kind, None, "words", IDLE), IDLE).rows == (Row(kind, "words"),)

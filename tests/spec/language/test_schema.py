@@ -17,7 +17,7 @@ from leasehold.spec.language.source import read_file
 
 TESTS = Path(__file__).resolve().parents[2]
 SCHEMA = schema()
-KINDS = {f"{name}.yaml": shape.FILES[name] for name in ("system", "messages", "invariants", "expected")}
+KINDS = {f"{name}.yaml": shape.FILES[name] for name in ("system", "messages", "invariants", "expected", "mutation")}
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

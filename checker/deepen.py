@@ -1,0 +1,30 @@
+"""Crashes under ever larger budgets of faults, for as long as there is time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from leasehold.checker.crash import CrashReport, Watch, crash
+from leasehold.checker.explore import Exploration, Limits
+from leasehold.faults.budget import deepening
+from leasehold.spec.language.model import System
+
+
+def deepen(system: System, seconds: float, progress: Watch = None) -> Iterator[CrashReport]:
+    """A report for each budget, until the time is over or something breaks.
+
+    The last may have been cut off, which it says. The time bounds the searches: what is decided on a graph that was
+    finished in time is still decided.
+    """
+    started = time.perf_counter()
+    legal: Exploration | None = None
+    for budget in deepening():
+        left = seconds - (time.perf_counter() - started)
+        if left <= 0:
+            return
+        report = crash(system, budget, progress, Limits(seconds=left), legal)
+        yield report
+        if not report.complete or not report.holds:
+            return
+        legal = report.legal

@@ -1,0 +1,79 @@
+"""What all systems have in common whose machines make a mistake; deviations.py says what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from leasehold.checker.explore.fault_layout import Actor
+from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.transition_system import Action
+from leasehold.faults import Budget
+from leasehold.spec.language.diagnostics import near_miss
+from leasehold.spec.language.model import System
+
+Crash = tuple[str, tuple[Actor, ...], str]  # its name, who stops, the fault
+
+
+class DeviationError(ValueError):
+    """There is no such deviation, or its arguments do not fit the system."""
+
+
+class Deviant(FaultySystem):
+    """What the deviations share: arguments, cells of their own, another reading of the records on recovery."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget)
+        self.arguments = tuple(arguments)
+        self.own: list[Any] = []  # first values of further cells
+
+    def _cell(self, value: object) -> int:
+        """A further cell of the state."""
+        self.own.append(value)
+        self.layout.size += 1
+        return self.layout.size - 1
+
+    def initial_states(self) -> list[State]:
+        return [(*s, *self.own) for s in super().initial_states()]
+
+    def effects(self, s: State, action: Action) -> list[Any]:
+        if action.transition is None and action.done and action.kind in ("recover", "crash"):
+            assert action.role is not None
+            s = self._read(s, self.layout.of[action.role, action.instance])
+        return super().effects(s, action)
+
+    def _recover(self, s: State, actor: Actor, crashes: Sequence[Crash]) -> Iterator[tuple[Action, State]]:
+        yield from super()._recover(self._read(s, actor), actor, crashes)
+
+    def _read(self, s: State, actor: Actor) -> State:
+        """The state once an actor has read its records again."""
+        return s
+
+    # Arguments
+
+    def known(self, word: str, words: Iterable[str]) -> str:
+        """An argument that is one of these words.
+
+        Raises:
+            DeviationError: it is none.
+        """
+        every = list(words)
+        if word not in every:
+            near = near_miss(word, every)
+            raise DeviationError(f"the system has no `{word}`" + (f"; did you mean {near}?" if near else ""))
+        return word
+
+    def place(self, word: str) -> tuple[str, str]:
+        """`broker/ticketing` as a role and its state."""
+        every = (f"{role.name}/{state}" for role in self.system.roles.values() for state in role.states)
+        role_name, _, state = self.known(word.strip(), every).partition("/")
+        return role_name, state
+
+
+class OfRoles(Deviant):
+    """A deviation of the roles that its arguments name; of all, without any."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget, arguments)
+        self.roles = frozenset(self.known(a, system.roles) for a in arguments or system.roles)

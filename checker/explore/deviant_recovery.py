@@ -1,0 +1,109 @@
+"""Mistakes with what a crash leaves and what recovery makes of it (paper, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from leasehold.checker.explore.compiled import Machine, Move
+from leasehold.checker.explore.deviant import Crash, Deviant
+from leasehold.checker.explore.fault_layout import UP, Actor
+from leasehold.checker.explore.faulty import Work
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.transition_system import Action
+from leasehold.faults import Budget
+from leasehold.spec.language.model import Send, System
+
+
+class NoRecovery(Deviant):
+    """States whose tasks recovery does not start again: no work is done, and no answer comes."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget, arguments)
+        self.forgotten = frozenset(map(self.place, self.arguments))
+        roles = {role for role, _ in self.forgotten}
+        self.idle = {name: self._cell(False) for name in self.by_name if name[0] in roles}
+        self.answers = {
+            r.name: {a for task in r.tasks.values() if not isinstance(task, Send) for a in task.answers}
+            for r in system.roles.values()
+        }
+
+    def _forgets(self, s: Any, machine: Machine) -> bool:
+        return (machine.role.name, s[machine.cell]) in self.forgotten
+
+    def _recovering(self, s: Any, machines: list[Machine]) -> list[Work]:
+        return super()._recovering(s, [m for m in machines if not self._forgets(s, m)])
+
+    def _read(self, s: State, actor: Actor) -> State:
+        new = list(s)
+        for name in actor.machines:
+            if name in self.idle and self._forgets(s, self.by_name[name]):
+                new[self.idle[name]] = True
+        return tuple(new)
+
+    def without_faults(self, state: State) -> State | None:
+        return None if any(state[at] for at in self.idle.values()) else super().without_faults(state)
+
+    def _commit(self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> None:
+        super()._commit(new, machine, move, e, sender)
+        at = self.idle.get((machine.role.name, machine.instance))
+        if at is not None:
+            new[at] = False
+
+    def successors(self, s: State, left: tuple[int, ...] | None = None) -> Iterator[tuple[Action, State]]:
+        for action, after in super().successors(s, left):
+            at = self.idle.get((action.role or "", action.instance))
+            if (
+                at is None
+                or not s[at]
+                or action.transition is None
+                or action.event not in self.answers[action.role or ""]
+            ):
+                yield action, after
+
+
+class Unrecoverable(Deviant):
+    """States in which recovery fails: an actor that has a machine there stays down."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget, arguments)
+        self.lost = frozenset(map(self.place, self.arguments))
+
+    def _recover(self, s: State, actor: Actor, crashes: Sequence[Crash]) -> Iterator[tuple[Action, State]]:
+        if not any((m.role.name, s[m.cell]) in self.lost for m in self.machines_of[actor.name]):
+            yield from super()._recover(s, actor, crashes)
+
+
+class RecoverTo(Deviant):
+    """Recovery that puts a machine into another state: `authority/priming -> closing`."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget, arguments)
+        self.to: dict[tuple[str, str], str] = {}
+        for word in self.arguments:
+            source, _, target = word.partition("->")
+            role, state = self.place(source)
+            self.to[role, state] = self.known(target.strip(), system.roles[role].states)
+
+    def _read(self, s: State, actor: Actor) -> State:
+        new = list(s)
+        for machine in self.machines_of[actor.name]:
+            new[machine.cell] = self.to.get((machine.role.name, s[machine.cell]), s[machine.cell])
+        return tuple(new)
+
+
+class FieldNotSaved(Deviant):
+    """Fields of records, such as `authority.assigned`, that a crash takes back to their first values."""
+
+    def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
+        super().__init__(system, budget, arguments)
+        every = [f"{role.name}.{name}" for role in system.roles.values() for name in role.data]
+        self.lost = [self.known(a, every).partition(".")[::2] for a in self.arguments]
+
+    def _down(self, s: Any, actors: Iterable[Actor]) -> State:
+        new = list(s)
+        stopped = [a for a in actors if new[a.up] is UP]
+        for role, instance in (m for a in stopped for m in a.machines):
+            for name in (field for owner, field in self.lost if owner == role):
+                new[self.layout.at(role, instance, name)] = self.system.roles[role].data[name].initial
+        return super()._down(new, stopped)

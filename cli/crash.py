@@ -1,0 +1,188 @@
+"""`leasehold crash`: crashes of every actor at every point, and what becomes of the system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leasehold.checker.crash import CrashReport
+from leasehold.checker.crash import crash as crash_test
+from leasehold.checker.deepen import deepen
+from leasehold.cli import crash_text
+from leasehold.cli.common import (
+    HOLDS,
+    INTERRUPTED,
+    VIOLATED,
+    console,
+    interrupted,
+    load_or_exit,
+    make_folder,
+    parsed,
+    print_json,
+    progress_line,
+    system_options,
+)
+from leasehold.cli.crash_case import Wanted, print_case, wanted_case
+from leasehold.faults import DEFAULT, Budget, BudgetError, crash_points
+from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
+from leasehold.reports.json_report import dumps
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import near_miss
+
+DEEP = "deep"
+
+
+@click.command()
+@system_options
+@click.option("--faults", metavar="BUDGET", help="What may go wrong, such as crash=2,lose=any; `deep`: more and more.")
+@click.option(
+    "--hours", metavar="H", type=click.FloatRange(min=0, min_open=True), help="With `--faults deep`: for how long; 1."
+)
+@click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
+@click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
+@click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
+@click.option("--mode", metavar="MODE", help="With --case: what holds when it restarts; the first where left out.")
+@click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write crash.md, crash.json and worst.svg."
+)
+def crash(
+    system: str, settings: tuple[str, ...], as_json: bool, faults: str | None, hours: float | None, points: bool,
+    cell: str | None, point: str | None, mode: str | None, all_cells: bool, out: Path | None,
+) -> None:  # fmt: skip
+    """Crash every actor of SYSTEM at every point of its work, and see what becomes of it.
+
+    Every case is tried: a cell of the product, a crash point, and a mode in which the actor restarts. It is decided
+    which properties hold under these faults, and whether the system comes back, once faults stop, to a state that it
+    could be in without any; after how many steps and messages at most; and for each property that breaks, the weakest
+    faults that break it.
+
+    Without --faults, the system's own budget is used, from `faults` in system.yaml. The constants that it sets there
+    are used too, unless --set gives them.
+
+    \b
+    Example:  leasehold crash two_phase_commit --set participants=2
+              leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
+              leasehold crash lease --faults deep --hours 8 --json
+              leasehold crash lease --points
+              leasehold crash lease --case active/ticketed/active --point crash:unit/active#recovering
+    """  # noqa: D301 (click reads the character)
+    if hours is not None and faults != DEEP:
+        raise click.UsageError(f"--hours goes with --faults {DEEP}")
+    if (cell is None) != (point is None) or (mode is not None and cell is None):
+        raise click.UsageError("a case needs --case and --point; --mode goes with them")
+    model, own = load_for_faults(system, parsed(settings), as_json)
+    if points:
+        _print_points(model, as_json)
+        return
+    case = None if cell is None or point is None else wanted_case(model, cell, point, mode)
+    budget, source = (None, "") if faults == DEEP else budget_of(model, faults)
+    if out is not None:
+        make_folder(out)
+    screen = console()
+    if not as_json:
+        crash_text.asked(screen, str(budget or DEEP), source or f"for {hours or 1:g} h", own)
+    tried: list[crash_text.Completed] = []
+    try:
+        with progress_line(quiet=as_json) as show:
+            if budget is None:
+                found = None
+                for report in deepen(model, (hours or 1) * 3600, show):
+                    tried.append(crash_text.Completed.of(report))
+                    found = report if report.complete or found is None else found
+                assert found is not None
+            else:
+                found = crash_test(model, budget, show)
+            written = _write(found, case, out)
+    except KeyboardInterrupt:
+        click.echo("interrupted before it was decided", err=True)
+        sys.exit(INTERRUPTED)
+    if case is not None:
+        print_case(found, case, as_json)
+    elif as_json:
+        extra = {"budgets": [asdict(b) for b in tried]} if tried else {}
+        print_json({**crash_json(found), **extra})
+    else:
+        if tried:
+            crash_text.budgets(screen, tried)
+        crash_text.report(screen, found, all_cells)
+    if written and not as_json:
+        screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
+    sys.exit(crash_code(found, cut=bool(tried) and tried[-1].verdict.endswith("interrupted")))
+
+
+def load_for_faults(system: str, chosen: Mapping[str, str], as_json: bool) -> tuple[System, dict[str, str]]:
+    """The system with the constants that it sets for faults, unless the call sets them; and which these are."""
+    model = load_or_exit(system, chosen, as_json)
+    own = {name: value for name, value in model.faults.settings.items() if name not in chosen}
+    return (load_or_exit(system, {**own, **chosen}, as_json) if own else model), own
+
+
+def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
+    """The budget that was asked for, else the system's, else the default; and where it comes from."""
+    own, place = model.faults.budget, model.faults.place
+    if words is not None:
+        return parse_budget(model, words, "--faults"), "--faults"
+    return (parse_budget(model, own, f"{place}: faults.budget"), "system.yaml") if own else (DEFAULT, "the default")
+
+
+def parse_budget(model: System, words: str, where: str) -> Budget:
+    """Reads a budget; a usage error where it is none, or names a role that is not there."""
+    try:
+        budget = Budget.parse(words)
+    except BudgetError as error:
+        raise click.UsageError(f"{where}: {error}") from error
+    if budget.byzantine and budget.byzantine not in model.roles:
+        near = near_miss(budget.byzantine, model.roles)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
+        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
+    return budget
+
+
+def crash_code(found: CrashReport, cut: bool = False) -> int:
+    """1 when something breaks, 130 when the search was interrupted before anything did."""
+    if not found.holds:
+        return VIOLATED
+    return INTERRUPTED if cut or interrupted(found.legal) or interrupted(found.faulty) else HOLDS
+
+
+def _write(found: CrashReport, case: Wanted | None, folder: Path | None) -> list[Path]:
+    if folder is None:
+        return []
+    files = (
+        dict([case.drawing(found)]) if case is not None
+        else {
+            "crash.md": crash_markdown(found), "crash.json": dumps(crash_json(found, measured=False)),
+            "worst.svg": worst_svg(found),
+        }
+    )  # fmt: skip
+    try:
+        for name, content in files.items():
+            if content is not None:
+                (folder / name).write_bytes(content.encode())
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return [folder / name for name, content in files.items() if content is not None]
+
+
+def _print_points(model: System, as_json: bool) -> None:
+    points = crash_points(model)
+    if as_json:
+        found: dict[str, Any] = {"system": model.name, "spec_digest": model.digest}
+        found["crash_points"] = [
+            {"name": p.name, "role": p.role, "state": p.state, "done": list(p.done), "effects": list(p.effects)}
+            for p in points
+        ]
+        print_json(found)
+        return
+    screen = console()
+    width = max((len(p.name) for p in points), default=0)
+    for p in points:
+        done = f"{p.name:<{width}}  done before: {', '.join(p.done)}" if p.done else p.name
+        screen.print(done, markup=False, soft_wrap=True)
+    screen.print(f"{len(points):,} crash points", markup=False)

@@ -1,0 +1,177 @@
+"""`leasehold mutate`: mistakes made by rule, and whether the properties find them."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from leasehold.checker.battery import Loader, battery_of, fits
+from leasehold.checker.mutate import MutationError, MutationReport, Outcome, Progress
+from leasehold.checker.mutate import mutate as campaign
+from leasehold.cli.common import (
+    BAD_SPEC,
+    HOLDS,
+    INTERRUPTED,
+    VIOLATED,
+    console,
+    fail,
+    load_or_exit,
+    parsed,
+    print_json,
+    system_options,
+)
+from leasehold.faults.mutation import RULES, Mutation, mutations
+from leasehold.spec import SpecError, System
+
+
+@click.command()
+@system_options
+@click.option("--rule", "rules", type=click.Choice(RULES), multiple=True, help="Make mutants by this rule alone.")
+@click.option("--every-target", is_flag=True, help="Try every state as the target of each transition.")
+@click.option("--only", metavar="PATTERN", help="Try only mutants whose names fit; `*` stands for any letters.")
+@click.option("--sample", metavar="N", type=click.IntRange(min=1), help="Try only N of the mutants, chosen at random.")
+@click.option("--seed", metavar="S", type=int, default=0, help="Choose another sample.")
+@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; as many as there are processors.")
+def mutate(
+    system: str, settings: tuple[str, ...], as_json: bool, rules: tuple[str, ...], every_target: bool, only: str | None,
+    sample: int | None, seed: int, jobs: int | None,
+) -> None:  # fmt: skip
+    """Make small mistakes in SYSTEM by rule, and see which of them its properties find.
+
+    A mutant lacks a guard, a task or an update, or has a transition that goes to another state. It is killed when a
+    property that SYSTEM satisfies is violated, or has lost its cases, or when it no longer stabilises under faults. In
+    what each mutant is tried, and which survivors are known and why, stands in SYSTEM's mutation.yaml; without that
+    file it is tried with the declared constants, without faults, with crash=1 and with the default faults.
+
+    The exit code is 0 when every survivor is explained.
+
+    \b
+    Example:  leasehold mutate two_phase_commit
+              leasehold mutate lease --sample 40 --seed 7
+              leasehold mutate lease --rule drop_guard --only '*broker/*' --json
+    """  # noqa: D301 (click reads the character)
+    chosen = parsed(settings)
+    model = load_or_exit(system, chosen, as_json)
+    loader = Loader(system)
+    try:
+        battery = battery_of(loader).within(chosen)
+    except SpecError as error:
+        fail(error, as_json)
+    every = mutations(model, every_target)
+    mutants = [m for m in every if (not rules or m.rule in rules) and (only is None or fits(m.name, only))]
+    if not mutants and (rules or only is not None):
+        raise click.UsageError(f"no mutant of {model.name} is made by this rule and fits this pattern")
+    if sample is not None and sample < len(mutants):
+        wanted = set(random.Random(seed).sample(range(len(mutants)), sample))
+        mutants = [m for i, m in enumerate(mutants) if i in wanted]
+    # With other constants than the battery's it cannot be said that an explanation is out of date.
+    whole: tuple[Mutation, ...] = () if chosen else every
+    screen = console(stderr=True)
+    try:
+        if as_json or not sys.stderr.isatty():
+            found = campaign(loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole)
+        else:
+            with Live(console=screen, transient=True, auto_refresh=False) as live:
+                found = campaign(
+                    loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole,
+                    progress=lambda p: live.update(_progress(p, screen.width), refresh=True),
+                )  # fmt: skip
+    except MutationError as error:
+        click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
+        sys.exit(BAD_SPEC)
+    if as_json:
+        print_json(_json(model, found))
+    else:
+        _print(console(), model, found)
+    if found.unexplained or found.out_of_date:
+        sys.exit(VIOLATED)
+    sys.exit(INTERRUPTED if found.undecided else HOLDS)
+
+
+def _progress(p: Progress, width: int) -> Text:
+    parts = [
+        f"trial {p.trial} of {p.trials}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
+        f"{p.mutants - p.killed} alive", f"{p.seconds:,.0f} s", "Ctrl-C stops and reports",
+    ]  # fmt: skip
+    while len("  ".join(parts)) >= width and len(parts) > 1:
+        parts.pop()
+    return Text("  ".join(parts))
+
+
+def _print(screen: Console, system: System, found: MutationReport) -> None:
+    count = len(found.outcomes)
+    screen.print(f"[bold]{system.name}  spec {system.digest[:12]}[/]")
+    screen.print(
+        f"{len(found.kills):,} of {count:,} mutants killed ({_percent(len(found.kills), count)}), "
+        f"{found.seconds:,.0f} s"
+    )
+    if found.undecided:
+        screen.print(f"[yellow]interrupted: {found.undecided:,} more are not decided[/]")
+    rows = [(rule, made, killed) for rule, (made, killed) in found.by_rule().items()]
+    for rule, made, killed in rows:
+        screen.print(f"  {rule:<12} {killed:>5,} of {made:>5,}  {_percent(killed, made):>6}")
+    if found.kills:
+        screen.print("killed by")
+        for name, kills in found.by_property().items():
+            screen.print(f"  {kills:>5,}  {name}", markup=False)
+    if found.survivors:
+        fresh = len(found.unexplained)
+        noted = f"{fresh:,} not explained" if fresh else "all explained"
+        screen.print(f"survivors ({len(found.survivors):,}, {noted})")
+        for outcome in found.survivors:
+            _survivor(screen, outcome)
+    for pattern in found.out_of_date:
+        screen.print(Text(f"out of date: nothing that is explained as `{pattern}` survives", style="red"))
+
+
+def _survivor(screen: Console, outcome: Outcome) -> None:
+    m = outcome.mutation
+    screen.print(Text(f"  {m.name}", style="" if outcome.explanation else "red"), soft_wrap=True)
+    screen.print(Text(f"      {m.place.file}:{m.place.line}: {m.what}", style="dim"), soft_wrap=True)
+    if outcome.cut_short:
+        screen.print("      [yellow]cut short: in some trial it has far more states than the system[/]")
+    if outcome.explanation:
+        screen.print(Text(f"      explained: {outcome.explanation}"), soft_wrap=True)
+
+
+def _percent(part: int, of: int) -> str:
+    return f"{100 * part / of:.1f} %" if of else "-"
+
+
+def _json(system: System, found: MutationReport) -> dict[str, object]:
+    return {
+        "system": system.name,
+        "spec_digest": system.digest,
+        "mutants": len(found.outcomes),
+        "killed": len(found.kills),
+        "score": round(found.score, 4),
+        "survivors": [
+            {
+                "name": o.mutation.name, "rule": o.mutation.rule, "place": _place(o.mutation), "what": o.mutation.what,
+                "explanation": o.explanation or None, "cut_short": o.cut_short,
+            }
+            for o in found.survivors
+        ],
+        "out_of_date": list(found.out_of_date),
+        "undecided": found.undecided,
+        "seconds": round(found.seconds, 3),
+        "by_rule": {rule: {"mutants": made, "killed": killed} for rule, (made, killed) in found.by_rule().items()},
+        "by_property": found.by_property(),
+        "kills": [
+            {
+                "name": m.name, "property": k.by, "setting": dict(k.trial.settings),
+                "faults": None if k.trial.budget is None else str(k.trial.budget), "steps": k.steps,
+            }
+            for m, k in found.kills
+        ],
+    }  # fmt: skip
+
+
+def _place(mutation: Mutation) -> str:
+    return f"{mutation.place.file}:{mutation.place.line}"

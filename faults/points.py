@@ -1,0 +1,110 @@
+"""Crash points: where an actor can stop, derived from a specification.
+
+Theory of operation (paper, sections 3.2 and 5.1). A step commits a record, then does the new state's work list, then
+acknowledges the message that it consumed. An actor may stop before the commit, after it, and after any part of the
+work; pieces of work may overlap, so every subset of the list is a point. A task with several targets may be done in
+part (`some-setup`). The state in a point's name is the one in the record: a step from ticketing to ticketed stops at
+`crash:broker/ticketing#before-commit`, `crash:broker/ticketed#after-commit`, `crash:broker/ticketed#after-tell` or
+`crash:broker/ticketed#before-acknowledge`.
+
+What a call (of a policy or handler) has begun is no part of the model's state, so points that differ only in calls are
+one point of the model: its `effects`, one for each way into the state. A running actor has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from leasehold.spec.language.model import Call, Role, Send, State, System, Transition
+
+BEFORE, AFTER, ACKNOWLEDGE, RECOVERING = "before-commit", "after-commit", "before-acknowledge", "recovering"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """One place where an actor may stop.
+
+    Attributes:
+        name: such as `crash:broker/ticketed#after-commit`.
+        effects: the names of the model's points with the same effect; which one depends on what led to the state.
+        role, state: the machine at work and the state in its record.
+        done: tasks of the work list that were done before; `some-NAME` where a part of its targets was reached.
+    """
+
+    name: str
+    effects: tuple[str, ...]
+    role: str
+    state: str
+    done: tuple[str, ...] = ()
+
+
+def point_name(role: str, state: str, where: str, done: Iterable[str] = ()) -> str:
+    """`crash:broker/ticketed#after-tell`; `where` is how it reads while nothing is done."""
+    tasks = "+".join(done)
+    head = f"{RECOVERING}-after" if where == RECOVERING else "after"
+    return f"crash:{role}/{state}#{f'{head}-{tasks}' if tasks else where}"
+
+
+def work_done(pieces: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+    """What was done of a work list, task by task: of each piece its task and whether it was done."""
+    by_task: dict[str, list[bool]] = {}
+    for task, done in pieces:
+        by_task.setdefault(task, []).append(done)
+    return tuple(t if all(done) else f"some-{t}" for t, done in by_task.items() if any(done))
+
+
+def crash_points(system: System) -> tuple[CrashPoint, ...]:
+    """Every point at which an actor of the system may stop, in the order of roles and states."""
+    found: dict[str, CrashPoint] = {}
+    for role in system.roles.values():
+        for state in role.states.values():
+            for name, effect, done in _points(system, role, state):
+                effects = (*found[name].effects, effect) if name in found else (effect,)
+                found[name] = CrashPoint(name, tuple(dict.fromkeys(effects)), role.name, state.name, done)
+    return tuple(found.values())
+
+
+def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Points of a machine in a state: name, effect, and what is done."""
+
+    def named(where: str, done: Iterable[str] = ()) -> str:
+        return point_name(role.name, state.name, where, done)
+
+    at_rest = named(BEFORE)
+    yield at_rest, at_rest, ()
+    for transition in role.transitions():
+        if transition.target == state.name:
+            finished = named(ACKNOWLEDGE) if transition.event in system.messages else at_rest
+            for done, seen, everything in _subsets(system, role, _work(state, transition)):
+                name = finished if everything else named(AFTER, done)
+                yield name, finished if seen is None else named(AFTER, seen), done
+    if any(m.name in {*state.ignore, *state.refuse} for m in system.received_by(role.name)):
+        yield named(ACKNOWLEDGE), named(ACKNOWLEDGE), ()
+    for done, seen, everything in _subsets(system, role, state.tasks):
+        if not everything or not done:
+            yield named(RECOVERING, done), at_rest if seen is None else named(RECOVERING, seen), done
+
+
+def _work(state: State, transition: Transition) -> tuple[str, ...]:
+    return transition.also if transition.internal else (*state.tasks, *transition.also)
+
+
+def _subsets(
+    system: System, role: Role, tasks: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...] | None, bool]]:
+    """Parts of a work list: what is done, what of that the model sees (None: all it can), and whether all is done."""
+    levels = [("", name) if _single(system, role, name) else ("", f"some-{name}", name) for name in tasks]
+    visible = [name for name in tasks if not isinstance(role.tasks[name], Call)]
+    for chosen in product(*levels):
+        done = tuple(c for c in chosen if c)
+        seen = tuple(c for c in done if c.removeprefix("some-") in visible)
+        yield done, None if list(seen) == visible else seen, list(done) == list(tasks)
+
+
+def _single(system: System, role: Role, name: str) -> bool:
+    task = role.tasks[name]
+    if isinstance(task, Call):
+        return True
+    return system.roles[task.receiver if isinstance(task, Send) else task.role].count == 1

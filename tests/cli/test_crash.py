@@ -1,0 +1,182 @@
+"""`leasehold crash`, and the crashes of `leasehold check`: what is printed, written and answered."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import LIGHT, Run, write
+
+SMALL = ("two_phase_commit", "--set", "participants=1")
+CASE = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
+# Over a plain queue, without sequence numbers: what comes again is taken for new.
+ASKED = {
+    "system.yaml": (
+        "system: asked\nroles: {asker: {}, teller: {}}\n"
+        "channels:\n  there: {from: asker, to: teller, kind: fifo}\n"
+        "environment: {begin: {to: asker, fair: true}}\n"
+        "faults: {budget: 'crash=1,duplicate=1', check: crash=1}\n"
+    ),
+    "messages.yaml": "messages: {asked: {from: asker, to: teller}}\n",
+    "invariants.yaml": "properties: {once: {always: teller.state != twice}}\nends: {done: teller.state != idle}\n",
+    "roles/asker.yaml": (
+        "role: asker\nevents: {begin: it begins}\n"
+        "states:\n  idle: {initial: true, on: {begin: {to: asking}}}\n"
+        "  asking: {tasks: [ask], ignore: {begin: it has begun}}\n"
+        "tasks: {ask: {send: asked, to: teller}}\n"
+    ),
+    "roles/teller.yaml": (
+        "role: teller\nstates:\n  idle: {initial: true, on: {asked: {to: once}}}\n"
+        "  once: {on: {asked: {to: twice}}}\n  twice: {ignore: {asked: enough}}\n"
+    ),
+}
+
+
+def test_what_holds_is_said_in_a_few_lines(run: Run) -> None:
+    done = run("crash", *SMALL, "--faults", "crash=1")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "faults crash=1 (--faults)"
+    assert lines[1].startswith("two_phase_commit  participants=1  spec ")
+    assert re.search(
+        r"^\d+ of \d+ crash points tried; \d+ cases \(cell, crash point, mode\)$", done.stdout, re.MULTILINE
+    )
+    assert re.search(
+        r"^\d+ cells reached: \d+ without faults too, 0 with faults alone; \d+ never", done.stdout, re.MULTILINE
+    )
+    assert "\nstabilises: every fair run comes back to a legal state, in at most " in done.stdout
+    assert re.search(
+        r"^coordinator +participant\[0\] +reached +points +any +steps +messages$", done.stdout, re.MULTILINE
+    )
+    assert re.search(r"^\d+ properties hold under these faults$", lines[-1])
+
+
+def test_the_systems_own_budget_and_settings(run: Run, tmp_path: Path) -> None:
+    own = "faults: {budget: crash=1, set: {clients: 1}}\n"
+    run("init", "mine")
+    system = tmp_path / "mine/system.yaml"
+    system.write_text(system.read_text() + own)
+    first = run("crash", "mine").stdout.splitlines()[:2]
+    assert first[0] == "faults crash=1 (system.yaml); clients=1 (set for faults in system.yaml)"
+    assert first[1].startswith("mine  clients=1 ")
+    other = run("crash", "mine", "--set", "clients=2", "--faults", "none").stdout.splitlines()[:2]
+    assert other[0] == "faults none (--faults)"
+    assert other[1].startswith("mine  clients=2 ")
+
+
+def test_what_faults_break_is_shown_with_the_weakest(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "asked", ASKED)
+    done = run("crash", "asked")
+    assert done.returncode == 1
+    assert "\nonce breaks under crash=1, and under no weaker faults\n" in done.stdout
+    assert "\nonce is violated\n  always  teller.state != twice\ninitially\n" in done.stdout
+    assert re.search(r"^ +\d+  CRASH teller: crash:teller/once#before-acknowledge, on asked from", done.stdout, re.M)
+    assert re.search(r"^  \d+ recovery states? counts? as come back because the run is over there", done.stdout, re.M)
+
+
+def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
+    done = run("crash", "lease", "--faults", "deep", "--hours", "0.0001")
+    assert done.returncode == 0
+    assert re.search(r"^crash=2,duplicate=1,lose=1 .* cut off: stopped after 0 s$", done.stdout, re.M)
+    assert "\nnot asked whether it stabilises: stopped after 0 s\n" in done.stdout
+    assert "hold under these faults" not in done.stdout
+
+
+def test_points_are_listed_without_exploring(run: Run) -> None:
+    done = run("crash", "lease", "--points")
+    assert done.returncode == 0
+    assert re.search(r"^crash:authority/priming#after-place +done before: place$", done.stdout, re.M)
+    assert done.stdout.splitlines()[-1] == f"{len(done.stdout.splitlines()) - 1} crash points"
+
+
+def test_a_case_is_shown_step_by_step(run: Run, tmp_path: Path) -> None:
+    done = run("crash", *SMALL, "--faults", "crash=1", *CASE, "--out", "there")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("asking/voting, crash:participant/voting#after-commit, any: legal again ")
+    assert "  CRASH participant[0]: crash:participant/voting#after-commit, on ask from coordinator" in done.stdout
+    assert "  RECOVER participant[0]: recover:participant[0]\n" in done.stdout
+    drawing = tmp_path / "there/asking.voting.participant_voting_after-commit.any.svg"
+    assert lines[-1] == f"wrote {drawing.relative_to(tmp_path)}"
+    ElementTree.fromstring(drawing.read_text())
+
+
+def test_what_is_written(run: Run, tmp_path: Path) -> None:
+    done = run("crash", *SMALL, "--faults", "crash=1", "--out", "there")
+    assert done.stdout.endswith("wrote there/crash.md, there/crash.json, there/worst.svg\n")
+    found = json.loads((tmp_path / "there/crash.json").read_text())
+    assert found["scenarios"] > 0
+    assert "seconds" not in found
+    assert (tmp_path / "there/crash.md").read_text().startswith("# two\\_phase\\_commit under `crash=1`\n")
+    ElementTree.fromstring((tmp_path / "there/worst.svg").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--faults", "crush=1"), "--faults: there is no fault 'crush'; did you mean crash?"),
+        (("--faults", "byzantine=participent"), "has no role 'participent'; did you mean `participant`?"),
+        (("--hours", "2"), "--hours goes with --faults deep"),
+        (("--case", "asking/voting"), "a case needs --case and --point"),
+        (("--mode", "any"), "a case needs --case and --point"),
+        (("--case", "asking", "--point", "x"), "has 2 states (coordinator, participant[0]), such as idle/working"),
+        (("--case", "asking/votign", "--point", "x"), "participant[0] has no state 'votign'; did you mean `voting`?"),
+        (
+            ("--case", "asking/voting", "--point", "crash:participant/voting#after-comit"),
+            "did you mean `crash:participant/voting#after-commit`?",
+        ),
+        ((*CASE, "--mode", "anny"), "has no mode 'anny'; did you mean `any`?"),
+        (("--case", "idle/voting", *CASE[2:]), "no case has the cell idle/voting; did you mean"),
+        (
+            ("--case", "asking/working", *CASE[2:]),
+            "nothing stops at crash:participant/voting#after-commit in asking/working; did you mean",
+        ),
+        (
+            (*CASE, "--faults", "halt=1"),
+            "no case was tried: not asked whether it stabilises: an actor may halt for good",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_2(words: tuple[str, ...], said: str, run: Run) -> None:
+    done = run("crash", *SMALL, *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(("verb", "key"), [("crash", "budget"), ("check", "check")])
+def test_a_bad_budget_in_system_yaml_is_2(verb: str, key: str, run: Run, light: Path) -> None:
+    system = light / "system.yaml"
+    system.write_text(LIGHT["system.yaml"] + f"faults: {{{key}: crush=1}}\n")
+    done = run(verb, "light")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"light/system.yaml:4:9: faults.{key}: there is no fault 'crush'; did you mean crash?" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_2(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("")
+    done = run("crash", *SMALL, "--out", "there/folder")
+    assert done.returncode == 2
+    assert "cannot write to there/folder: Not a directory" in done.stderr
+
+
+# check
+
+
+def test_check_explores_the_faults_that_the_system_asks_for(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "asked", ASKED)
+    done = run("check", "asked")
+    assert done.returncode == 1
+    assert "\nfaults crash=1 (system.yaml)\n" in done.stdout
+    assert "\nonce breaks under crash=1, and under no weaker faults\n" in done.stdout
+    left_out = run("check", "asked", "--no-crash")
+    assert "faults" not in left_out.stdout
+
+
+def test_check_is_content_with_what_comes_back(run: Run, light: Path) -> None:
+    (light / "system.yaml").write_text(LIGHT["system.yaml"] + "faults: {check: crash=1}\n")
+    done = run("check", "light")
+    assert done.returncode == 0
+    assert "\nstabilises: every fair run comes back to a legal state, in at most 1 step and 0 messages" in done.stdout
+    assert done.stdout.endswith("\n1 property holds under these faults\n")

@@ -1,0 +1,160 @@
+"""leasehold mutate: what it prints, and its exit codes."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, as_json, write
+from tests.cli.test_json import _same, reference
+
+# Pressed in the dark it shines, and nothing says that it can be put out again.
+LAMP = {
+    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
+    "roles/lamp.yaml": (
+        "role: lamp\nevents: {press: Somebody presses the button.}\n"
+        "states:\n  dark: {initial: true, on: {press: {to: bright}}}\n  bright: {on: {press: {to: dark}}}\n"
+    ),
+    "invariants.yaml": "properties: {can_be_bright: {sometimes: lamp.state == bright}}\n",
+    "mutation.yaml": "battery: [{}]\n",
+}
+SURVIVOR = "swap_target lamp/bright#press -> bright"
+
+
+@pytest.fixture
+def lamp(tmp_path: Path) -> Path:
+    return write(tmp_path / "lamp", LAMP)
+
+
+def explain(lamp: Path, *lines: str) -> None:
+    (lamp / "mutation.yaml").write_text("battery: [{}]\nexplained:\n" + "".join(f"  {line}\n" for line in lines))
+
+
+def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
+    done = run("mutate", "lamp", "--jobs", "1")
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("lamp  spec ")
+    assert lines[1].startswith("1 of 2 mutants killed (50.0 %), ")
+    assert lines[2:] == [
+        "  swap_target      1 of     2  50.0 %",
+        "killed by",
+        "      1  can_be_bright",
+        "survivors (1, 1 not explained)",
+        f"  {SURVIVOR}",
+        "      lamp/roles/lamp.yaml:5: to bright, not to dark",
+    ]
+
+
+def test_what_is_explained_is_0(run: Run, lamp: Path) -> None:
+    explain(lamp, f"{SURVIVOR}: nobody cares for the dark")
+    done = run("mutate", "lamp")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "survivors (1, all explained)\n" in done.stdout
+    assert "      explained: nobody cares for the dark\n" in done.stdout
+
+
+def test_an_explanation_that_is_out_of_date_is_1(run: Run, lamp: Path) -> None:
+    explain(lamp, f"{SURVIVOR}: nobody cares for the dark", "swap_target lamp/dark#*: it is killed")
+    done = run("mutate", "lamp")
+    assert done.returncode == 1
+    assert "out of date: nothing that is explained as `swap_target lamp/dark#*` survives\n" in done.stdout
+    assert run("mutate", "lamp", "--only", "*bright#*").returncode == 0
+
+
+def test_json(run: Run, lamp: Path) -> None:
+    explain(lamp, "swap_target lamp/dark#*: it is killed")
+    done = run("mutate", "lamp", "--json")
+    assert done.returncode == 1
+    found = as_json(done)
+    _same(found, reference.MUTATE_KEYS)
+    _same(found["survivors"][0], reference.SURVIVOR_KEYS)
+    _same(found["kills"][0], reference.KILL_KEYS)
+    assert (found["mutants"], found["killed"], found["score"], found["undecided"]) == (2, 1, 0.5, 0)
+    assert found["out_of_date"] == ["swap_target lamp/dark#*"]
+    assert found["survivors"] == [
+        {
+            "name": SURVIVOR, "rule": "swap_target", "place": "lamp/roles/lamp.yaml:5",
+            "what": "to bright, not to dark", "explanation": None, "cut_short": False,
+        }
+    ]  # fmt: skip
+    assert found["kills"] == [
+        {
+            "name": "swap_target lamp/dark#press -> dark", "property": "can_be_bright", "setting": {}, "faults": None,
+            "steps": None,
+        }
+    ]  # fmt: skip
+    assert found["by_rule"] == {"swap_target": {"mutants": 2, "killed": 1}}
+    assert found["by_property"] == {"can_be_bright": 1}
+
+
+def test_some_of_the_mutants(run: Run) -> None:
+    small = ("two_phase_commit", "--jobs", "1", "--json")
+    by_rule = as_json(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
+    assert {k["name"].split("/")[0] for k in by_rule["kills"]} == {"drop_guard coordinator", "drop_task coordinator"}
+    samples = [as_json(run("mutate", *small, "--sample", "4", "--seed", seed)) for seed in ("1", "1", "2")]
+    names = [[k["name"] for k in s["kills"]] + [v["name"] for v in s["survivors"]] for s in samples]
+    assert names[0] == names[1] != names[2]
+    assert {len(n) for n in names} == {4}
+
+
+def test_constants_go_into_every_trial(run: Run) -> None:
+    found = as_json(run("mutate", "two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json"))
+    assert {k["setting"]["participants"] for k in found["kills"]} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rule", "drop"), "'drop' is not one of"),
+        (("--sample", "0"), "0 is not in the range x>=1"),
+        (("--jobs", "0"), "0 is not in the range x>=1"),
+        (("--only", "nothing"), "no mutant of lamp is made by this rule and fits this pattern"),
+        (("--set", "x"), "--set takes NAME=VALUE, not 'x'"),
+    ],
+)
+def test_bad_usage_is_2(words: tuple[str, ...], said: str, run: Run, lamp: Path) -> None:
+    done = run("mutate", "lamp", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_bad_battery_is_2(run: Run, lamp: Path) -> None:
+    (lamp / "mutation.yaml").write_text("battery: [{faults: crush=1}]\n")
+    done = run("mutate", "lamp")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("lamp/mutation.yaml:1:20: error LH203: `crush=1` is no budget: ")
+    said = as_json(run("mutate", "lamp", "--json"))
+    assert [d["code"] for d in said["diagnostics"]] == ["LH203"]
+
+
+def test_a_bad_spec_is_2(run: Run, lamp: Path) -> None:
+    (lamp / "roles/lamp.yaml").write_text(LAMP["roles/lamp.yaml"].replace("to: bright", "to: brihgt"))
+    done = run("mutate", "lamp")
+    assert done.returncode == 2
+    assert "did you mean `bright`?" in done.stderr
+
+
+def test_a_system_at_fault_is_2(run: Run, lamp: Path) -> None:
+    (lamp / "roles/lamp.yaml").write_text(
+        LAMP["roles/lamp.yaml"].replace("to: bright", "to: bright, set: {n: n + 1}").replace(
+            "events:", "data: {n: {type: int, max: 1}}\nevents:"
+        )
+    )  # fmt: skip
+    done = run("mutate", "lamp")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the system itself cannot be explored to the end: lamp with the declared constants: " in done.stderr
+
+
+def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "leasehold", "mutate", "two_phase_commit", "--set", "participants=4", "--jobs", "2"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)  # no event says that a process is in its campaign; the whole takes a minute or more
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "more are not decided\n" in out
+    assert "Traceback" not in out + err
+    assert process.returncode == 130

@@ -1,0 +1,49 @@
+"""The paper's Figure 2 (section 3.4): states that encode history, so that a task of an earlier state is restarted.
+
+What the loader makes in other cases, and what expressions then mean, is in tests/spec/language/test_outlives.py.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.faults import Budget
+from leasehold.spec import System, load
+
+SYSTEM = "system: figure_2\nroles: {m: {}}\nenvironment: {sigma: {to: m}}\n"
+MACHINE = """
+role: m
+events: {ended: The task t has ended., sigma: An event that is not kept waiting for t.}
+tasks:
+  t: {call: handler.t, answers: [ended], outlives: true}
+states:
+  x_i: {initial: true, tasks: [t], on: {ended: {to: x_k}, sigma: {to: x_j}}}
+  x_j: {}
+  x_k: {}
+ignore:
+  - {events: sigma, in: [x_j, x_k], because: the figure shows no more}
+"""
+CLAIM = "properties: {t_ends: {when: m.state == x_j__t, leads_to: m.state != x_j__t}}\n"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> System:
+    (tmp_path / "roles").mkdir()
+    for name, text in {"system.yaml": SYSTEM, "roles/m.yaml": MACHINE, "invariants.yaml": CLAIM}.items():
+        (tmp_path / name).write_text(text)
+    return load(tmp_path)
+
+
+def test_a_task_goes_on_in_a_state_that_remembers_it(machine: System) -> None:
+    assert [t.name + " -> " + t.target for t in machine.roles["m"].transitions()] == [
+        "m/x_i#ended -> x_k", "m/x_i#sigma -> x_j__t", "m/x_j__t#ended -> x_j",
+    ]  # fmt: skip
+    work = {name: state.tasks for name, state in machine.roles["m"].states.items()}
+    assert work == {"x_i": ("t",), "x_j": (), "x_j__t": ("t",), "x_k": ()}
+
+
+def test_a_task_of_an_earlier_state_is_restarted_by_recovery(machine: System) -> None:
+    found = explore(machine, budget=Budget(crash=2))
+    assert {p.name: p.verdict for p in found.properties} == {"t_ends": "exhausted"}
+    assert ("x_j__t",) in {c.control for c in found.cells}

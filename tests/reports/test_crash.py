@@ -1,0 +1,110 @@
+"""The page, the JSON and the drawing of what crashes do."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from leasehold.checker.crash import CrashReport, crash
+from leasehold.faults import Budget
+from leasehold.reports.crash import (
+    convergence_words,
+    crash_json,
+    crash_markdown,
+    other_ends_words,
+    worst_case,
+    worst_first,
+    worst_svg,
+)
+from leasehold.reports.json_report import dumps
+from leasehold.spec import load
+
+
+@pytest.fixture(scope="module")
+def commit() -> CrashReport:
+    return crash(load("two_phase_commit", {"participants": 1}), Budget(crash=1))
+
+
+@pytest.fixture(scope="module")
+def halted() -> CrashReport:
+    return crash(load("two_phase_commit", {"participants": 1}), Budget(halt=1))
+
+
+@pytest.fixture(scope="module")
+def lease() -> CrashReport:
+    return crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 1}), Budget(crash=1))
+
+
+def test_the_page_has_every_cell_and_every_case(lease: CrashReport) -> None:
+    page = crash_markdown(lease)
+    assert page.startswith("# lease under `crash=1`\n\nWhat faults do to the system with `max_units=1`, `last_end=1`,")
+    assert "\nStabilises: every fair run comes back to a legal state, in at most " in page
+    head = "broker | authority | reached | crash points | cases alive | cases over | verdict | worst"
+    assert f"\n| service\\_manager | {head} |\n" in page
+    for cell in lease.cells:
+        assert f"| {' | '.join(cell.control)} | legal | {len(cell.points)} |".replace("_", "\\_") in page
+    rows = [line for line in page.splitlines() if line.startswith("| `crash:")]
+    assert len(rows) == sum(len(cell.points) for cell in lease.cells)
+    assert f"{360 - len(lease.cells)} of 360 control states are never reached." in page
+    assert "\n## Crash points that were not met\n" in page
+
+
+def test_the_page_is_the_same_each_time(commit: CrashReport) -> None:
+    again = crash(commit.system, commit.budget)
+    assert crash_markdown(again) == crash_markdown(commit)
+    assert dumps(crash_json(again, measured=False)) == dumps(crash_json(commit, measured=False))
+    assert worst_svg(again) == worst_svg(commit)
+
+
+def test_the_json_adds_up(lease: CrashReport) -> None:
+    found = json.loads(json.dumps(crash_json(lease)))
+    assert found["scenarios"] == sum(sum(cell["cases"].values()) for cell in found["cells"])
+    assert found["distinct"] == found["legal_states"] + found["recovery_states"]
+    assert found["never_reached"] == 360 - len(found["cells"])
+    assert found["crash_points"] < found["crash_points_total"] == len(lease.points)
+    assert "cells" not in crash_json(lease, cells=False)
+    assert "seconds" not in crash_json(lease, measured=False)
+
+
+def test_what_breaks_comes_first_with_the_weakest_faults(halted: CrashReport) -> None:
+    page = crash_markdown(halted)
+    first = page.split("## Properties\n\n")[1].splitlines()[2]
+    assert first.startswith("| **violated** | `a_transaction_ends` | leads_to | ")
+    assert first.endswith("*Breaks under `halt=1`.* |")
+    ends = next(p for p in crash_json(halted)["properties"] if p["name"] == "a_transaction_ends")
+    assert (ends["verdict"], ends["weakest"]) == ("violated", "halt=1")
+    assert "halt" in [step["kind"] for step in ends["path"]["steps"]]
+
+
+def test_what_was_not_asked_is_said(halted: CrashReport) -> None:
+    assert convergence_words(halted) == "not asked whether it stabilises: an actor may halt for good"
+    assert "not asked |" in crash_markdown(halted)
+    found = crash_json(halted)
+    assert [found[key] for key in ("converges", "legal_states", "worst_steps", "scenarios")] == [None, None, None, 0]
+    assert worst_case(halted) is None
+    assert worst_svg(halted) is None
+
+
+def test_other_ends_are_said_in_words(lease: CrashReport, commit: CrashReport) -> None:
+    assert other_ends_words(commit.convergence) == ""
+    assert lease.convergence is not None
+    count = lease.convergence.other_ends
+    assert other_ends_words(lease.convergence).startswith(f"{count} recovery states count as come back because ")
+
+
+def test_the_worst_case_is_drawn_with_its_crash_and_restart(commit: CrashReport) -> None:
+    worst = worst_case(commit)
+    assert worst is not None
+    name, path = worst
+    most = max(w.steps or 0 for w in commit.cases.values())
+    restart = [step.kind for step in path.steps].index("recover")
+    assert len(path.steps) - restart - 1 == most
+    drawing = worst_svg(commit) or ""
+    assert ElementTree.fromstring(drawing)[0].text == f"two_phase_commit: {name}"
+    assert " – crash<" in drawing
+    assert " – recovery<" in drawing
+
+
+def test_the_worst_cells_come_first(commit: CrashReport) -> None:
+    steps = [cell.worst.steps or 0 for cell in worst_first(commit)]
+    assert steps == sorted(steps, reverse=True)
