@@ -13,8 +13,9 @@ one point of the model: its `effects`, one for each way into the state. A runnin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 from leasehold.spec.language.model import Call, Role, Send, State, System, Transition
@@ -40,14 +41,16 @@ class CrashPoint:
     done: tuple[str, ...] = ()
 
 
-def point_name(role: str, state: str, where: str, done: Iterable[str] = ()) -> str:
+@cache
+def point_name(role: str, state: str, where: str, done: tuple[str, ...] = ()) -> str:
     """`crash:broker/ticketed#after-tell`; `where` is how it reads while nothing is done."""
     tasks = "+".join(done)
     head = f"{RECOVERING}-after" if where == RECOVERING else "after"
     return f"crash:{role}/{state}#{f'{head}-{tasks}' if tasks else where}"
 
 
-def work_done(pieces: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+@cache
+def work_done(pieces: tuple[tuple[str, bool], ...]) -> tuple[str, ...]:
     """What was done of a work list, task by task: of each piece its task and whether it was done."""
     by_task: dict[str, list[bool]] = {}
     for task, done in pieces:
@@ -69,7 +72,7 @@ def crash_points(system: System) -> tuple[CrashPoint, ...]:
 def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Points of a machine in a state: name, effect, and what is done."""
 
-    def named(where: str, done: Iterable[str] = ()) -> str:
+    def named(where: str, done: tuple[str, ...] = ()) -> str:
         return point_name(role.name, state.name, where, done)
 
     at_rest = named(BEFORE)

@@ -54,7 +54,7 @@ class TasksBeforeCommit(OfRoles):
             new[machine.cell : machine.cell + 1 + len(machine.role.data)] = s[
                 machine.cell : machine.cell + 1 + len(machine.role.data)
             ]
-            tasks = work_done([(w.task.name, d) for w, d in zip(work, done, strict=True)])
+            tasks = work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
             point = point_name(action.role, move.transition.source, AFTER, tasks)
             for name, actors, fault in among:
                 where = point + _together(name, actors)

@@ -61,6 +61,8 @@ class FaultySystem(TransitionSystem):
         self.crossing = {lane.cell: self.layout.lane_crossing(lane) for lane in self.layout.lanes}
         self.forger = Forger(self) if self.layout.traitor is not None else None
         self._retries = self._retry_lanes()
+        self._numbered = [lane.cell for lane in self.layout.lanes if lane.channel.kind == "mailbox"]
+        self._rests: dict[tuple[str, str], Action] = {}
         together = self.layout.groups
         self._crashes = [(name, actors, "crash") for name, actors in together.items() if "crash" in self.at]
         if "power_cut" in self.at:
@@ -196,8 +198,10 @@ class FaultySystem(TransitionSystem):
                     Action("halt", role, instance, f"halt:{actor.name}", fault=True, cost=(self.at["halt"],)),
                     _with(s, actor.up, GONE),
                 )
-        yield from self._partition(s, may("partition"))
-        yield from self._skew(s)
+        if self.layout.cuts:
+            yield from self._partition(s, may("partition"))
+        if self.layout.lead:
+            yield from self._skew(s)
 
     # Crashes
 
@@ -211,11 +215,13 @@ class FaultySystem(TransitionSystem):
     def _at_rest(self, s: State, name: str, actors: Sequence[Actor], fault: str) -> tuple[Action, State]:
         """A crash between two steps: nothing was committed that is not done."""
         role, instance = next(a for a in actors if s[a.up] is UP).machines[0]
-        point = point_name(role, s[self.by_name[role, instance].cell], BEFORE) + _together(name, actors)
-        return (
-            Action("crash", role, instance, point, point=point, fault=True, cost=(self.at[fault],)),
-            self._down(s, actors),
-        )
+        state = s[self.by_name[role, instance].cell]
+        action = self._rests.get((name, f"{role}[{instance}]/{state}"))
+        if action is None:
+            point = point_name(role, state, BEFORE) + _together(name, actors)
+            action = Action("crash", role, instance, point, point=point, fault=True, cost=(self.at[fault],))
+            self._rests[name, f"{role}[{instance}]/{state}"] = action
+        return action, self._down(s, actors)
 
     def _crash_in(
         self, s: State, action: Action, crashes: Sequence[tuple[str, tuple[Actor, ...], str]]
@@ -242,7 +248,7 @@ class FaultySystem(TransitionSystem):
             except channels.Full:
                 continue
             where = ACKNOWLEDGE if all(done) else AFTER
-            tasks = () if all(done) else work_done([(w.task.name, d) for w, d in zip(work, done, strict=True)])
+            tasks = () if all(done) else work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
             point = point_name(move.transition.role, move.transition.target, where, tasks)
             for name, actors, fault in among:
                 yield (
@@ -321,7 +327,7 @@ class FaultySystem(TransitionSystem):
                     tuple(new),
                 )
             elif any(done):
-                tasks = work_done([(w.task.name, d) for w, d in zip(work, done, strict=True)])
+                tasks = work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
                 point = point_name(role, s[machines[0].cell], RECOVERING, tasks)
                 for name, actors, fault in again:
                     at = point + _together(name, actors)
@@ -354,6 +360,8 @@ class FaultySystem(TransitionSystem):
 
     def _retry(self, s: State) -> Iterator[tuple[Action, State]]:
         """A machine sends again what was lost, or what was received and whose answer was lost."""
+        if not any(channels.missing(s[cell]) for cell in self._numbered):
+            return
         for machine, back in self._retries:
             if not self.running(s, machine):
                 continue
@@ -387,8 +395,7 @@ class FaultySystem(TransitionSystem):
 
     def _partition(self, s: State, may: bool) -> Iterator[tuple[Action, State]]:
         cell = self.layout.partition
-        if cell is None:
-            return
+        assert cell is not None
         if s[cell] != WHOLE:
             yield Action("heal", None, 0, "the partition heals", group=("heal",)), _with(s, cell, WHOLE)
         elif may:
@@ -401,8 +408,8 @@ class FaultySystem(TransitionSystem):
     def _skew(self, s: State) -> Iterator[tuple[Action, State]]:
         """A clock gains a tick on true time; timers are prompt by the clock of their own actor."""
         for actor in self.layout.actors:
-            cell = self.layout.lead.get(actor.name)
-            if cell is not None and s[cell] < self.budget.skew and not (self.prompt and self._due(s, actor)):
+            cell = self.layout.lead[actor.name]
+            if s[cell] < self.budget.skew and not (self.prompt and self._due(s, actor)):
                 action = Action("skew", None, 0, f"the clock of {actor.name} gains a tick", fault=True)
                 yield action, _with(s, cell, s[cell] + 1)
 

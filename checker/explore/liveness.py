@@ -67,10 +67,11 @@ class Graph:
             self.crashed.append(target)
             key = (action.point, action.role, action.instance)
             self.crash_points.append(self.points.setdefault(key, len(self.points)))
-        if action.cost not in self.prices:
-            self.prices[action.cost] = len(self.prices)
+        cost = self.prices.get(action.cost)
+        if cost is None:
+            cost = self.prices[action.cost] = len(self.prices)
             self._prices.append(action.cost)
-        self.costs.append(self.prices[action.cost])
+        self.costs.append(cost)
 
     def price(self, e: int) -> tuple[int, ...]:
         """What a step takes of the budget of faults."""

@@ -128,6 +128,10 @@ def test_every_point_that_is_explored_is_in_the_catalogue(name: str, settings: d
         assert set(cell.points) == {point for _, point, _ in mine}
 
 
+ENDS = [("service_manager", "requested_end"), ("service_manager", "ticket_end"), ("service_manager", "lease_end"),
+        ("broker", "requested_end"), ("broker", "term_end"), ("authority", "end")]  # fmt: skip
+
+
 def test_the_lease_without_time() -> None:
     """Without time no term ends, so no restart finds it over."""
     report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 2}), Budget(crash=1))
@@ -137,6 +141,23 @@ def test_the_lease_without_time() -> None:
     assert report.modes == ("alive", "over")
     assert len(report.cells) == 39
     assert all(cell.legal for cell in report.cells)
+
+
+def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
+    """Section 5.1, the two modes: each case of a lease whose term can end, and when its actor restarts."""
+    report = crash(load("lease", {"max_units": 1, "last_end": 1}), Budget(crash=1))
+    assert report.holds
+    modes = {case[:2]: set() for case in report.cases}
+    for cell, point, mode in report.cases:
+        modes[cell, point].add(mode)
+    both = [case for case, found in modes.items() if found == {"alive", "over"}]
+    assert len(both) > 100
+    cell, point = both[-1]
+    for mode in ("alive", "over"):
+        steps = report.path((cell, point, mode)).steps
+        (restart,) = [step for step in steps if step.kind == "recover"]
+        ends = [restart.state.data[f"{name}.{end}"] for name, end in ENDS]
+        assert (restart.state.now >= max(map(int, ends))) == (mode == "over")
 
 
 # Paths
