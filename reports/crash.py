@@ -133,6 +133,7 @@ def convergence_words(report: CrashReport) -> str:
         why = (
             why_incomplete(report) if not report.complete
             else "an actor may halt for good" if budget.halt
+            else "clocks go on to differ" if budget.skew
             else f"{budget.byzantine} may do anything"
         )  # fmt: skip
         return f"not asked whether it stabilises: {why}"

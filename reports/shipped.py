@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.checker.crash import crash
 from leasehold.checker.explore import explore
+from leasehold.faults import Budget
+from leasehold.reports.crash import crash_markdown, worst_svg
 from leasehold.reports.write import committed_files
 from leasehold.spec.language.load import load
 
@@ -13,10 +16,23 @@ from leasehold.spec.language.load import load
 def committed(name: str) -> dict[str, bytes]:
     """The report of a shipped system with its constants as they are declared, by path in the system's folder.
 
+    Where the system says with which faults it is checked, what they do to it is there too.
+
     Raises:
         SpecError: there is no such system, or it is wrong.
     """
-    return committed_files(explore(load(name)))
+    return {**committed_files(explore(load(name))), **_crashes(name)}
+
+
+def _crashes(name: str) -> dict[str, bytes]:
+    """What crashes do to a system, under the faults that it is checked with; nothing where it names none."""
+    faults = load(name).faults
+    if not faults.check:
+        return {}
+    report = crash(load(name, faults.settings), Budget.parse(faults.check))
+    drawn = worst_svg(report)
+    files = {"crash.md": crash_markdown(report), **({"worst_crash.svg": drawn} if drawn is not None else {})}
+    return {file: content.encode() for file, content in files.items()}
 
 
 def differences(folder: Path, files: dict[str, bytes]) -> Iterator[str]:
