@@ -56,7 +56,7 @@ def test_files_exist():
 
 def test_tests_exist():
     known = set()
-    for file in [*(ROOT / "tests" / "paper").glob("test_*.py"), *(ROOT / "tests" / "checker").glob("test_*.py")]:
+    for file in (f for folder in ("paper", "checker", "faults") for f in (ROOT / "tests" / folder).glob("test_*.py")):
         known |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
     assert set(re.findall(r"`(test_\w+)`", TEXT)) - known == set()
 
