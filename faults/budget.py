@@ -71,7 +71,8 @@ class Budget:
             name, _, value = (part.strip() for part in word.partition("="))
             if name in given:
                 raise BudgetError(f"{name} is given twice")
-            given[_known(name)] = _count(name, value)
+            fault = _known(name)
+            given[fault] = _count(fault, value)
         return cls(**given)  # type: ignore[arg-type]
 
     def weaker(self) -> Iterator[Budget]:
