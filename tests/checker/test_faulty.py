@@ -218,7 +218,8 @@ def test_no_faults_are_no_faults(conversation: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "says"), [
-    ("crush=1", "did you mean crash"), ("byzantin=broker", "did you mean byzantine"), ("crash", "a number"), ("crash=-1", "a number"), ("crash=any", "a number"),
+    ("crush=1", "did you mean crash"), ("byzantin=broker", "did you mean byzantine"),
+    ("crash", "a number"), ("crash=-1", "a number"), ("crash=any", "a number"),
     ("crash=1,crash=2", "twice"), ("lose=1000", "a number"), ("", "there is no fault"),
 ])  # fmt: skip
 def test_bad_budgets(words: str, says: str) -> None:
