@@ -21,11 +21,13 @@ from dataclasses import dataclass, replace
 
 from leasehold.checker.battery import Battery, Loader, Settings, Trial, known_survivors
 from leasehold.checker.explore import Exploration, Limits, explore
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.stabilise import convergence
+from leasehold.faults.mutants import CONVERGENCE
 from leasehold.faults.mutation import RULES, Mutation
 from leasehold.spec import System
 
-CONVERGENCE, VACUOUS, DEADLOCK = "convergence", "vacuous: ", "deadlock_free"
+VACUOUS = "vacuous: "
 
 
 class MutationError(Exception):

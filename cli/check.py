@@ -20,12 +20,13 @@ from leasehold.cli.common import (
     explore_with_progress,
     interrupted,
     load_or_exit,
+    parse_budget,
     parsed,
     print_json,
     progress_line,
     system_options,
 )
-from leasehold.cli.crash import crash_code, load_for_faults, parse_budget
+from leasehold.cli.crash import crash_code, load_for_faults
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System

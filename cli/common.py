@@ -17,9 +17,9 @@ from rich.live import Live
 from rich.text import Text
 
 from leasehold.checker.explore import Exploration, Limits, Progress, explore
-from leasehold.faults import Budget
+from leasehold.faults import Budget, BudgetError
 from leasehold.spec import Diagnostic, SpecError, System, load
-from leasehold.spec.language.diagnostics import NOWHERE
+from leasehold.spec.language.diagnostics import NOWHERE, near_miss
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -147,3 +147,16 @@ def exit_code(found: Exploration) -> int:
 
 def interrupted(found: Exploration) -> bool:
     return found.why_incomplete == "interrupted"
+
+
+def parse_budget(model: System, words: str, where: str) -> Budget:
+    """Reads a budget; a usage error where it is none, or names a role that is not there."""
+    try:
+        budget = Budget.parse(words)
+    except BudgetError as error:
+        raise click.UsageError(f"{where}: {error}") from error
+    if budget.byzantine and budget.byzantine not in model.roles:
+        near = near_miss(budget.byzantine, model.roles)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
+        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
+    return budget

@@ -22,17 +22,17 @@ from leasehold.cli.common import (
     interrupted,
     load_or_exit,
     make_folder,
+    parse_budget,
     parsed,
     print_json,
     progress_line,
     system_options,
 )
 from leasehold.cli.crash_case import Wanted, print_case, wanted_case
-from leasehold.faults import DEFAULT, Budget, BudgetError, crash_points
+from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps
 from leasehold.spec import System
-from leasehold.spec.language.diagnostics import near_miss
 
 DEEP = "deep"
 
@@ -129,19 +129,6 @@ def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
     if words is not None:
         return parse_budget(model, words, "--faults"), "--faults"
     return (parse_budget(model, own, f"{place}: faults.budget"), "system.yaml") if own else (DEFAULT, "the default")
-
-
-def parse_budget(model: System, words: str, where: str) -> Budget:
-    """Reads a budget; a usage error where it is none, or names a role that is not there."""
-    try:
-        budget = Budget.parse(words)
-    except BudgetError as error:
-        raise click.UsageError(f"{where}: {error}") from error
-    if budget.byzantine and budget.byzantine not in model.roles:
-        near = near_miss(budget.byzantine, model.roles)
-        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
-        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
-    return budget
 
 
 def crash_code(found: CrashReport, cut: bool = False) -> int:

@@ -8,13 +8,15 @@ from typing import NoReturn
 
 import click
 
-from leasehold.checker.crash import ANY, Case, CrashReport
+from leasehold.checker.cases import ANY, Case
+from leasehold.checker.crash import CrashReport
 from leasehold.cli import tables
 from leasehold.cli.common import console, print_json
 from leasehold.faults import crash_points
 from leasehold.reports.crash import case_name, cell_name, convergence_words
 from leasehold.reports.json_report import path_json
 from leasehold.reports.lifelines import path_svg
+from leasehold.reports.words import counted
 from leasehold.reports.write import safe_name
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import listed, near_miss
@@ -62,7 +64,7 @@ def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wante
     if len(states) != len(machines):
         example = cell_name([role.initial.name for _, role in machines])
         raise click.UsageError(
-            f"--case: a cell of {model.name} has {tables.counted(len(machines), 'state')} "
+            f"--case: a cell of {model.name} has {counted(len(machines), 'state')} "
             f"({', '.join(name for name, _ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
         )
     for state, (name, role) in zip(states, machines, strict=True):
@@ -98,7 +100,7 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
     elif not worst.steps:
         words = "legal again with the restart"
     else:
-        words = f"legal again at most {tables.counted(worst.steps, 'step')} and {worst.exchanges} messages later"
+        words = f"legal again at most {counted(worst.steps, 'step')} and {worst.exchanges} messages later"
     screen.print(f"{case_name(case)}: {words}", markup=False, soft_wrap=True)
     tables.path(screen, path, brief=False)
 

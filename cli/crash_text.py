@@ -19,6 +19,7 @@ from leasehold.reports.crash import (
     why_incomplete,
     worst_first,
 )
+from leasehold.reports.words import counted
 from leasehold.spec.language.diagnostics import listed
 
 MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
@@ -107,7 +108,7 @@ def properties(screen: Console, found: CrashReport) -> None:
     """What holds, and what was not asked, in a line each."""
     results, apart = found.faulty.properties, found.broken
     hold = sum(p.verdict in ("exhausted", "witnessed") for p in results)
-    held = f"{tables.counted(hold, 'property')} {'holds' if hold == 1 else 'hold'} under these faults"
+    held = f"{counted(hold, 'property')} {'holds' if hold == 1 else 'hold'} under these faults"
     if found.complete:
         screen.print(f"[green]{held}[/]" if not apart and hold else held)
     _named(screen, "not asked", (p for p in results if p.verdict == "unasked"))

@@ -9,6 +9,7 @@ import click
 
 from leasehold.checker.expectations import expectation_for
 from leasehold.checker.explore import Exploration, Limits
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.stabilise import Convergence, convergence
 from leasehold.cli import tables
 from leasehold.cli.common import (
@@ -17,11 +18,11 @@ from leasehold.cli.common import (
     exit_code,
     explore_with_progress,
     load_or_exit,
+    parse_budget,
     parsed,
     print_json,
     system_options,
 )
-from leasehold.faults import Budget, BudgetError
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
@@ -64,7 +65,7 @@ def explore(
     for option, names in (("--show", show), ("--only", only)):
         for name in names:
             _check_property(model, option, name)
-    budget = _budget(faults)
+    budget = None if faults is None else parse_budget(model, faults, "--faults")
     found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget)
     after = _convergence(model, found, as_json) if budget is not None and budget.passes else None
     if only:
@@ -83,13 +84,6 @@ def explore(
     sys.exit(VIOLATED if after is not None and not after.converges else exit_code(found))
 
 
-def _budget(words: str | None) -> Budget | None:
-    try:
-        return None if words is None else Budget.parse(words)
-    except BudgetError as error:
-        raise click.UsageError(f"--faults: {error}") from error
-
-
 def _convergence(model: System, found: Exploration, quiet: bool) -> Convergence | None:
     """Whether the system stabilises; None where that is not known, as the search was cut short."""
     if not found.complete:
@@ -99,7 +93,7 @@ def _convergence(model: System, found: Exploration, quiet: bool) -> Convergence 
 
 
 def _check_property(model: System, option: str, name: str) -> None:
-    names = [*model.properties, *(["deadlock_free"] if model.ends is not None else [])]
+    names = [*model.properties, *([DEADLOCK] if model.ends is not None else [])]
     if name not in names:
         near = near_miss(name, names)
         hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'none'}"

@@ -19,6 +19,7 @@ from leasehold.checker.explore.result import Path
 from leasehold.checker.stabilise import Convergence
 from leasehold.reports.crash import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
+from leasehold.reports.words import counted
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
@@ -204,12 +205,6 @@ def _claim(p: Property | None) -> Iterator[str]:
                 yield f"{word if number == 0 else '':<{width}}  {'and ' if number else ''}{text}"
     if p.within is not None:
         yield f"{'within':<{width}}  {counted(p.within, 'tick')}"
-
-
-def counted(count: int, noun: str) -> str:
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def _wrapped(screen: Console, words: str, indent: str) -> list[str]:

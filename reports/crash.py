@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from leasehold.checker.crash import Case, CellVerdict, CrashReport, Worst
+from leasehold.checker.cases import Case, Worst
+from leasehold.checker.crash import CellVerdict, CrashReport
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.checker.stabilise import Convergence
 from leasehold.reports.json_report import constant_value, property_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.markdown import code, prose, table_rows
 from leasehold.reports.verdicts import WORDS
+from leasehold.reports.words import counted
 from leasehold.spec.language.types import show
 
 
@@ -149,8 +151,8 @@ def stabilises_words(after: Convergence) -> str:
     if not after.recovery_states:
         return "stabilises: no fault leads to a state that is not legal"
     return (
-        f"stabilises: every fair run comes back to a legal state, in at most {_number(after.worst_steps, 'step')} and "
-        f"{_number(after.worst_exchanges or 0, 'message')} received"
+        f"stabilises: every fair run comes back to a legal state, in at most {counted(after.worst_steps, 'step')} and "
+        f"{counted(after.worst_exchanges or 0, 'message')} received"
     )
 
 
@@ -159,14 +161,10 @@ def other_ends_words(after: Convergence | None) -> str:
     if after is None or not after.other_ends:
         return ""
     return (
-        f"{_number(after.other_ends, 'recovery state')} {'counts' if after.other_ends == 1 else 'count'} as come back "
+        f"{counted(after.other_ends, 'recovery state')} {'counts' if after.other_ends == 1 else 'count'} as come back "
         "because the run is over there: nothing has to happen any more and an end of the system holds, though no run "
         "without faults ends so"
     )
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _badness(worst: Worst) -> tuple[int, int]:

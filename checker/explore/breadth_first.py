@@ -24,7 +24,8 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
-from leasehold.checker.explore.transition_system import Action, SpecFault, TransitionSystem
+from leasehold.checker.explore.step import Action, SpecFault
+from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.faults.mutants import Deviation
 from leasehold.spec.language.model import System, machine_name
@@ -91,6 +92,7 @@ class _Search:
         self.spans: dict[int, list[tuple[int, int]]] = {}  # of the edges that each expansion of a state has found
         self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
+        self.transitions: dict[int, list[str]] = {}  # of numbered changes
         self.parent_roles = frozenset(r.parent for r in system.roles.values() if r.parent)
         self.faults: dict[str, tuple[str, Path]] = {}
         layout, machines = self.world.layout, []
@@ -102,7 +104,7 @@ class _Search:
         self.product_cells = tuple(cell for _, cell in machines)
         self.cells: dict[tuple[str, ...], list[int]] = {}  # control: [index, states, depth, first state]
         self.cell_of = array("l")
-        self.cell_edges: dict[tuple[int, int, str], None] = {}
+        self.cell_edges: dict[tuple[int, int, str | None, str], None] = {}
 
     def run(self) -> Exploration:
         # Millions of tuples are kept and none is part of a cycle, so looking for cycles would only take time.
@@ -135,7 +137,9 @@ class _Search:
             product_machines=self.product_machines, product_states=self.system.product_size(),
             cells=tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()),
             properties=tuple(results), taken=self.taken, vacuous=self.claims.vacuous() if complete else (),
-            cell_edges=tuple(self.cell_edges), paths=self.paths, graph=self.graph,
+            cell_edges=tuple(dict.fromkeys(
+                (a, b, f"{role}#{event}" if role else "clock") for a, b, role, event in self.cell_edges
+            )), paths=self.paths, graph=self.graph,
         )  # fmt: skip
 
     def _search(self, started: float) -> str:
@@ -195,9 +199,11 @@ class _Search:
         if before and self.graph is not None and not _more_kinds(left, before):
             self._follow(label, number, self.graph)
             return
-        steps = self.claims.steps
-        here, deeper = self.cell_of[number], self.depths[number] + 1
-        found, begin = 0, self.edges
+        claims, graph, cell_of, faulty = self.claims, self.graph, self.cell_of, self.faulty
+        claims.expand(state)
+        here, deeper = cell_of[number], self.depths[number] + 1
+        found = generated = 0
+        begin = self.edges
         try:
             for action, after in self.world.successors(state, left):
                 then, fresh = left, not before
@@ -208,13 +214,10 @@ class _Search:
                     then, fresh = rest, all(faults_left(earlier, action.cost) is None for earlier in before)
                 target = numbers.get(after)
                 if fresh:
-                    found += not (action.fault and self.faulty)
-                    self.generated += 1
-                    transition = action.transition
-                    if transition is not None:
-                        self.taken[transition.name] = self.taken.get(transition.name, 0) + 1
-                        if transition.role in self.parent_roles:
-                            self._take_driven(state, action)
+                    found += not (faulty and action.fault)
+                    generated += 1
+                    if action.transition is not None:
+                        self._take(state, action)
                     if target is None and not self.world.within_bounds(after):
                         self.cut += 1
                         continue
@@ -228,21 +231,21 @@ class _Search:
                 if not fresh:
                     continue
                 self.edges += 1
-                if steps:
-                    self.claims.step(label, state, action, after)
-                if self.graph is not None:
-                    self.graph.add(number, target, action)
-                there = self.cell_of[target]
+                claims.step(label, state, action, after)
+                if graph is not None:
+                    graph.add(number, target, action)
+                there = cell_of[target]
                 if there != here:
-                    self.cell_edges[here, there, f"{action.role}#{action.event}" if action.role else "clock"] = None
+                    self.cell_edges[here, there, action.role, action.event] = None
         except SpecFault as fault:
             found += 1
             if fault.kind not in self.faults:
                 self.faults[fault.kind] = (str(fault), self.paths.to(number))
+        self.generated += generated
         if left:
             self.spans.setdefault(number, []).append((begin, self.edges))
         if not found and not before:
-            self.claims.stuck(number, state)
+            claims.stuck(number, state)
 
     def _follow(self, label: int, number: int, graph: liveness.Graph) -> None:
         """Takes what is left of the faults along steps that the state has shown before."""
@@ -253,11 +256,19 @@ class _Search:
                 if then is not None:
                     self.labels.add(graph.targets[e], then, label)
 
-    def _take_driven(self, state: State, action: Action) -> None:
-        """Counts transitions that subsidiary machines took along with their parent."""
-        for effect in self.world.effects(state, action):
-            if len(effect) == 5 and effect[4] is not None:
-                self.taken[effect[4].name] = self.taken.get(effect[4].name, 0) + 1
+    def _take(self, state: State, action: Action) -> None:
+        """Counts the transition that a step takes, and those of subsidiary machines along with it."""
+        names = self.transitions.get(action.change)
+        if names is None:
+            assert action.transition is not None
+            names = [action.transition.name]
+            if action.transition.role in self.parent_roles:
+                effects = self.world.effects(state, action)
+                names += [effect[4].name for effect in effects if len(effect) == 5 and effect[4] is not None]
+            if action.change:
+                self.transitions[action.change] = names
+        for name in names:
+            self.taken[name] = self.taken.get(name, 0) + 1
 
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
         results = self.claims.results(self.paths, complete, why)

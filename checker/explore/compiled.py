@@ -5,8 +5,10 @@ Every machine (a role's instance) is compiled on its own, so that its cells are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from leasehold.checker.explore.layout import Lane, Layout
@@ -91,6 +93,7 @@ class Machine:
         self.system, self.layout, self.role, self.instance = system, layout, role, instance
         self.cell = layout.at(role.name, instance, None)
         self.constants = system.values()
+        self.reads: set[int] | None = set()  # the cells that its expressions name; None: they do not say which
         self.places: dict[str, Place] = {name: self._place(state) for name, state in role.states.items()}
 
     def move(self, state: Any, event: str, transition: Transition) -> Move:
@@ -101,7 +104,12 @@ class Machine:
         """An expression of this machine as a function."""
         if e is None:
             return None
-        return function(source(e, self.frame(fields, variables)))
+        return self._compiled(source(e, self.frame(fields, variables)))
+
+    def _compiled(self, words: str) -> Function:
+        cells = cells_read(words)
+        self.reads = None if cells is None or self.reads is None else self.reads | cells
+        return function(words)
 
     def frame(self, fields: tuple[Datum, ...], variables: Mapping[str, int]) -> Frame:
         arguments = {f.name: f"e[{i}]" for i, f in enumerate(fields)}
@@ -149,15 +157,15 @@ class Machine:
         words = source(key, self.frame(fields, {}))
         if isinstance(key.type, t.Enum):
             words = f"{key.type.members!r}.index({words})"
-        return function(words)
+        return self._compiled(words)
 
     def _condition(self, when: x.Expression | None, only: x.Expression | None, it: int) -> Guard:
         parts = [source(e, self.frame((), {"it": it})) for e in (when, only) if e is not None]
-        return function(" and ".join(parts)) if parts else None
+        return self._compiled(" and ".join(parts)) if parts else None
 
     def _values(self, fields: Mapping[str, x.Expression], order: tuple[Datum, ...], it: int) -> Function:
         frame = self.frame((), {"it": it})
-        return function("(" + "".join(source(fields[f.name], frame) + ", " for f in order) + ")")
+        return self._compiled("(" + "".join(source(fields[f.name], frame) + ", " for f in order) + ")")
 
     def _sendings(self, task: Send) -> list[Sending]:
         found = []
@@ -222,7 +230,7 @@ class Machine:
         if allowed and all(when is not None for when, _, _ in allowed):
             outside = Frame(self.layout, self.constants, None, own.arguments, "b", {"it": str(self.instance)})
             parts.append("(" + " or ".join(source(when, outside) for when, _, _ in allowed if when is not None) + ")")
-        condition = function(" and ".join(parts)) if parts else None
+        condition = self._compiled(" and ".join(parts)) if parts else None
         return Offer(event, fields, self.domain(fields), condition, moves.get(event, []), group)
 
     def domain(self, fields: tuple[Datum, ...]) -> Callable[[Any], list[tuple[Any, ...]]]:
@@ -231,6 +239,8 @@ class Machine:
         clock = self.layout.clock
         moving = any(x.mentions(e, lambda n: isinstance(n, x.Now)) for f in fields for e in f.explore or ())
         by_time: dict[int, list[tuple[Any, ...]]] = {}
+        if moving and clock is not None and self.reads is not None:
+            self.reads.add(clock)
 
         def values(s: Any) -> list[tuple[Any, ...]]:
             now = s[clock] if moving and clock is not None else 0
@@ -256,6 +266,29 @@ def function(words: str) -> Function:
     """Source over `s` (state), `e` (event fields) and `b` (sender) to a function."""
     made: Function = eval(f"lambda s, e, b: {words}", {"__builtins__": _BUILTINS})
     return made
+
+
+def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
+    """The cells of states, which have one-letter names, that a compiled expression may read.
+
+    None where its source does not show them.
+    """
+    found = set()
+    whole = 0
+    for node in ast.walk(ast.parse(words, mode="eval")):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(cell))) if name in states:
+                found.add(cell)
+                whole -= 1
+            case ast.Name(id=name) if name in states:
+                whole += 1
+    return frozenset(found) if whole == 0 else None
+
+
+def looking(cells: Iterable[int]) -> Callable[[Any], Hashable]:
+    """A function from a state to what it has in some cells."""
+    chosen = sorted(set(cells))
+    return itemgetter(*chosen) if chosen else lambda s: ()
 
 
 def step_function(words: str) -> Callable[[Any, Any, Any], Any]:

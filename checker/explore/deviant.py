@@ -8,12 +8,10 @@ from typing import Any
 from leasehold.checker.explore.fault_layout import Actor
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.transition_system import Action
+from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.spec.language.diagnostics import near_miss
 from leasehold.spec.language.model import System
-
-Crash = tuple[str, tuple[Actor, ...], str]  # its name, who stops, the fault
 
 
 class DeviationError(ValueError):
@@ -22,6 +20,8 @@ class DeviationError(ValueError):
 
 class Deviant(FaultySystem):
     """What the deviations share: arguments, cells of their own, another reading of the records on recovery."""
+
+    local = False  # a mistake may have cells of its own
 
     def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
         super().__init__(system, budget)
@@ -43,8 +43,8 @@ class Deviant(FaultySystem):
             s = self._read(s, self.layout.of[action.role, action.instance])
         return super().effects(s, action)
 
-    def _recover(self, s: State, actor: Actor, crashes: Sequence[Crash]) -> Iterator[tuple[Action, State]]:
-        yield from super()._recover(self._read(s, actor), actor, crashes)
+    def _recover(self, actor: Actor, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
+        yield from super()._recover(actor, self._read(s, actor), which)
 
     def _read(self, s: State, actor: Actor) -> State:
         """The state once an actor has read its records again."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Machine, Move, Sending, calls, wanted
-from leasehold.checker.explore.deviant import Crash, Deviant, OfRoles
-from leasehold.checker.explore.fault_layout import UP, Actor
-from leasehold.checker.explore.faulty import FaultySystem, Work, _together
+from leasehold.checker.explore.deviant import Deviant, OfRoles
+from leasehold.checker.explore.fault_layout import Actor, Crash
+from leasehold.checker.explore.faulty import FaultySystem, Work
 from leasehold.checker.explore.layout import Lane, State
-from leasehold.checker.explore.transition_system import FORGED, Action
+from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
 from leasehold.faults.points import AFTER, point_name, work_done
 from leasehold.spec.language.model import System
@@ -39,8 +39,7 @@ class TasksBeforeCommit(OfRoles):
             return
         machine = self.by_name[action.role, action.instance]
         move = machine.move(s, action.event, action.transition)
-        own = self.layout.of[machine.role.name, machine.instance]
-        among = [c for c in crashes if own in c[1] and (c[2] == "power_cut" or all(s[a.up] is UP for a in c[1]))]
+        among = self.stopping(s, self.layout.of[machine.role.name, machine.instance], crashes)
         ahead = list(s)
         self._commit(ahead, machine, move, action.fields, action.sender)
         work = [w for w in move.work if wanted(w, ahead)]
@@ -56,14 +55,14 @@ class TasksBeforeCommit(OfRoles):
             ]
             tasks = work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
             point = point_name(action.role, move.transition.source, AFTER, tasks)
-            for name, actors, fault in among:
-                where = point + _together(name, actors)
+            for c in among:
+                where = point + c.suffix
                 crash = _Uncommitted(
                     "crash", action.role, action.instance, where, point=where, done=done, fault=True,
-                    cost=(*action.cost, self.at[fault]),
+                    cost=(*action.cost, self.at[c.fault]),
                 )  # fmt: skip
                 crash.consumed = action
-                yield crash, self._down(new, actors)
+                yield crash, self._down(new, c.actors)
 
     def effects(self, s: State, action: Action) -> list[Any]:
         if isinstance(action, _Uncommitted):

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from leasehold.checker.explore.compiled import Machine, Move
-from leasehold.checker.explore.deviant import Crash, Deviant
+from leasehold.checker.explore.deviant import Deviant
 from leasehold.checker.explore.fault_layout import UP, Actor
 from leasehold.checker.explore.faulty import Work
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.transition_system import Action
+from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.spec.language.model import Send, System
 
@@ -69,9 +69,9 @@ class Unrecoverable(Deviant):
         super().__init__(system, budget, arguments)
         self.lost = frozenset(map(self.place, self.arguments))
 
-    def _recover(self, s: State, actor: Actor, crashes: Sequence[Crash]) -> Iterator[tuple[Action, State]]:
+    def _recover(self, actor: Actor, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
         if not any((m.role.name, s[m.cell]) in self.lost for m in self.machines_of[actor.name]):
-            yield from super()._recover(s, actor, crashes)
+            yield from super()._recover(actor, s, which)
 
 
 class RecoverTo(Deviant):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.faults import Budget
@@ -30,6 +31,19 @@ class Actor:
     name: str
     machines: tuple[tuple[str, int], ...]  # role and instance
     up: int  # its cell
+
+
+class Crash(NamedTuple):
+    """Actors that stop at once, and the fault that it is."""
+
+    name: str
+    actors: tuple[Actor, ...]
+    fault: str  # of the budget: crash or power_cut
+
+    @property
+    def suffix(self) -> str:
+        """What the name of a crash point says of it."""
+        return "" if len(self.actors) == 1 and self.actors[0].name == self.name else f"@{self.name}"
 
 
 class FaultLayout(Layout):

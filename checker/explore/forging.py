@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Machine
 from leasehold.checker.explore.layout import Lane, State
-from leasehold.checker.explore.transition_system import FORGED, Action, choose
+from leasehold.checker.explore.step import FORGED, Action
+from leasehold.checker.explore.transition_system import choose
 from leasehold.spec.language.model import Message
 
 if TYPE_CHECKING:

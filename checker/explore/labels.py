@@ -26,6 +26,12 @@ def after(left: Left, cost: tuple[int, ...]) -> Left | None:
     return tuple(rest)
 
 
+@cache
+def dominates(one: Left, other: Left) -> bool:
+    """Whether at least as many faults of each kind are left."""
+    return all(a >= b for a, b in zip(one, other, strict=True))
+
+
 class Labels:
     """The labels of an exploration, in the order in which they were made."""
 
@@ -38,12 +44,13 @@ class Labels:
 
     def add(self, state: int, left: Left, parent: int) -> bool:
         """Makes a label, unless another of the state dominates it."""
-        while len(self.of) <= state:
-            self.of.append([])
-        mine = self.of[state]
+        of, lefts = self.of, self.lefts
+        while len(of) <= state:
+            of.append([])
+        mine = of[state]
         for n in mine:
-            other = self.lefts[n]
-            if other == left or all(a >= b for a, b in zip(other, left, strict=True)):
+            other = lefts[n]
+            if other is left or dominates(other, left):
                 return False
         mine.append(len(self.states))
         self.states.append(state)

@@ -23,13 +23,14 @@ from typing import Any
 
 import networkx as nx
 
-from leasehold.checker.explore.labels import Left
+from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.checker.explore.transition_system import Action, TransitionSystem
+from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.transition_system import TransitionSystem
 
 
 class Graph:
@@ -50,28 +51,39 @@ class Graph:
         self.costs = bytearray()  # index into `prices`
         self.prices: dict[tuple[int, ...], int] = {(): 0}  # what a step takes of the budget of faults
         self._prices: list[tuple[int, ...]] = [()]
+        self._rows: dict[int, tuple[int, bool, bool, bool, int, int]] = {}  # by numbered change
         self.names: dict[tuple[Any, ...], int] = {}
         self.crashed = array("q")  # of each crash: the state that it led to
         self.crash_points = array("l")  # and its point: index into `points`
         self.points: dict[tuple[str, str, int], int] = {}  # name, role and instance
 
     def add(self, source: int, target: int, action: Action) -> None:
+        row = self._rows.get(action.change) or self._row(action)
         self.sources.append(source)
         self.targets.append(target)
-        group = action.group
-        self.groups.append(-1 if group is None else self.names.setdefault(group, len(self.names)))
-        self.clock.append(action.kind == "clock")
-        self.received.append(action.kind in ("deliver", "duplicate"))
-        self.fault.append(action.fault)
-        if action.point and action.role is not None:
+        self.groups.append(row[0])
+        self.clock.append(row[1])
+        self.received.append(row[2])
+        self.fault.append(row[3])
+        self.costs.append(row[4])
+        if row[5] >= 0:
             self.crashed.append(target)
-            key = (action.point, action.role, action.instance)
-            self.crash_points.append(self.points.setdefault(key, len(self.points)))
+            self.crash_points.append(row[5])
+
+    def _row(self, action: Action) -> tuple[int, bool, bool, bool, int, int]:
+        """What a step adds to the arrays."""
+        group = -1 if action.group is None else self.names.setdefault(action.group, len(self.names))
+        point = -1
+        if action.point and action.role is not None:
+            point = self.points.setdefault((action.point, action.role, action.instance), len(self.points))
         cost = self.prices.get(action.cost)
         if cost is None:
             cost = self.prices[action.cost] = len(self.prices)
             self._prices.append(action.cost)
-        self.costs.append(cost)
+        row = group, action.kind == "clock", action.kind in ("deliver", "duplicate"), action.fault, cost, point
+        if action.change:
+            self._rows[action.change] = row
+        return row
 
     def price(self, e: int) -> tuple[int, ...]:
         """What a step takes of the budget of faults."""
@@ -210,7 +222,7 @@ def _runs(
         depth = min(waiting)
         for stop in waiting.pop(depth):
             known = came.setdefault((stop.state, stop.ticks), [])
-            if any(all(a >= b for a, b in zip(other, stop.left, strict=True)) for other in known):
+            if any(dominates(other, stop.left) for other in known):
                 continue
             known.append(stop.left)
             yield stop

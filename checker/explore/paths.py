@@ -9,7 +9,8 @@ from typing import Any
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
-from leasehold.checker.explore.transition_system import Action, TransitionSystem
+from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Datum, machine_name
 

@@ -8,52 +8,26 @@ state's events to subsidiary machines. Everything else (a policy's decision, a h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Driving, Function, Machine, Move, Sending, function, wanted
+from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.layout import Lane, Layout, State
+from leasehold.checker.explore.step import FORGED, Action, SpecFault
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build import constant_value
-from leasehold.spec.language.model import Datum, System, Transition
+from leasehold.spec.language.model import Datum, System
 from leasehold.spec.language.python_source import Frame, source
-
-FORGED = -1  # the position of a message that was in no channel
-
-
-class Action(NamedTuple):
-    """What happened in a step. The first four are what `took(...)` asks for."""
-
-    kind: str
-    role: str | None
-    instance: int
-    event: str
-    fields: tuple[Any, ...] = ()
-    sender: int = -1
-    transition: Transition | None = None
-    lane: Lane | None = None
-    position: int = 0  # of the message in its channel, or FORGED
-    copy: bool = False  # a copy of the message stays on its way
-    group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
-    point: str = ""  # of a crash within a step: its name
-    done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
-    fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
-    cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `TransitionSystem.budgeted`
-
-
-class SpecFault(Exception):
-    """A step shows that the specification itself is wrong: two guards hold at once, or a value leaves its range."""
-
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
-        self.kind = kind
 
 
 class TransitionSystem:
     """First states and steps of a system."""
 
+    local = True  # whether steps read and write what the machines and channels name, and nothing else
     budgeted: tuple[int, ...] = ()  # of each kind of fault with a limit, how many a run may have
 
     def __init__(self, system: System, layout: Layout | None = None) -> None:
@@ -64,7 +38,8 @@ class TransitionSystem:
         self.horizon = system.clock.horizon if system.clock is not None else 0
         self.prompt = system.clock is not None and not system.clock.late
         self._bounds = self._bound_functions()
-        self._plans = [self._lane_plan(lane) for lane in self.layout.lanes]
+        self.timed = [m for m in self.machines if any(place.ticks for place in m.places.values())]
+        self.parts = self._all_parts()
 
     def world(self, e: x.Expression) -> Function:
         """An expression over the whole state as a function."""
@@ -119,43 +94,79 @@ class TransitionSystem:
         Raises:
             SpecFault: a step shows that the specification is wrong.
         """
-        due = False
-        for machine in self.machines:
-            if not self.running(s, machine):
-                continue
-            place = machine.places[s[machine.cell]]
-            for offer in place.offers:
-                for e in offer.values(s):
-                    if offer.condition is not None and not offer.condition(s, e, -1):
-                        continue
-                    move = choose(offer.moves, s, e, -1)
-                    if move is not None:
-                        action = Action(
-                            "local", machine.role.name, machine.instance, offer.event, e, -1, move.transition,
-                            None, 0, False, offer.group,
-                        )  # fmt: skip
-                        after = self._taken(s, machine, move, e, -1)
-                        if after is not None:
-                            yield action, after
-            if place.ticks:
-                move = choose(place.ticks, s, (), -1)
+        for part in self.parts:
+            yield from part.steps(s)
+        yield from self._time(s)
+
+    def _all_parts(self) -> list[Part]:
+        """The machines and the channels, each with the cells that its steps read and write."""
+        machines = [Part(self.cells_of(m), partial(self._machine_steps, m)) for m in self.machines]
+        return machines + [Part(self.lane_cells(lane), partial(self._lane_steps, lane)) for lane in self.layout.lanes]
+
+    def cells_of(self, machine: Machine) -> frozenset[int] | None:
+        """What the steps of a machine read and write."""
+        if not self.local or machine.reads is None:
+            return None
+        own = range(machine.cell, machine.cell + 1 + len(machine.role.data))
+        found = machine.reads.union(own)
+        for place in machine.places.values():
+            for work in (*place.work, *(w for moves in place.moves.values() for move in moves for w in move.work)):
+                if isinstance(work, Sending):
+                    found.add(work.lane.cell)
+                    continue
+                driven = self.cells_of(self.by_name[work.task.role, work.instance])
+                if driven is None:
+                    return None
+                found |= driven
+        return frozenset(found)
+
+    def lane_cells(self, lane: Lane) -> frozenset[int] | None:
+        """What the steps of a channel between two machines read and write."""
+        cells = self.cells_of(self.by_name[lane.channel.receiver, lane.receiver])
+        budgets = {at for (name, _), at in self.layout.budgets.items() if name == lane.channel.name}
+        return cells and cells | budgets | {lane.cell}
+
+    def _machine_steps(self, machine: Machine, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+        """What a machine may do by itself: take a local event, or a tick that is due."""
+        if not self.running(s, machine):
+            return
+        place = machine.places[s[machine.cell]]
+        for offer in place.offers:
+            for e in offer.values(s):
+                if offer.condition is not None and not offer.condition(s, e, -1):
+                    continue
+                move = choose(offer.moves, s, e, -1)
                 if move is not None:
-                    due = True
-                    group = ("tick", machine.role.name, machine.instance)
                     action = Action(
-                        "tick", machine.role.name, machine.instance, "tick", transition=move.transition, group=group
-                    )
-                    after = self._taken(s, machine, move, (), -1)
+                        "local", machine.role.name, machine.instance, offer.event, e, -1, move.transition,
+                        None, 0, False, offer.group,
+                    )  # fmt: skip
+                    after = self._taken(s, machine, move, e, -1)
                     if after is not None:
                         yield action, after
-        for plan in self._plans:
-            yield from plan(s)
+        move = choose(place.ticks, s, (), -1)
+        if move is not None:
+            group = ("tick", machine.role.name, machine.instance)
+            action = Action(
+                "tick", machine.role.name, machine.instance, "tick", transition=move.transition, group=group
+            )
+            after = self._taken(s, machine, move, (), -1)
+            if after is not None:
+                yield action, after
+
+    def due(self, s: Any, machine: Machine) -> bool:
+        """Whether a timer of a machine has run out."""
+        return self.running(s, machine) and choose(machine.places[s[machine.cell]].ticks, s, (), -1) is not None
+
+    def _time(self, s: State) -> Iterator[tuple[Action, State]]:
+        """Time passes, unless it has to wait for a timer."""
         clock = self.layout.clock
-        if clock is not None and s[clock] < self.horizon and not (due and self.prompt):
+        if clock is None or s[clock] >= self.horizon:
+            return
+        if not (self.prompt and any(self.due(s, machine) for machine in self.timed)):
             yield from self._tick(s, clock)
 
     def _tick(self, s: State, clock: int) -> Iterator[tuple[Action, State]]:
-        """Time passes."""
         now = s[clock] + 1
         yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
 
@@ -248,47 +259,42 @@ class TransitionSystem:
 
     # Messages
 
-    def _lane_plan(self, lane: Lane) -> Any:
+    def _lane_steps(self, lane: Lane, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+        """What may become of the messages of a channel between two machines."""
         channel, cell = lane.channel, lane.cell
+        queue = channels.entries(channel.kind, s[cell])
+        if not queue:
+            return
         receiver = self.by_name[channel.receiver, lane.receiver]
         group = ("deliver", channel.name, lane.sender, lane.receiver)
-
-        def steps(s: State) -> Iterator[tuple[Action, State]]:
-            queue = channels.entries(channel.kind, s[cell])
-            if not queue:
-                return
-            in_turn = channel.kind in ("fifo", "mailbox")
-            reorder, duplicate, lose = (self.may(s, lane, fault) for fault in ("reorder", "duplicate", "lose"))
-            seen: set[Any] = set()
-            for index, entry in enumerate(queue) if self.running(s, receiver) and self.connected(s, lane) else ():
-                if channel.kind == "bag" and entry in seen:
-                    continue  # equal messages in a bag are one choice
-                seen.add(entry)
-                turn = not in_turn or index == 0 or (channel.kind == "mailbox" and queue[index - 1][0] == 0)
-                for copy in (False, True) if duplicate and entry[0] > 0 and channel.kind != "set" else (False,):
-                    if turn or reorder:
-                        step = self._deliver(
-                            s, lane, receiver, index, entry, copy, group if turn and not copy else None
-                        )
-                        if step is not None:
-                            action, new = step
-                            if not turn:
-                                action = action._replace(cost=self.spend(new, lane, "reorder"))
-                            if copy:
-                                action = action._replace(cost=(*action.cost, *self.spend(new, lane, "duplicate")))
-                            yield action, tuple(new)
-            if lose and channel.kind != "set":
-                for index, entry in enumerate(queue):
-                    new = list(s)
-                    new[cell] = channels.lose(channel.kind, s[cell], index)
-                    cost = self.spend(new, lane, "lose")
-                    action = Action(
-                        "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index,
-                        fault=True, cost=cost,
-                    )  # fmt: skip
-                    yield action, tuple(new)
-
-        return steps
+        in_turn = channel.kind in ("fifo", "mailbox")
+        reorder, duplicate, lose = (self.may(s, lane, fault) for fault in ("reorder", "duplicate", "lose"))
+        seen: set[Any] = set()
+        for index, entry in enumerate(queue) if self.running(s, receiver) and self.connected(s, lane) else ():
+            if channel.kind == "bag" and entry in seen:
+                continue  # equal messages in a bag are one choice
+            seen.add(entry)
+            turn = not in_turn or index == 0 or (channel.kind == "mailbox" and queue[index - 1][0] == 0)
+            for copy in (False, True) if duplicate and entry[0] > 0 and channel.kind != "set" else (False,):
+                if turn or reorder:
+                    step = self._deliver(s, lane, receiver, index, entry, copy, group if turn and not copy else None)
+                    if step is not None:
+                        action, new = step
+                        if not turn:
+                            action = action._replace(cost=self.spend(new, lane, "reorder"))
+                        if copy:
+                            action = action._replace(cost=(*action.cost, *self.spend(new, lane, "duplicate")))
+                        yield action, tuple(new)
+        if lose and channel.kind != "set":
+            for index, entry in enumerate(queue):
+                new = list(s)
+                new[cell] = channels.lose(channel.kind, s[cell], index)
+                cost = self.spend(new, lane, "lose")
+                action = Action(
+                    "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index,
+                    fault=True, cost=cost,
+                )  # fmt: skip
+                yield action, tuple(new)
 
     def _deliver(
         self, s: State, lane: Lane, receiver: Machine, index: int, entry: channels.Entry, copy: bool,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from leasehold.faults.budget import Budget, BudgetError
 from leasehold.spec import SpecError, System, load, shipped_folder
+from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.shape import DOC, NAME_OR_NAMES, NUMBER, TEXT, Key, Listing, Named, OneOf, Record, check
@@ -163,20 +164,15 @@ def read(path: Path) -> Mutant:
         sink.error("LH201", place, f"`{name}` is a second deviation", remedy="make it another file")
     budget = Budget()
     try:
-        budget = Budget.parse(_text(node, "faults"))
+        budget = Budget.parse(text_of(node, "faults"))
     except BudgetError as error:
-        sink.error("LH203", node.key_place("faults"), f"`{_text(node, 'faults')[:40]}` is no budget: {error}")
+        sink.error("LH203", node.key_place("faults"), f"`{text_of(node, 'faults')[:40]}` is no budget: {error}")
     sink.raise_errors()
     deviation = Deviation(semantics[0][0], _several(semantics[0][2])) if semantics else None
-    patches = tuple(Patch(_text(p, "file"), _text(p, "old"), _text(p, "new")) for p in changes)
+    patches = tuple(Patch(text_of(p, "file"), text_of(p, "old"), text_of(p, "new")) for p in changes)
     setting = {name: value.text for name, _, value in as_mapping(node.get("setting")).pairs()}
-    doc, source = (" ".join(_text(node, key).split()) for key in ("doc", "source"))
-    return Mutant(path.stem, doc, source, setting, budget, found_by, int(_text(node, "steps")), patches, deviation)
-
-
-def _text(node: Node, key: str) -> str:
-    found = node.get(key)
-    return found.text if found is not None else ""
+    doc, source = (" ".join(text_of(node, key).split()) for key in ("doc", "source"))
+    return Mutant(path.stem, doc, source, setting, budget, found_by, int(text_of(node, "steps")), patches, deviation)
 
 
 def _several(node: Node | None) -> tuple[str, ...]:

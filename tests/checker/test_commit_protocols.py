@@ -15,7 +15,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.explore.breadth_first import Exploration
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.result import Path
-from leasehold.checker.explore.transition_system import Action
+from leasehold.checker.explore.step import Action
 from leasehold.checker.stabilise import convergence
 from leasehold.faults import Budget
 from leasehold.spec import load

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.crash import ANY, Case, CrashReport, Worst, crash
+from leasehold.checker.cases import ANY, Case, Worst
+from leasehold.checker.crash import CrashReport, crash
 from leasehold.checker.deepen import deepen
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget

@@ -13,7 +13,8 @@ import yaml
 from leasehold.checker.explore import Exploration, PropertyResult, Step, explore
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.transition_system import Action, TransitionSystem
+from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec import System, load, shipped_folder
 
 Edit: TypeAlias = tuple[str, str, Any]  # file, dotted path in it, new value (None removes it)

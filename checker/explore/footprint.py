@@ -1,0 +1,73 @@
+"""Steps of one part of a system, worked out once for all states that look alike to it.
+
+Theory of operation. A machine's step reads and writes a few cells of the global state: its own, those that its
+expressions name, and the channels that it sends and receives by. These are its *footprint*. In two states with the same
+footprint the same steps are possible, and they make the same changes; so they are worked out for the first such state,
+by the reference semantics, and for the others the changes are applied. Most of a large graph is one part's few
+footprints in every combination with those of the others.
+
+The footprint is read off the compiled source itself. Where that does not show which cells it reads, the part is worked
+out in every state; so it is where footprints turn out to differ nearly everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import count
+from typing import Any, TypeAlias
+
+from leasehold.checker.explore.compiled import looking
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.step import Action, SpecFault
+
+Steps: TypeAlias = Iterator[tuple[Action, State]]
+Change: TypeAlias = tuple[Action, tuple[tuple[int, Any], ...]]  # what happened, and the cells that it wrote
+
+_numbers = count(1)
+TRIAL = 50_000  # after so many new footprints and not twice as many known ones, they are not worth keeping
+
+
+class Part:
+    """A part of a system: its steps, with those of one footprint worked out once."""
+
+    def __init__(self, cells: Iterable[int] | None, steps: Callable[[State, Any], Steps]) -> None:
+        self._steps = steps
+        self._cells = tuple(sorted(set(cells))) if cells is not None else ()
+        self._look = looking(self._cells) if cells is not None else None
+        self._known: dict[Hashable, tuple[list[Change], SpecFault | None]] = {}
+        self._asked = 0
+
+    def steps(self, s: State, of: Hashable = None) -> Steps:
+        """The steps of this part from a state; `of` is whatever else they depend on.
+
+        Raises:
+            SpecFault: a step shows that the specification is wrong.
+        """
+        if self._look is None:
+            yield from self._steps(s, of)
+            return
+        key = (self._look(s), of)
+        found = self._known.get(key)
+        self._asked += 1
+        if found is None:
+            found = self._known[key] = self._work_out(s, of)
+            if len(self._known) == TRIAL and self._asked < 3 * TRIAL:
+                self._look, self._known = None, {}
+        changes, fault = found
+        for action, writes in changes:
+            after = list(s)
+            for cell, value in writes:
+                after[cell] = value
+            yield action, tuple(after)
+        if fault is not None:
+            raise SpecFault(fault.kind, str(fault))
+
+    def _work_out(self, s: State, of: Hashable) -> tuple[list[Change], SpecFault | None]:
+        changes: list[Change] = []
+        try:
+            for action, after in self._steps(s, of):
+                writes = tuple((c, after[c]) for c in self._cells if after[c] is not s[c])
+                changes.append((action._replace(change=next(_numbers)), writes))
+        except SpecFault as fault:
+            return changes, fault
+        return changes, None
