@@ -1,0 +1,1 @@
+"""The actor: one loop around the core."""

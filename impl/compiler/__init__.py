@@ -1,0 +1,1 @@
+"""Specifications to programs: the machines of a system as Python source."""

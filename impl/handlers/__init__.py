@@ -1,0 +1,1 @@
+"""Handlers: what brings units up and down, at both ends of a lease."""

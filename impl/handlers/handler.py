@@ -1,0 +1,76 @@
+"""What the core asks of a handler.
+
+Theory of operation (paper, section 4.3.2). A handler does one action on one unit (`setup`, `modify`, `teardown` at the
+site) or for one lease (`join`, `leave` at the service manager), and ends with an event of the specification. It may be
+begun again at any time, as recovery starts the tasks of a state anew: what it does must be idempotent, and what it
+makes must have a *persistent name*, so that what an earlier incarnation made is found and not made twice. On or off is
+all that is asked (the toggle principle): the last action counts, and hides what lies between.
+
+Every action has a number, which only rises for one unit over all leases' actions on it; a handler passes it on, so that
+the world outside can refuse what is old. `fence` is the lease's number among those that have held the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action that is asked for.
+
+    Attributes:
+        verb: `setup`, `modify`, `teardown`, `join` or `leave`.
+        lease: for which lease.
+        unit: the unit's persistent name; empty for an action on a lease.
+        number: rises with every action on this unit (or lease); one that is begun again by recovery has its own.
+        lease_data: the record of the lease, by field.
+        unit_data: the record of the unit's machine, by field.
+        properties: of the unit, from the site's inventory.
+        answers: the events by which it may end: the first says that it went well, the last that it did not.
+    """
+
+    verb: str
+    lease: str
+    unit: str
+    number: int
+    lease_data: Mapping[str, Any]
+    unit_data: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How an action ended.
+
+    Attributes:
+        well: whether what was asked for is so now.
+        words: what happened, for the log.
+        facts: what is known of the unit now (a process, an address), shown to the lease's holder.
+    """
+
+    well: bool
+    words: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Handler(Protocol):
+    """Does actions. Actions on one unit never overlap: the actor ends one (cancels it) before it begins the next."""
+
+    async def act(self, action: Action) -> Done:
+        """Does an action; idempotent, safe to be cancelled and to be begun again after a crash at any point.
+
+        An exception is an action that ended badly; its words go to the log.
+        """
+        ...
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        """What is known of a unit now; None where nothing is left of it."""
+        ...
+
+    async def close(self) -> None:
+        """The actor stops. What runs in units goes on."""
+        ...

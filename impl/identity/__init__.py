@@ -1,0 +1,1 @@
+"""Who says what: keys, signed envelopes, tickets, and whom an actor trusts."""

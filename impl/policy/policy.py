@@ -1,0 +1,90 @@
+"""What the core asks of a policy.
+
+Theory of operation (paper, section 4.3.1). A policy is called when a state of a lease asks for a decision (`begin`),
+and by the clock (`tick`), over all the leases that it serves. It answers with events of the specification, at once or
+at any later tick; the core checks them like any other event, so a wrong answer is refused and changes nothing. What it
+keeps for itself is volatile: after a restart it is told of every recovered lease, and rebuilds what it keeps (its
+calendar, its map of free units) from the records and from the opaque properties that it has put on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease as a policy or handler sees it: one record, by name.
+
+    Attributes:
+        name: which lease.
+        machine: whose record it is: `broker`, `authority`.
+        state: its control state.
+        data: its fields.
+        units: its subsidiary machines that are not as at first, by role and number: state and data under `state` and
+            the fields' names.
+    """
+
+    name: str
+    machine: str
+    state: str
+    data: Mapping[str, Any]
+    units: Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call of a policy by a state of a lease.
+
+    Attributes:
+        call: what is asked: `allocate`, `place`.
+        lease: the lease as it was committed.
+        answers: the events that answer it.
+        entry: which entry of the state asks; an answer that names an older one is dropped.
+    """
+
+    call: str
+    lease: Lease
+    answers: tuple[str, ...]
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An event for a lease: the answer of a question, or of the policy's own accord (`extend`, `close`, `reclaim`).
+
+    Attributes:
+        lease: for which lease.
+        machine: and which machine of it.
+        event: an event of the specification.
+        fields: its fields by name.
+        entry: of the question that it answers; -1: none.
+    """
+
+    lease: str
+    machine: str
+    event: str
+    fields: Mapping[str, Any]
+    entry: int = -1
+
+
+class Policy(Protocol):
+    """Decides for one role of one actor."""
+
+    def recovered(self, lease: Lease) -> None:
+        """A lease was read from the store. Called for each before any other call, and before the clock goes on."""
+        ...
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        """A decision is wanted; what is not decided now may be at a later tick. The same may be asked again."""
+        ...
+
+    def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        """A lease has come to another state, or its data have changed."""
+        ...
+
+    def tick(self, now: int) -> Iterable[Decision]:
+        """The clock has come to a time."""
+        ...

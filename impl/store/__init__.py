@@ -1,0 +1,1 @@
+"""Durable records: an interface, its twin in memory, and stores that survive."""
