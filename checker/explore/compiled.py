@@ -299,7 +299,7 @@ def step_function(words: str) -> Callable[[Any, Any, Any], Any]:
 
 _BUILTINS = {
     "len": len, "min": min, "max": max, "sum": sum, "all": all, "any": any, "frozenset": frozenset, "bool": bool,
-    "tuple": tuple,
+    "tuple": tuple, "range": range,
 }  # fmt: skip
 
 

@@ -127,7 +127,7 @@ class FaultLayout(Layout):
     def own_clock(self, role: str, instance: int) -> str | None:
         if not self.lead:
             return None
-        return f"{{s}}[{self.now()}] + {{s}}[{self.lead[self.of[role, instance].name]}]"
+        return f"{self.now()} + {{s}}[{self.lead[self.of[role, instance].name]}]"
 
     def pending(self, name: str) -> list[str]:
         found = super().pending(name)

@@ -66,16 +66,19 @@ class Layout:
 
     # For python_source
 
-    def cell(self, role: str, name: str | None) -> tuple[int, int]:
-        return self.first[role] + self.offset[role, name], self.stride[role]
+    def place(self, role: str, name: str | None, instance: str | None) -> str:
+        assert instance is not None
+        first, stride = self.first[role] + self.offset[role, name], self.stride[role]
+        if instance.isdigit():
+            return f"{{s}}[{first + stride * int(instance)}]"
+        return f"{{s}}[{first} + {stride} * {instance}]"
 
     def at(self, role: str, instance: int, name: str | None) -> int:
-        first, stride = self.cell(role, name)
-        return first + stride * instance
+        return self.first[role] + self.offset[role, name] + self.stride[role] * instance
 
-    def now(self) -> int:
+    def now(self) -> str:
         assert self.clock is not None
-        return self.clock
+        return f"{{s}}[{self.clock}]"
 
     def pending(self, name: str) -> list[str]:
         wanted = name in self.system.messages

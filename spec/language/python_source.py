@@ -1,7 +1,7 @@
-"""An expression as Python source over a flat tuple of values.
+"""An expression as Python source.
 
-A second reading of expression.py, for speed: machines are found by position, quantifiers over small types are unrolled.
-Where the values lie is the business of a `Layout`.
+A second reading of expression.py, for speed. Where the values lie is the business of a `Layout`: in the explorer in a
+flat tuple, in a compiled core in the fields of a record. Quantifiers over small types may be unrolled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.types import Enum, Message, Set, Value, members
+from leasehold.spec.language.types import Enum, Instance, Message, Set, Value, members
 
 SHORT = 60
 
@@ -19,10 +19,14 @@ SHORT = 60
 class Layout(Protocol):
     """Where the parts of a global state lie in the tuple."""
 
-    def cell(self, role: str, name: str | None) -> tuple[int, int]:
-        """First position and stride over instances of a data field (None: the control state)."""
+    def place(self, role: str, name: str | None, instance: str | None) -> str:
+        """Source of a data field (None: the control state) of a machine; `{s}` is the state.
 
-    def now(self) -> int: ...
+        `instance` is the source of its number; None is the machine whose expression it is.
+        """
+
+    def now(self) -> str:
+        """Source of the clock; `{s}` is the state."""
 
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
@@ -52,18 +56,16 @@ class Frame:
     variables: Mapping[str, str] = field(default_factory=dict)
     state: str = "s"
     before: str | None = None
-    now: str | None = None  # where the clock is read another way than from its cell
+    now: str | None = None  # where the clock is read another way
+    unrolled: bool = True  # quantifiers over small types are written out, member by member
 
 
 def source(e: x.Expression, f: Frame) -> str:
     """Source text, fully parenthesised; free names are the frame's state and arguments, and `a`, the action taken."""
 
     def cell(role: str, name: str | None, owner: x.Expression | None) -> str:
-        first, stride = f.layout.cell(role, name)
-        instance = str(f.self) if owner is None else source(owner, f)
-        if instance.isdigit():
-            return f"{f.state}[{first + stride * int(instance)}]"
-        return f"{f.state}[{first} + {stride} * {instance}]"
+        instance = source(owner, f) if owner is not None else None if f.self is None else str(f.self)
+        return f.layout.place(role, name, instance).replace("{s}", f.state)
 
     match e:
         case x.Literal_(value=value):
@@ -71,7 +73,7 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Constant(name=name):
             return _literal(f.constants[name])
         case x.Now():
-            return f"{f.state}[{f.layout.now()}]" if f.now is None else f"({f.now})".replace("{s}", f.state)
+            return f.layout.now().replace("{s}", f.state) if f.now is None else f"({f.now})".replace("{s}", f.state)
         case x.Self():
             return str(f.self)
         case x.Data(role=role, name=name, owner=owner):
@@ -175,15 +177,21 @@ def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
     body = source(e.body, inner)
-    heads = {
-        "all": "all({b} for {m} in {all}{t})", "any": "any({b} for {m} in {all}{t})",
-        "count": "sum(1 for {m} in {all}{t} if {b})", "sum": "sum({b} for {m} in {all}{t})",
-        "union": "frozenset().union(*({b} for {m} in {all}{t}))",
-    }  # fmt: skip
-    template = heads[e.kind].replace("{b}", _braces(body)).replace("{t}", _braces(tail))
-    if e.kind == "count" and tail:
-        template = template.replace(f"{_braces(tail)} if ", f"{_braces(tail)} and ")
+    template = _comprehension(e.kind, _braces(body), _braces(tail))
     return _messages(template, name, variable, f)
+
+
+def _comprehension(kind: str, body: str, tail: str) -> str:
+    """A quantifier as Python's own; `{m}` is its variable and `{all}` its domain."""
+    match kind:
+        case "all" | "any" | "sum":
+            return f"{kind}({body} for {{m}} in {{all}}{tail})"
+        case "count":
+            return f"sum(1 for {{m}} in {{all}}{tail}" + (f" and {body})" if tail else f" if {body})")
+        case "union":
+            return f"frozenset().union(*({body} for {{m}} in {{all}}{tail}))"
+        case _:
+            return f"frozenset({{m}} for {{m}} in {{all}}{tail})"
 
 
 def _braces(words: str) -> str:
@@ -192,9 +200,23 @@ def _braces(words: str) -> str:
 
 def _over_members(e: x.Quantifier, f: Frame) -> str:
     assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
+    if not f.unrolled:
+        return _rolled(e, f)
     if isinstance(e.domain, x.Members):
         return _unrolled(e, f, None)
     return _once(source(e.domain, f), lambda domain: _unrolled(e, f, domain))
+
+
+def _rolled(e: x.Quantifier, f: Frame) -> str:
+    """A quantifier over the members that there are, however many that may be."""
+    inner = replace(f, variables={**f.variables, e.variable: f"{e.variable}_"})
+    tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
+    domain = source(e.domain, f)
+    if isinstance(e.domain, x.Members):
+        of = e.domain.of
+        domain = f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
+    template = _comprehension(e.kind, _braces(source(e.body, inner)), _braces(tail))
+    return template.format(m=f"{e.variable}_", all=domain)
 
 
 def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:

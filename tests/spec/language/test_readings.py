@@ -7,7 +7,7 @@ legal or not, as what an expression means does not depend on how a state came ab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -403,7 +403,8 @@ def states(draw: st.DrawFn, world: World) -> Global:
             sent.append(InTransit(message.name, named, number))
         content: dict[str, Any] = {"mailbox": (2, tuple(entries)), "set": frozenset(entries)}
         packed[lane.cell] = content.get(lane.channel.kind, tuple(entries))
-    now = packed[layout.now()] = draw(st.integers(0, 5))
+    assert layout.clock is not None
+    now = packed[layout.clock] = draw(st.integers(0, 5))
     channel = {m: system.channel_of(m).name for m in system.messages}
     return Global(cells, control, sent, channel, now, tuple(packed))
 
@@ -445,9 +446,10 @@ def test_a_machine_reads_what_the_definition_says(world: World, data: st.DataObj
     arguments = {f.name: v for f, v in zip(fields, given_, strict=True)}
     expected = evaluate(e, Context(state, world.system.values(), instance, arguments))
     frame = Frame(world.layout, world.system.values(), instance, {f.name: f"e[{i}]" for i, f in enumerate(fields)}, "b")
-    words = source(e, frame)
-    note(words)
-    assert same(function(words)(state.packed, given_, 0), expected)
+    for unrolled in (True, False):
+        words = source(e, replace(frame, unrolled=unrolled))
+        note(words)
+        assert same(function(words)(state.packed, given_, 0), expected)
 
 
 @EXAMPLES
@@ -462,9 +464,10 @@ def test_a_property_reads_what_the_definition_says(world: World, data: st.DataOb
         st.sampled_from([("unit", 0, "poke"), ("unit", 2, "tell"), ("hub", 0, "nudge"), (None, -1, "tick")])
     )
     expected = evaluate(e, Context(after, world.system.values(), before=before, took=taken))
-    words = source(e, Frame(world.layout, world.system.values(), before="o"))
-    note(words)
-    assert same(step_function(words)(before.packed, after.packed, ("local", *taken)), expected)
+    for unrolled in (True, False):
+        words = source(e, Frame(world.layout, world.system.values(), before="o", unrolled=unrolled))
+        note(words)
+        assert same(step_function(words)(before.packed, after.packed, ("local", *taken)), expected)
 
 
 @EXAMPLES
