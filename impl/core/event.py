@@ -18,7 +18,6 @@ class Event(NamedTuple):
         neighbour: of a message, the sender's position among the neighbours of the machine (`Core.neighbours`); else -1.
         number: of a message, its sequence number.
         entry: of an answer, the entry of the state that asked for it (docs/reference/core.md); -1: it answers nothing.
-        machine: the subsidiary machine that it is for, as role and instance; None is the record's own machine.
     """
 
     name: str
@@ -26,7 +25,6 @@ class Event(NamedTuple):
     neighbour: int = -1
     number: int = 0
     entry: int = -1
-    machine: tuple[str, int] | None = None
 
 
 TICK = Event("tick")
@@ -38,6 +36,6 @@ def message(name: str, fields: tuple[Any, ...], neighbour: int, number: int) -> 
     return Event(name, fields, neighbour, number)
 
 
-def local(name: str, fields: tuple[Any, ...] = (), entry: int = -1, machine: tuple[str, int] | None = None) -> Event:
-    """An answer of a task, or a word from outside."""
-    return Event(name, fields, -1, 0, entry, machine)
+def local(name: str, fields: tuple[Any, ...] = (), entry: int = -1) -> Event:
+    """An answer of a task, a word from outside, or what a parent hands to a subsidiary machine."""
+    return Event(name, fields, -1, 0, entry)

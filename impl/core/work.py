@@ -41,20 +41,18 @@ class Call:
         task: its name in the specification.
         target: what is called: `policy.allocate`.
         answers: the events by which it may end; none: its end is of no interest.
-        machine: the subsidiary machine whose task it is; None for the record's own.
         outlives: it goes on when its state is left.
     """
 
     task: str
     target: str
     answers: tuple[str, ...]
-    machine: tuple[str, int] | None = None
     outlives: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """One event to one subsidiary machine."""
+    """One event to one subsidiary machine, as role and number."""
 
     task: str
     event: str

@@ -1,0 +1,173 @@
+"""A compiled role, and a compiled system: the generated tables with what one needs to use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from leasehold.impl.core.machines import Machines
+from leasehold.impl.core.stepping import Act, Table, WorkOf, stepper, stepper_below
+from leasehold.impl.core.work import Outcome, Ready, Record, Send
+from leasehold.spec.language.types import Type, Value
+
+Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
+Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
+Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their order
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShape:
+    """A message: who sends it to whom, and its fields."""
+
+    sender: str
+    receiver: str
+    fields: Named = ()
+    answer: bool = False
+    carries: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the specification in a record."""
+
+    name: str
+    type: Type
+    initial: Value
+
+
+@dataclass(frozen=True)
+class Core:
+    """The machines of one role.
+
+    A record is a tuple: the control state; the own number, if the role has several machines; the fields; of a machine
+    that talks, the sent and the received numbers; the entry; the entries that began tasks which may outlive their
+    state. So far it is durable; what follows are the subsidiary machines of its actor, by role, which it can see.
+
+    Attributes:
+        role: its name.
+        indexed: it has several machines.
+        states: the control states, the first one is the initial one.
+        fields: the fields of the specification.
+        events: the local events, with their fields.
+        neighbours: role and number of each machine that it talks with; -1 is its own number.
+        since: for each task that may outlive its state, the events that end it.
+        below: the subsidiary roles.
+        subsidiary: it is one itself.
+        table: what each state does with each event.
+        work: what each state asks for.
+        answers: for each state whose subsidiaries are waited for, what has come true of them.
+        wakes: for each state with a timer, the earliest time at which it may be due.
+        heard_answers: the messages that it receives and does not answer.
+    """
+
+    role: str
+    indexed: bool
+    states: tuple[str, ...]
+    fields: tuple[Field, ...]
+    events: Mapping[str, Named]
+    neighbours: tuple[tuple[str, int], ...]
+    since: Mapping[str, tuple[str, ...]]
+    below: tuple[Core, ...]
+    subsidiary: bool
+    table: Table = field(repr=False)
+    work: WorkOf = field(repr=False)
+    answers: Answers = field(repr=False)
+    wakes: Wakes = field(repr=False)
+    heard_answers: frozenset[str] = frozenset()
+    step: Act = field(init=False, repr=False)
+    names: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        own = ("instance",) if self.indexed else ()
+        numbers = () if self.subsidiary else ("sent", "received")
+        data = tuple(f.name for f in self.fields)
+        since = tuple(f"since {task}" for task in self.since)
+        names = ("state", *own, *data, *numbers, "entry", *since, *(f"{core.role} machines" for core in self.below))
+        object.__setattr__(self, "names", names)
+        first = 1 + len(own) + len(data)
+        entry = first + len(numbers)
+        ended = {event: entry + 1 + i for i, events in enumerate(self.since.values()) for event in events}
+        if self.subsidiary:
+            step = stepper_below(self.table, entry, ended)
+        else:
+            step = stepper(self.table, first + 1, entry, ended, self.heard_answers, self.work)
+        object.__setattr__(self, "step", step)
+
+    # Where things are in a record
+
+    @property
+    def data_at(self) -> int:
+        return 2 if self.indexed else 1
+
+    @property
+    def sent_at(self) -> int:
+        return self.data_at + len(self.fields)
+
+    @property
+    def received_at(self) -> int:
+        return self.sent_at + 1
+
+    @property
+    def entry_at(self) -> int:
+        return self.sent_at + (0 if self.subsidiary else 2)
+
+    @property
+    def below_at(self) -> int:
+        return self.entry_at + 1 + len(self.since)
+
+    # Records
+
+    def first(self, instance: int = 0, below: tuple[Machines, ...] = ()) -> Record:
+        """The record of a machine that nothing has happened to; `below` are the actor's subsidiary machines."""
+        own = (instance,) if self.indexed else ()
+        numbers = () if self.subsidiary else ((0,) * len(self.neighbours), (0,) * len(self.neighbours))
+        data = tuple(f.initial for f in self.fields)
+        return (self.states[0], *own, *data, *numbers, 0, *(0 for _ in self.since), *below)
+
+    def view(self, record: Record) -> dict[str, Any]:
+        """A record's fields of the specification, by name."""
+        return dict(zip((f.name for f in self.fields), record[self.data_at :], strict=False))
+
+    # What a machine does by itself
+
+    def recover(self, record: Record) -> Ready:
+        """The work of a machine's state, started again after a crash (paper, section 3.3); the record is as it was."""
+        return record, Outcome("recovered", "recover", work=self.work[record[0]](record))
+
+    def retries(self, record: Record) -> tuple[Send, ...]:
+        """The messages that the machine sends, for as long as it is in its state, until they are answered."""
+        return tuple(w for w in self.work[record[0]](record) if isinstance(w, Send) and not w.answer)
+
+    def offered(self, record: Record) -> tuple[str, ...]:
+        """The answers of its subsidiary machines that have come true, in the order of the work list."""
+        found = self.answers.get(record[0])
+        return () if found is None else found(record)
+
+    def wake(self, record: Record) -> int | None:
+        """The earliest time at which a timer of the machine may be due; None where it has none."""
+        found = self.wakes.get(record[0])
+        return None if found is None else found(record)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled system.
+
+    Attributes:
+        system: its name.
+        digest: of the specification.
+        constants: the values that it was compiled with.
+        messages: all messages.
+        roles: all roles, the subsidiary ones too.
+        actors: which actor plays which roles; a role that is not named here is an actor of its own.
+        source: the generated source.
+    """
+
+    system: str
+    digest: str
+    constants: Mapping[str, Value]
+    messages: Mapping[str, MessageShape]
+    roles: Mapping[str, Core]
+    actors: Mapping[str, tuple[str, ...]]
+    source: str = field(default="", repr=False, compare=False)

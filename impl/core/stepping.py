@@ -1,0 +1,116 @@
+"""The step that all compiled machines share: is the event new, and what does the table say of it?
+
+Theory of operation (paper, sections 3.3 and 4.2). A record is a tuple: the control state first, then the fields of the
+specification, then the numbers. A message with a number above the last received one is new, whatever was skipped; an
+equal one is a duplicate, whose transition is not taken again, but what the state says to its sender is said again, so
+that a lost answer is made good; a lower one is stale. An answer names the *entry* of the state that asked for it (how
+many transitions the machine had taken); that of an older one is late, and of no interest any more.
+
+What a machine does with a new event is a function of the generated table, one per state and event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from leasehold.impl.core.event import Event
+from leasehold.impl.core.work import Outcome, Ready, Record, Send, Work
+
+Act: TypeAlias = Callable[[Record, Event, int], Ready]
+Table: TypeAlias = Mapping[str, Mapping[str, Act]]
+WorkOf: TypeAlias = Mapping[str, Callable[[Record], tuple[Work, ...]]]
+
+LATE = Outcome("late", "", reason="the state that asked for it was left")
+UNKNOWN = Outcome("unmoved", "", reason="no machine of the specification takes it here")
+
+
+def heard(received: tuple[int, ...], neighbour: int, number: int) -> tuple[int, ...]:
+    """The received numbers after a message."""
+    return (*received[:neighbour], number, *received[neighbour + 1 :])
+
+
+def unmoved(outcome: Outcome, received_at: int) -> Act:
+    """What a state does with an event that it ignores or refuses: a message was heard all the same."""
+
+    def act(record: Record, event: Event, now: int) -> Ready:
+        if event.neighbour < 0:
+            return record, outcome
+        received = heard(record[received_at], event.neighbour, event.number)
+        return (*record[:received_at], received, *record[received_at + 1 :]), outcome
+
+    return act
+
+
+def entered(record: Record, sent_at: int, taken: Outcome, work: tuple[Work, ...]) -> Ready:
+    """What follows from a transition whose work depends on the record: numbers for the messages among it."""
+    sent = list(record[sent_at])
+    for piece in work:
+        if isinstance(piece, Send):
+            sent[piece.neighbour] += 1
+    numbered = (*record[:sent_at], tuple(sent), *record[sent_at + 1 :])
+    return numbered, Outcome("taken", taken.event, taken.transition, work)
+
+
+def stepper(
+    table: Table, received_at: int, entry_at: int, since_at: Mapping[str, int], answers: frozenset[str], work: WorkOf
+) -> Act:
+    """The step of a role's machines.
+
+    Args:
+        table: what each state does with each event.
+        received_at: the position of the received numbers in a record.
+        entry_at: that of the entry.
+        since_at: for each event that ends a task which may outlive its state, the position of the entry that began it.
+        answers: the messages that are answers, and are not answered themselves.
+        work: the work of each state.
+    """
+
+    def step(record: Record, event: Event, now: int) -> Ready:
+        name, _, neighbour, number, entry = event
+        if neighbour >= 0:
+            last = record[received_at][neighbour]
+            if number <= last:
+                return _old(record, event, last)
+        elif entry >= 0 and entry != record[since_at.get(name, entry_at)]:
+            return record, LATE
+        act = table[record[0]].get(name)
+        if act is None:
+            return record, UNKNOWN
+        return act(record, event, now)
+
+    def _old(record: Record, event: Event, last: int) -> Ready:
+        if event.number < last:
+            return record, Outcome("stale", event.name, reason=f"number {event.number} comes after {last}")
+        said: tuple[Work, ...] = ()
+        if event.name not in answers:
+            neighbour = event.neighbour
+            said = tuple(w for w in work[record[0]](record) if isinstance(w, Send) and w.neighbour == neighbour)
+        return record, Outcome("duplicate", event.name, work=said)
+
+    return step
+
+
+def stepper_below(table: Table, entry_at: int, since_at: Mapping[str, int]) -> Act:
+    """The step of a subsidiary role's machines."""
+
+    def step(record: Record, event: Event, now: int) -> Ready:
+        if event.entry >= 0 and event.entry != record[since_at.get(event.name, entry_at)]:
+            return record, LATE
+        act = table[record[0]].get(event.name)
+        return (record, UNKNOWN) if act is None else act(record, event, now)
+
+    return step
+
+
+def counted(sent: tuple[int, ...], neighbours: tuple[int, ...]) -> tuple[int, ...]:
+    """The sent numbers after a message to each of these."""
+    numbers = list(sent)
+    for neighbour in neighbours:
+        numbers[neighbour] += 1
+    return tuple(numbers)
+
+
+def with_cell(cells: tuple[Any, ...], key: int, value: Any) -> tuple[Any, ...]:
+    """A map after one of its cells was set."""
+    return (*cells[:key], value, *cells[key + 1 :])
