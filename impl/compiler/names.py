@@ -10,7 +10,8 @@ from leasehold.spec.language.model import Call, Role, System
 
 TAKEN = frozenset(
     {
-        "state", "sent", "received", "entry", "instance", "now", "event", "record", "work", "moved", "it", "found",
+        "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
+        "moved", "it", "found",
         "sender", "heard", "entered", "counted", "with_cell", "unmoved", "partial",
     }
 )  # fmt: skip

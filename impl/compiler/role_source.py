@@ -18,6 +18,7 @@ from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State,
 from leasehold.spec.language.python_source import Frame, source
 
 WIDTH = 100
+ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Ready:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +200,12 @@ class RoleSource:
             if not self._fixed(self._tasks(choice)) and (choice.also or choice.internal):
                 yield from self._work_function(self._work_after_name(choice), self._tasks(choice))
         function = self._act_name(state.name, event)
-        yield f"def {function}(record: Record, event: Event, now: int) -> Ready:"
+        yield f"def {function}{ACT}"
         yield from self._unpack()
         used = [f.name for f in fields if any(_mentions(c, f.name) for c in choices)]
         if used:
             names = [f"{kind}_{f.name}" if f.name in used else "_" for f in fields]
-            yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = event.fields"
+            yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = fields"
         if heard:
             yield from self._hear(message.sender if message else "", choices)
         guarded = False
@@ -229,15 +230,15 @@ class RoleSource:
     def _hear(self, sender: str, choices: tuple[Transition, ...]) -> Iterator[str]:
         first, count = self.near.first[sender], self.near.count[sender]
         if self.near.size == 1:
-            yield "    received = (event.number,)"
+            yield "    received = (number,)"
         elif count == 1 and self.near.size <= 3:
-            cells = [f"received[{i}]" if i != first else "event.number" for i in range(self.near.size)]
+            cells = [f"received[{i}]" if i != first else "number" for i in range(self.near.size)]
             yield f"    received = ({', '.join(cells)})"
         else:
-            yield "    received = heard(received, event.neighbour, event.number)"
+            yield "    received = heard(received, neighbour, number)"
         if any(_asks_sender(c) for c in choices):
             own = sender in self.near.same_index
-            yield "    sender = instance" if own else f"    sender = event.neighbour - {first}"
+            yield "    sender = instance" if own else f"    sender = neighbour - {first}"
 
     def _because(self, state: State, event: str) -> tuple[str, str]:
         if event in state.refuse:
@@ -281,7 +282,7 @@ class RoleSource:
         tasks = self._tasks(choice)
         outcome = self._outcome_name(choice)
         if self._fixed(tasks):
-            sends = [task for name in tasks if isinstance(task := self.role.tasks[name], Send)]
+            sends = [piece for name in tasks if isinstance(piece := self.role.tasks[name], Send)]
             if sends:
                 changed["sent"] = self._numbered([self.near.first[s.receiver] for s in sends])
             yield from _wrapped("return (", self._cells(changed), f"), {outcome}")
@@ -351,15 +352,17 @@ class RoleSource:
     def _earliest(self, guard: x.Expression | None) -> str:
         """A time before which a guard cannot hold; 0 where the guard does not show one."""
         operands = guard.operands if isinstance(guard, x.Logic) and guard.op == "and" else (guard,)
-        found = []
+        times = []
         for e in operands:
             match e:
                 case x.Compare(op=op, left=x.Now(), right=bound) if op in (">=", ">", "=="):
-                    found.append((bound, op))
+                    later = op == ">"
                 case x.Compare(op=op, left=bound, right=x.Now()) if op in ("<=", "<", "=="):
-                    found.append((bound, op))
-        known = [(b, op) for b, op in found if not x.mentions(b, lambda n: isinstance(n, x.Now))]
-        times = [self._source(b) + (" + 1" if op in (">", "<") else "") for b, op in known]
+                    later = op == "<"
+                case _:
+                    continue
+            if not x.mentions(bound, lambda n: isinstance(n, x.Now)):
+                times.append(self._source(bound) + (" + 1" if later else ""))
         return "0" if not times else times[0] if len(times) == 1 else f"max({', '.join(times)})"
 
     # The table

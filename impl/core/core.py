@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.stepping import Act, Table, WorkOf, stepper, stepper_below
+from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper, stepper_below
 from leasehold.impl.core.work import Outcome, Ready, Record, Send
 from leasehold.spec.language.types import Type, Value
 
@@ -75,7 +75,7 @@ class Core:
     answers: Answers = field(repr=False)
     wakes: Wakes = field(repr=False)
     heard_answers: frozenset[str] = frozenset()
-    step: Act = field(init=False, repr=False)
+    step: Step = field(init=False, repr=False)
     names: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

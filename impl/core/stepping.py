@@ -17,7 +17,9 @@ from typing import Any, TypeAlias
 from leasehold.impl.core.event import Event
 from leasehold.impl.core.work import Outcome, Ready, Record, Send, Work
 
-Act: TypeAlias = Callable[[Record, Event, int], Ready]
+Step: TypeAlias = Callable[[Record, Event, int], Ready]
+# record, fields of the event, neighbour, number, now
+Act: TypeAlias = Callable[[Record, tuple[Any, ...], int, int, int], Ready]
 Table: TypeAlias = Mapping[str, Mapping[str, Act]]
 WorkOf: TypeAlias = Mapping[str, Callable[[Record], tuple[Work, ...]]]
 
@@ -33,10 +35,10 @@ def heard(received: tuple[int, ...], neighbour: int, number: int) -> tuple[int, 
 def unmoved(outcome: Outcome, received_at: int) -> Act:
     """What a state does with an event that it ignores or refuses: a message was heard all the same."""
 
-    def act(record: Record, event: Event, now: int) -> Ready:
-        if event.neighbour < 0:
+    def act(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Ready:
+        if neighbour < 0:
             return record, outcome
-        received = heard(record[received_at], event.neighbour, event.number)
+        received = heard(record[received_at], neighbour, number)
         return (*record[:received_at], received, *record[received_at + 1 :]), outcome
 
     return act
@@ -54,7 +56,7 @@ def entered(record: Record, sent_at: int, taken: Outcome, work: tuple[Work, ...]
 
 def stepper(
     table: Table, received_at: int, entry_at: int, since_at: Mapping[str, int], answers: frozenset[str], work: WorkOf
-) -> Act:
+) -> Step:
     """The step of a role's machines.
 
     Args:
@@ -67,38 +69,43 @@ def stepper(
     """
 
     def step(record: Record, event: Event, now: int) -> Ready:
-        name, _, neighbour, number, entry = event
+        name, fields, neighbour, number, entry = event
         if neighbour >= 0:
             last = record[received_at][neighbour]
             if number <= last:
                 return _old(record, event, last)
         elif entry >= 0 and entry != record[since_at.get(name, entry_at)]:
             return record, LATE
-        act = table[record[0]].get(name)
-        if act is None:
+        try:
+            act = table[record[0]][name]
+        except KeyError:
             return record, UNKNOWN
-        return act(record, event, now)
+        return act(record, fields, neighbour, number, now)
 
     def _old(record: Record, event: Event, last: int) -> Ready:
-        if event.number < last:
-            return record, Outcome("stale", event.name, reason=f"number {event.number} comes after {last}")
+        name, _, neighbour, number, _ = event
+        if number < last:
+            return record, Outcome("stale", name, reason=f"number {number} comes after {last}")
         said: tuple[Work, ...] = ()
-        if event.name not in answers:
-            neighbour = event.neighbour
+        if name not in answers:
             said = tuple(w for w in work[record[0]](record) if isinstance(w, Send) and w.neighbour == neighbour)
-        return record, Outcome("duplicate", event.name, work=said)
+        return record, Outcome("duplicate", name, work=said)
 
     return step
 
 
-def stepper_below(table: Table, entry_at: int, since_at: Mapping[str, int]) -> Act:
+def stepper_below(table: Table, entry_at: int, since_at: Mapping[str, int]) -> Step:
     """The step of a subsidiary role's machines."""
 
     def step(record: Record, event: Event, now: int) -> Ready:
-        if event.entry >= 0 and event.entry != record[since_at.get(event.name, entry_at)]:
+        name, fields, _, _, entry = event
+        if entry >= 0 and entry != record[since_at.get(name, entry_at)]:
             return record, LATE
-        act = table[record[0]].get(event.name)
-        return (record, UNKNOWN) if act is None else act(record, event, now)
+        try:
+            act = table[record[0]][name]
+        except KeyError:
+            return record, UNKNOWN
+        return act(record, fields, -1, 0, now)
 
     return step
 

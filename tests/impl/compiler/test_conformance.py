@@ -17,6 +17,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.event import TICK, Event, local
 from leasehold.impl.core.event import message as heard
@@ -34,6 +35,7 @@ class Twin:
     def __init__(self, world: TransitionSystem) -> None:
         self.world, self.system = world, world.system
         self.program: Program = compile_system(world.system)
+        self.codecs = {name: Codec(self.program, core) for name, core in self.program.roles.items()}
         self.seen: Counter[str] = Counter()
 
     # From global states to records
@@ -66,6 +68,8 @@ class Twin:
         core = self.program.roles[action.role]
         record = self.record(s, action.role, action.instance)
         became, outcome = core.step(record, self._event(core, action), self._now(s))
+        codec = self.codecs[action.role]
+        assert codec.decode(codec.encode(became), became[core.below_at :]) == became
         kind = {"duplicate": "duplicate"}.get(action.kind, "taken" if action.transition else "unmoved")
         if kind == "unmoved":
             assert outcome.kind in ("ignored", "refused", "unmoved"), outcome
@@ -83,9 +87,8 @@ class Twin:
 
     def _event(self, core: Core, action: Action) -> Event:
         if action.lane is not None:
-            rank = self._rank
             near = self.neighbour(core, action.instance, action.lane.channel.sender, action.lane.sender)
-            return heard(action.event, action.fields, near, RECEIVED + rank)
+            return heard(action.event, action.fields, near, RECEIVED + self._rank)
         return local(action.event, action.fields)
 
     def _now(self, s: State) -> int:

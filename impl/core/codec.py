@@ -1,0 +1,110 @@
+"""Records as versioned bytes: every field of the model is a field of the record.
+
+Theory of operation (paper, section 5.1, which found fields that were never saved). What is written is the whole durable
+part of the tuple, with the digest of the specification that gives it its meaning, so there is no list of fields that
+could be kept wrongly. Bytes are MessagePack: version, digest, role, and the values in the order of `Core.names`. What
+is read is checked against the type of each field; bytes of another specification are refused with its digest, so that
+a migration can be offered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.errors import CoreError, RecordError
+from leasehold.impl.core.machines import Machines
+from leasehold.impl.core.values import ValueFault, from_plain, plain_maker
+from leasehold.impl.core.work import Record
+
+VERSION = 1
+
+
+class Codec:
+    """Writes and reads the records of one role."""
+
+    def __init__(self, program: Program, core: Core) -> None:
+        self.core, self.program = core, program
+        self.digest = bytes.fromhex(program.digest)
+        self.head = [VERSION, self.digest, core.role]
+        self.durable = core.below_at
+        makers = ((core.data_at + i, plain_maker(f.type)) for i, f in enumerate(core.fields))
+        self.makers = [(at, make) for at, make in makers if make is not None]
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def encode(self, record: Record) -> bytes:
+        """The durable part of a record.
+
+        Raises:
+            CoreError: a value has left its type's range: the specification is at fault, and nothing may be committed.
+        """
+        plain = list(record[: self.durable])
+        try:
+            for at, make in self.makers:
+                plain[at] = make(plain[at])
+            return self._encode([*self.head, plain])
+        except ValueFault as fault:
+            raise CoreError(f"{self.core.role}.{self.core.names[at]}: {fault}") from None
+
+    def decode(self, body: bytes, below: tuple[Machines, ...] = ()) -> Record:
+        """The record; `below` are the actor's subsidiary machines, which it sees.
+
+        Raises:
+            RecordError: the bytes are no record of this role and specification.
+        """
+        digest, role, plain = read_head(body)
+        core = self.core
+        if digest != self.program.digest:
+            raise RecordError(
+                f"the record was written by another specification ({digest[:12]}, not {self.program.digest[:12]})",
+                digest,
+            )
+        if role != core.role:
+            raise RecordError(f"it is a record of `{role}`, not of `{core.role}`", digest)
+        if len(plain) != self.durable:
+            raise RecordError(f"it has {len(plain)} values, not {self.durable}", digest)
+        if plain[0] not in core.states:
+            raise RecordError(f"{core.role} has no state {str(plain[0])[:60]!r}", digest)
+        for at, shaped in enumerate(core.fields, core.data_at):
+            try:
+                plain[at] = from_plain(shaped.type, plain[at])
+            except ValueFault as fault:
+                raise RecordError(f"{core.role}.{shaped.name}: {fault}", digest) from None
+        self._numbers(plain, digest)
+        return (*plain, *below)
+
+    def _numbers(self, plain: list[Any], digest: str) -> None:
+        core = self.core
+        if not core.subsidiary:
+            for at in (core.sent_at, core.received_at):
+                numbers = plain[at]
+                if not isinstance(numbers, list) or len(numbers) != len(core.neighbours):
+                    raise RecordError(f"{core.names[at]} are not {len(core.neighbours)} numbers", digest)
+                plain[at] = tuple(numbers)
+        rest = list(plain[core.entry_at :])
+        if core.indexed:
+            rest.append(plain[1])
+        if not core.subsidiary:
+            rest += [*plain[core.sent_at], *plain[core.received_at]]
+        if not all(type(n) is int and n >= 0 for n in rest):
+            raise RecordError("a sequence number or entry is no number from 0 on", digest)
+
+
+def read_head(body: bytes) -> tuple[str, str, list[Any]]:
+    """Digest, role and values of a record of any specification.
+
+    Raises:
+        RecordError: it is none, or of a newer version.
+    """
+    try:
+        found = msgspec.msgpack.decode(body)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"the bytes are no record: {error}") from None
+    match found:
+        case [int(version), bytes(digest), str(role), list(plain)] if version == VERSION and plain:
+            return digest.hex(), role, plain
+        case [int(version), *_] if version > VERSION:
+            raise RecordError(f"the record has version {version}, and {VERSION} is the newest that is known here")
+    raise RecordError("the bytes are no record")

@@ -1,0 +1,140 @@
+"""Values of the specification as plain data (what JSON and MessagePack can hold), and back, checked.
+
+A set becomes a list in the order of its type, a map a list by the order of its key's members, an option null or its
+value. All others are plain already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leasehold.spec.language import types as t
+from leasehold.spec.language.diagnostics import listed, near_miss
+
+Plain = Any
+DEEPEST = 20  # nesting of opaque values
+
+
+class ValueFault(ValueError):
+    """Plain data is no value of its type. The message says what was wanted and what came."""
+
+
+def to_plain(kind: t.Type, value: t.Value) -> Plain:
+    """A value as plain data."""
+    match kind:
+        case t.Set(of=of) if of is not None:
+            order = of
+            return sorted(value, key=lambda v: t.position(order, v))
+        case t.Map(of=of):
+            return [to_plain(of, v) for v in value]
+        case t.Option(of=of) if of is not None and value is not None:
+            return to_plain(of, value)
+    return value
+
+
+def from_plain(kind: t.Type, plain: Plain) -> t.Value:
+    """Plain data as a value of a type.
+
+    Raises:
+        ValueFault: it is none.
+    """
+    match kind:
+        case t.Bool():
+            if isinstance(plain, bool):
+                return plain
+        case t.Int() | t.Time() | t.Instance():
+            if isinstance(plain, int) and not isinstance(plain, bool):
+                low, high = bounds(kind)
+                if (low is None or plain >= low) and (high is None or plain <= high):
+                    return plain
+                raise ValueFault(f"{_short(plain)} is not within {_range(low, high)}")
+        case t.Enum(members=members):
+            if plain in members:
+                return plain
+            hint = near_miss(str(plain), members)
+            words = f"{_short(plain)} is none of {listed(members)}"
+            raise ValueFault(f"{words}; did you mean {hint}?" if hint else words)
+        case t.Opaque():
+            return _opaque(plain, DEEPEST)
+        case t.Set(of=of) if of is not None:
+            if isinstance(plain, list | tuple | set | frozenset):
+                values = [from_plain(of, v) for v in plain]
+                if len(set(values)) != len(values):
+                    raise ValueFault(f"{_short(plain)} names a member twice")
+                return frozenset(values)
+        case t.Map(key=key, of=of):
+            if isinstance(plain, list | tuple) and len(plain) == len(t.members(key)):
+                return tuple(from_plain(of, v) for v in plain)
+        case t.Option(of=of):
+            return None if plain is None or of is None else from_plain(of, plain)
+    raise ValueFault(f"{_short(plain)} is no {kind}")
+
+
+def bounds(kind: t.Type) -> tuple[int | None, int | None]:
+    """The least and the greatest value of a type of numbers; None is no bound."""
+    match kind:
+        case t.Int(low=low, high=high):
+            return low, high
+        case t.Time():
+            return 0, None
+        case t.Instance(count=count):
+            return 0, count - 1
+    return None, None
+
+
+def plain_maker(kind: t.Type) -> Callable[[t.Value], Plain] | None:
+    """What makes a value plain, and checks its bounds; None where there is nothing to do."""
+    match kind:
+        case t.Int() | t.Time() if bounds(kind) != (None, None):
+            return lambda value: from_plain(kind, value)
+        case t.Set() | t.Map() | t.Option():
+            return lambda value: _checked(kind, to_plain(kind, value))
+    return None
+
+
+def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any]) -> tuple[t.Value, ...]:
+    """The fields of an event or message, given by name, in their order.
+
+    Raises:
+        ValueFault: one is missing, unknown, or no value of its type.
+    """
+    names = [name for name, _ in fields]
+    for name in given:
+        if name not in names:
+            hint = near_miss(str(name), names)
+            more = f"did you mean {hint}?" if hint else f"it has {listed(names)}"
+            raise ValueFault(f"there is no field {_short(name)}; {more}")
+    found = []
+    for name, kind in fields:
+        if name not in given:
+            raise ValueFault(f"field `{name}` is missing")
+        try:
+            found.append(from_plain(kind, given[name]))
+        except ValueFault as fault:
+            raise ValueFault(f"field `{name}`: {fault}") from None
+    return tuple(found)
+
+
+def _checked(kind: t.Type, plain: Plain) -> Plain:
+    from_plain(kind, plain)
+    return plain
+
+
+def _opaque(plain: Plain, deep: int) -> Plain:
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
+    if deep and isinstance(plain, list | tuple):
+        return [_opaque(v, deep - 1) for v in plain]
+    if deep and isinstance(plain, Mapping) and all(isinstance(k, str) for k in plain):
+        return {k: _opaque(v, deep - 1) for k, v in plain.items()}
+    raise ValueFault(f"{_short(plain)} is not plain data, or too deep")
+
+
+def _short(plain: Plain) -> str:
+    words = repr(plain)
+    return words if len(words) <= 60 else words[:57] + "..."
+
+
+def _range(low: int | None, high: int | None) -> str:
+    return f"{'' if low is None else low}..{'' if high is None else high}"
