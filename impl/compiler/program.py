@@ -99,6 +99,7 @@ def _core(system: System, role: Role, made: RoleSource, names: Names) -> Iterato
     }  # fmt: skip
     below = [r for r in system.roles.values() if r.parent == role.name]
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
+    ends = [s.name for s in role.states.values() if all(c.target == s.name for cs in s.on.values() for c in cs)]
     yield f"{names.constant(role.name, 'core')} = Core("
     yield f"    role={role.name!r},"
     yield f"    indexed={role.indexed!r},"
@@ -118,5 +119,6 @@ def _core(system: System, role: Role, made: RoleSource, names: Names) -> Iterato
     for what in ("table", "work", "answers", "wakes"):
         yield f"    {what}={made.table_name(what)},"
     yield f"    heard_answers=frozenset({answers!r}),"
+    yield f"    ends=frozenset({ends!r}),"
     yield ")"
     yield ""

@@ -16,7 +16,7 @@ import msgspec
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.values import ValueFault, from_plain, plain_maker
+from leasehold.impl.core.values import ValueFault, bounds, from_plain, plain_maker
 from leasehold.impl.core.work import Record
 
 VERSION = 1
@@ -32,7 +32,21 @@ class Codec:
         self.durable = core.below_at
         makers = ((core.data_at + i, plain_maker(f.type)) for i, f in enumerate(core.fields))
         self.makers = [(at, make) for at, make in makers if make is not None]
+        limited = ((core.data_at + i, bounds(f.type)) for i, f in enumerate(core.fields))
+        self.limited = [(at, low, high) for at, (low, high) in limited if (low, high) != (None, None)]
         self._encode = msgspec.msgpack.Encoder().encode
+
+    def check(self, record: Record) -> None:
+        """Whether a record may be committed.
+
+        Raises:
+            CoreError: a number has left its type's range: the specification is at fault.
+        """
+        for at, low, high in self.limited:
+            value = record[at]
+            if (low is not None and value < low) or (high is not None and value > high):
+                where = f"{self.core.role}.{self.core.names[at]}"
+                raise CoreError(f"{where} would be {value}, outside its type's range; the specification is at fault")
 
     def encode(self, record: Record) -> bytes:
         """The durable part of a record.

@@ -59,6 +59,7 @@ class Core:
         answers: for each state whose subsidiaries are waited for, what has come true of them.
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
+        ends: the states that nothing leads out of.
     """
 
     role: str
@@ -75,6 +76,7 @@ class Core:
     answers: Answers = field(repr=False)
     wakes: Wakes = field(repr=False)
     heard_answers: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
     step: Step = field(init=False, repr=False)
     names: tuple[str, ...] = field(init=False, repr=False)
 
@@ -143,6 +145,10 @@ class Core:
         """The answers of its subsidiary machines that have come true, in the order of the work list."""
         found = self.answers.get(record[0])
         return () if found is None else found(record)
+
+    def over(self, state: str) -> bool:
+        """Whether a machine in a state has come to its end: it says what it has to say, and moves no more."""
+        return state in self.ends
 
     def wake(self, record: Record) -> int | None:
         """The earliest time at which a timer of the machine may be due; None where it has none."""

@@ -1,0 +1,114 @@
+"""The calls of policies and handlers that a state has begun, and their answers.
+
+Theory of operation (paper, sections 3.4 and 4.3). A call is begun after the commit of the state that asks for it, and
+its answer names the entry of that state; so an answer to a state that was left is dropped by the core. Recovery begins
+a call anew, and what an earlier run of it still answers is dropped here, as only the last run of a task counts. Actions
+on one unit never overlap: the one before is cancelled, and waited for, before the next begins. A handler that fails is
+tried again a few times before its failure is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from leasehold.impl.actor.held import Held
+from leasehold.impl.core.work import Call
+from leasehold.impl.handlers.handler import Action, Done, Handler
+from leasehold.impl.store.store import Key
+
+log = logging.getLogger("leasehold.calls")
+
+# machine, event, entry, facts about the unit
+Answered = Callable[[Key, str, int, Done], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a handler is waited for.
+
+    Attributes:
+        tries: how often an action is begun before its failure is answered.
+        pause: seconds between two tries.
+        longest: seconds that one try may take.
+    """
+
+    tries: int = 3
+    pause: float = 0.2
+    longest: float = 60.0
+
+
+class Handlers:
+    """The handler calls of one actor that are under way."""
+
+    def __init__(self, handlers: Mapping[str, Handler], answered: Answered, patience: Patience) -> None:
+        self._handlers, self._answered, self.patience = handlers, answered, patience
+        self._runs: dict[tuple[Key, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
+        self.begun = 0
+
+    def begin(self, held: Held, call: Call, action: Action) -> None:
+        """Begins a call in place of the one before it on the same unit."""
+        verb = call.target.partition(".")[2]
+        handler = self._handlers.get(verb)
+        if handler is None:
+            log.error("%s %s: no handler for %s", held.key.lease, held.key.machine, call.target)
+            return
+        slot = held.key, call.task if call.outlives or not held.core.subsidiary else ""
+        before = self._runs.get(slot)
+        if before is not None:
+            before.cancel()
+        self.begun += 1
+        run = self._run(handler, held.key, call, held.entry, action, before)
+        self._runs[slot] = task = asyncio.get_running_loop().create_task(run)
+        task.add_done_callback(lambda done: self._ended(slot, done))
+
+    def keep(self, key: Key, tasks: frozenset[str]) -> None:
+        """The machine has moved on: what its state does not ask for is given up."""
+        for (other, task), run in tuple(self._runs.items()):
+            if other == key and task and task not in tasks:
+                run.cancel()
+
+    def under_way(self) -> int:
+        """How many calls are under way."""
+        return len(self._runs)
+
+    async def close(self) -> None:
+        """Gives up all calls; what they have made stays as it is, and recovery begins them again."""
+        runs = tuple(self._runs.values())
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        self._runs.clear()
+
+    async def _run(
+        self, handler: Handler, key: Key, call: Call, entry: int, action: Action, before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        done = Done(False, "not begun")
+        for attempt in range(self.patience.tries):
+            if attempt:
+                await asyncio.sleep(self.patience.pause)
+            done = await self._once(handler, action)
+            if done.well:
+                break
+            log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
+        if call.answers:
+            self._answered(key, call.answers[0] if done.well else call.answers[-1], entry, done)
+
+    async def _once(self, handler: Handler, action: Action) -> Done:
+        try:
+            async with asyncio.timeout(self.patience.longest):
+                return await handler.act(action)
+        except TimeoutError:
+            return Done(False, f"it did not end within {self.patience.longest:g} s")
+        except Exception as error:
+            return Done(False, f"{type(error).__name__}: {error}")
+
+    def _ended(self, slot: tuple[Key, str], run: asyncio.Task[None]) -> None:
+        if self._runs.get(slot) is run:
+            del self._runs[slot]
+        if not run.cancelled() and (error := run.exception()) is not None:
+            raise error

@@ -1,0 +1,144 @@
+"""Actors in one process, with a clock that is moved by hand: for tests, simulations and benchmarks.
+
+Everything is real but the distance: compiled cores, signed messages, stores, policies. A crash loses an actor's memory
+and keeps its disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leasehold.impl.actor.actor import Actor, Options, World
+from leasehold.impl.actor.identity import Identity
+from leasehold.impl.clock import HandClock
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.handlers.null import Null
+from leasehold.impl.handlers.simulated import Simulated
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.policy.authority import FirstFit
+from leasehold.impl.policy.broker import FirstComeFirstServed
+from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.policy.service_manager import FixedDemand, Wish
+from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import Key, Store
+from leasehold.impl.transport.memory import Hand, MemoryTransport, Network
+from leasehold.spec import load
+
+TENANT, BROKER, SITE = "tenant", "broker", "site"
+_ROLES = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
+
+
+class Cluster:
+    """A service manager, a broker and a site of so many units.
+
+    Args:
+        units: of the site.
+        settings: constants of the lease's specification.
+        hand: what the network does to parcels.
+        store: makes the store of an actor; the same one again after a restart. Left out: in memory.
+        handler: of the site's units; left out: a simulated world, `world`.
+    """
+
+    def __init__(
+        self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
+        store: Callable[[str], Store] | None = None, options: Options | None = None, handler: Any = None,
+    ) -> None:  # fmt: skip
+        self.system = load("lease", {"max_units": units, **(settings or {})} if units <= 6 else settings)
+        self.program = compile_system(self.system)
+        self.clock, self.network = HandClock(), Network(hand)
+        self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
+        self.handler = handler or Simulated()
+        self.options = options or Options(seed=0, reopen_pause=0.01)
+        self.disks = {name: Disk() for name in _ROLES}
+        self._store = store or (lambda name: MemoryStore(self.disks[name]))
+        keys = {name: PrivateKey.generate() for name in _ROLES}
+        trust = Trust()
+        for name, role in _ROLES.items():
+            trust = add(trust, name, role, keys[name].public, f"memory:{name}")
+        self._identities = {name: Identity(name, keys[name], trust) for name in _ROLES}
+        self.actors: dict[str, Actor] = {}
+        self._number = 0
+
+    async def __aenter__(self) -> Cluster:
+        for name in _ROLES:
+            await self.start(name)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for actor in self.actors.values():
+            await actor.stop()
+
+    async def start(self, name: str) -> Actor:
+        """Starts an actor, which recovers what its store has."""
+        role = _ROLES[name]
+        actor = self.actors[name] = Actor(
+            self._identities[name], self.program, (role,), self._store(name), MemoryTransport(self.network, name),
+            self.clock, self._world(role), self.options,
+        )  # fmt: skip
+        await actor.start()
+        return actor
+
+    async def kill(self, name: str) -> None:
+        """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed."""
+        await self.actors[name].kill()
+        self.disks[name].crash()
+
+    def _world(self, role: str) -> World:
+        if role == "service_manager":
+            peers = {"broker": BROKER, "authority": SITE}
+            return World({role: FixedDemand()}, {"join": Null(), "leave": Null()}, peers=peers)
+        if role == "broker":
+            return World({role: FirstComeFirstServed(self.inventory)}, peers={"authority": SITE})
+        names = tuple(unit.name for unit in self.inventory.units)
+        acts = dict.fromkeys(("setup", "modify", "teardown"), self.handler)
+        return World({role: FirstFit(self.inventory)}, acts, {"unit": names})
+
+    async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
+        """Asks for units until a time, in terms of so many ticks; answers the lease's name."""
+        self._number += 1
+        lease = name or f"{TENANT}:{self._number}"
+        await self.tenant.wish(
+            "service_manager", lambda policy, now: policy.demand(lease, units, until, term, now=now)
+        )  # fmt: skip
+        await self.settle()
+        return lease
+
+    @property
+    def tenant(self) -> Actor:
+        return self.actors[TENANT]
+
+    @property
+    def broker(self) -> Actor:
+        return self.actors[BROKER]
+
+    @property
+    def site(self) -> Actor:
+        return self.actors[SITE]
+
+    def state(self, lease: str) -> tuple[str | None, ...]:
+        """The control state of the lease's machine at each actor; None where it has none."""
+        found = (self.actors[n].held.get(Key(lease, role)) for n, role in _ROLES.items())
+        return tuple(None if held is None else held.state for held in found)
+
+    def wish(self, lease: str) -> Wish | None:
+        """What is wanted of a lease."""
+        policy: FixedDemand = self.tenant.world.policies["service_manager"]  # type: ignore[assignment]
+        return policy.wish(lease)
+
+    async def settle(self, turns: int = 2_000) -> None:
+        """Waits until nothing is left to do at this time."""
+        for _ in range(turns):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            if all(actor.idle for actor in self.actors.values()) and not self.network.busy:
+                return
+        raise TimeoutError("the cluster does not come to rest")
+
+    async def advance(self, ticks: int = 1) -> None:
+        """Moves the clock, tick by tick, and waits each time until nothing is left to do."""
+        for _ in range(ticks):
+            await self.clock.advance()
+            await self.settle()

@@ -1,0 +1,332 @@
+"""Actors in one process: compiled cores, signed messages, stores and policies, with a clock that is moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.actor import ActorError, Options
+from leasehold.impl.actor.calls import Patience
+from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
+from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.notices import Consumed, Crash, Kind, Notice
+from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import Batch, Busy, Fenced, StoreError
+from leasehold.impl.transport.memory import Weather
+
+Story = Callable[[Cluster], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, **options: Any) -> None:
+    async def run() -> None:
+        async with Cluster(**options) as cluster:
+            await story(cluster)
+
+    asyncio.run(run())
+
+
+def up(cluster: Cluster) -> set[str]:
+    return cluster.handler.world.on()
+
+
+def test_a_lease_lives_as_long_as_it_is_wanted() -> None:
+    """Paper, section 2: units over a period, extended, and given back."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(2, until=35, term=10)
+        assert c.state(lease) == ("active", "ticketed", "active")
+        assert len(up(c)) == 2
+        await c.advance(30)
+        assert c.state(lease) == ("active", "ticketed", "active")
+        assert len(up(c)) == 2
+        await c.advance(8)
+        assert c.state(lease) == ("closed", "closed", "closed")
+        assert up(c) == set()
+
+    play(story)
+
+
+def test_a_lease_grows_and_shrinks() -> None:
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(1, until=60, term=10)
+        for units in (3, 2):
+            await c.tenant.wish("service_manager", lambda p, now, units=units: p.flex(lease, units, now=now, soon=True))
+            await c.advance(12)
+            assert c.state(lease) == ("active", "ticketed", "active")
+            assert len(up(c)) == units
+
+    play(story)
+
+
+def test_units_are_lent_one_after_the_other() -> None:
+    """Paper, section 4.2.1: what an ended lease held serves the next request."""
+
+    async def story(c: Cluster) -> None:
+        first = await c.lease(3, until=6, term=6)
+        second = await c.lease(3, until=40, term=20)
+        assert c.state(second)[0] == "ticketing"  # the inventory is promised until the first one ends
+        assert len(up(c)) == 3
+        await c.advance(15)
+        assert c.state(first) == ("closed", "closed", "closed")
+        assert c.state(second) == ("active", "ticketed", "active")
+        assert len(up(c)) == 3
+        assert not c.handler.world.overlaps
+
+    play(story)
+
+
+@pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
+@pytest.mark.parametrize("when", range(0, 24, 3))
+def test_an_actor_that_is_killed_recovers_by_itself(name: str, when: int) -> None:
+    """Paper, section 3.3: from its own records alone; what runs in units goes on meanwhile."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(2, until=60, term=10)
+        await c.advance(when)
+        before = up(c)
+        await c.kill(name)
+        await asyncio.sleep(0)
+        assert up(c) == before
+        await c.start(name)
+        await c.settle()
+        await c.advance(12)
+        assert c.state(lease) == ("active", "ticketed", "active")
+        assert up(c) == before
+        await c.advance(60)
+        assert c.state(lease) == ("closed", "closed", "closed")
+        assert up(c) == set()
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
+    """Paper, section 4.2: lost, doubled, late and overtaking messages; sequence numbers make an order of them."""
+
+    async def story(c: Cluster) -> None:
+        leases = [await c.lease(1, until=40, term=10, name=f"tenant:{i + 1}") for i in range(4)]
+        for _ in range(70):
+            await c.advance()
+            await asyncio.sleep(0.002)  # retries wait in real time
+        assert [c.state(lease) for lease in leases] == [("closed", "closed", "closed")] * 4
+        assert up(c) == set()
+        assert not c.handler.world.overlaps
+
+    options = Options(seed=seed, pauses=Pauses(first=0.001, longest=0.002, ask_again=0.02))
+    play(story, hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options)
+
+
+class _Failing(MemoryStore):
+    """A store whose disk is full for a while."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(disk)
+        self.full = False
+
+    async def _commit(self, batch: Batch) -> None:
+        if self.full:
+            raise StoreError("the disk is full", "make room")
+        await super()._commit(batch)
+
+
+def test_a_store_that_fails_stops_the_actor_until_it_is_back() -> None:
+    """Fail-stop: no step is seen that was not committed, nothing that was is lost, and recovery goes on from there."""
+    disks = {name: Disk() for name in (TENANT, BROKER, SITE)}
+    stores: dict[str, _Failing] = {}
+
+    def store(name: str) -> _Failing:
+        stores[name] = _Failing(disks[name])
+        return stores[name]
+
+    async def story(c: Cluster) -> None:
+        told: list[Notice] = []
+        c.broker.notices.subscribe(told.append)
+        first = await c.lease(1, until=30)
+        stores[BROKER].full = True
+        second = await c.lease(1, until=30)
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+            if not c.broker.running:
+                break
+        assert Kind.STOPPED in {n.kind for n in told}
+        assert c.state(second)[0] == "ticketing"
+        stores[BROKER].full = False
+        while not c.broker.running:
+            await asyncio.sleep(0.005)
+        assert Kind.RECOVERED in {n.kind for n in told}
+        for _ in range(60):
+            await asyncio.sleep(0.01)
+            await c.settle()
+        assert c.state(first) == ("active", "ticketed", "active")
+        assert c.state(second) == ("active", "ticketed", "active")
+
+    play(story, store=store)
+
+
+def test_two_copies_of_an_actor_cannot_both_act() -> None:
+    """The one that was there first is fenced at its next commit, and ends."""
+
+    async def story(c: Cluster) -> None:
+        await c.lease(1, until=30)
+        old = c.broker
+        with pytest.raises(Busy):
+            await c.start(BROKER)
+        await old.transport.close()
+        c.disks[BROKER].crash()  # its lock was lost, as when a connection is cut
+        await c.start(BROKER)
+        assert (old.epoch, c.broker.epoch) == (1, 2)
+        before = dict(c.disks[BROKER].records)
+        with pytest.raises(ActorError, match="taken over"):
+            await old.put(lambda turn: turn.words.update({"address of tenant": b"elsewhere"}))
+        with pytest.raises(Fenced):
+            await old.over()
+        assert c.disks[BROKER].records == before
+
+    play(story)
+
+
+def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
+    """Paper, section 4.2: a recovery event for one machine; it is harmless, and ends a wait for a lost answer."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(2, until=30)
+        acts = c.handler.world.units["unit-0"].history.copy()
+        await c.site.recover(lease, "authority")
+        await c.site.recover("-", "unit[0]")
+        await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+        assert c.handler.world.units["unit-0"].history == acts  # an active unit asks for nothing
+        with pytest.raises(ActorError, match="none of this name"):
+            await c.site.recover("tenant:77", "authority")
+
+    play(story)
+
+
+def test_a_forced_close_is_legal_in_every_state() -> None:
+    async def story(c: Cluster) -> None:
+        for ticks in range(6):
+            lease = await c.lease(1, until=c.clock.now() + 30)
+            await c.advance(ticks)
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.settle()
+            assert c.state(lease) == ("closed", "closed", "closed")
+        assert up(c) == set()
+
+    play(story)
+
+
+def test_what_a_client_says_wrongly_changes_nothing() -> None:
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(1, until=30)
+        before = {key: held.record for key, held in c.tenant.held.items()}
+        for event, fields, words in (
+            ("demand", {"units": 1, "end": 9}, "a lease is asked for once"),
+            ("extnd", {}, "no event"),
+            ("extend", {"units": 1}, "field `end` is missing"),
+            ("extend", {"units": 0, "end": 99}, "not within"),
+            ("extend", {"units": 1, "end": 3}, "not later"),
+        ):
+            with pytest.raises(ActorError, match=words):
+                await c.tenant.tell(lease, "service_manager", event, fields)
+        assert {key: held.record for key, held in c.tenant.held.items()} == before
+
+    play(story)
+
+
+def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing() -> None:
+    async def story(c: Cluster) -> None:
+        parcels: list[bytes] = []
+        carry = c.network.carry
+
+        async def keep(source: str, target: str, parcel: bytes) -> Any:
+            if target.endswith(BROKER):
+                parcels.append(parcel)
+            return await carry(source, target, parcel)
+
+        c.network.carry = keep  # type: ignore[method-assign]
+        lease = await c.lease(1, until=5, term=5)
+        await c.advance(12)
+        assert c.state(lease) == ("closed", "closed", "closed")
+        await c.advance(30)
+        assert c.state(lease) == (None, None, None)
+        assert lease in c.broker.pruned
+        await c.kill(BROKER)
+        await c.start(BROKER)
+        reply = await carry("memory:tenant", "memory:broker", parcels[0])
+        assert "forgotten" in reply.reason
+        assert c.state(lease) == (None, None, None)
+        assert not any(key.lease == lease for key in c.broker.held)
+
+    play(story, options=Options(seed=0, retire_after=20))
+
+
+def test_a_subscriber_may_consume_a_message_and_its_errors_are_masked() -> None:
+    async def story(c: Cluster) -> None:
+        def consume(notice: Notice) -> None:
+            if notice.kind is Kind.SEND and notice.name == "redeem" and len(seen) < 1:
+                seen.append(notice)
+                raise Consumed
+            raise RuntimeError("a bug in a subscriber")
+
+        seen: list[Notice] = []
+        c.tenant.notices.subscribe(consume)
+        lease = await c.lease(1, until=30)
+        assert c.state(lease) == ("redeeming", "ticketed", None)
+        assert c.tenant.notices.masked > 0
+        await c.tenant.recover(lease, "service_manager")
+        await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story)
+
+
+def test_nothing_catches_a_crash() -> None:
+    async def story(c: Cluster) -> None:
+        def crash(notice: Notice) -> None:
+            if notice.kind is Kind.COMMITTED:
+                raise Crash
+
+        site = c.site
+        site.notices.subscribe(crash)
+        lease = await c.lease(1, until=30)
+        assert not site.running
+        with pytest.raises(Crash):
+            await site.over()
+        await c.kill(SITE)
+        await c.start(SITE)
+        await c.advance(3)
+        assert c.state(lease)[0] in ("redeeming", "active", "joining")
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+            await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story)
+
+
+def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out() -> None:
+    """Bounded retries, then quarantine; never a return to the pool."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(1, until=10)
+        assert c.state(lease) == ("active", "ticketed", "active")
+        await c.advance(14)
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+            await c.settle()
+        assert c.state(lease)[2] == "closed"
+        unit = c.site.below["unit"][0]
+        core = c.program.roles["unit"]
+        assert unit[0] == "failed"
+        assert core.view(unit)["quarantined"]
+        second = await c.lease(4, until=60)
+        assert c.state(second)[2] != "active"
+
+    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    options = Options(seed=0, patience=Patience(tries=2, pause=0.001))
+    play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
