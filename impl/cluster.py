@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from leasehold.impl.actor.actor import Actor, Options, World
+from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.identity import Identity
+from leasehold.impl.actor.setting import Options, World
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.null import Null
@@ -120,7 +121,7 @@ class Cluster:
 
     def state(self, lease: str) -> tuple[str | None, ...]:
         """The control state of the lease's machine at each actor; None where it has none."""
-        found = (self.actors[n].held.get(Key(lease, role)) for n, role in _ROLES.items())
+        found = (self.actors[n].memory.held.get(Key(lease, role)) for n, role in _ROLES.items())
         return tuple(None if held is None else held.state for held in found)
 
     def wish(self, lease: str) -> Wish | None:

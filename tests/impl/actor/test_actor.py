@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.actor import ActorError, Options
 from leasehold.impl.actor.calls import Patience
 from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.actor.setting import ActorError, Options
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.notices import Consumed, Crash, Kind, Notice
@@ -223,7 +223,7 @@ def test_a_forced_close_is_legal_in_every_state() -> None:
 def test_what_a_client_says_wrongly_changes_nothing() -> None:
     async def story(c: Cluster) -> None:
         lease = await c.lease(1, until=30)
-        before = {key: held.record for key, held in c.tenant.held.items()}
+        before = {key: held.record for key, held in c.tenant.memory.held.items()}
         for event, fields, words in (
             ("demand", {"units": 1, "end": 9}, "a lease is asked for once"),
             ("extnd", {}, "no event"),
@@ -233,7 +233,7 @@ def test_what_a_client_says_wrongly_changes_nothing() -> None:
         ):
             with pytest.raises(ActorError, match=words):
                 await c.tenant.tell(lease, "service_manager", event, fields)
-        assert {key: held.record for key, held in c.tenant.held.items()} == before
+        assert {key: held.record for key, held in c.tenant.memory.held.items()} == before
 
     play(story)
 
@@ -254,13 +254,13 @@ def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing
         assert c.state(lease) == ("closed", "closed", "closed")
         await c.advance(30)
         assert c.state(lease) == (None, None, None)
-        assert lease in c.broker.pruned
+        assert lease in c.broker.memory.pruned
         await c.kill(BROKER)
         await c.start(BROKER)
         reply = await carry("memory:tenant", "memory:broker", parcels[0])
         assert "forgotten" in reply.reason
         assert c.state(lease) == (None, None, None)
-        assert not any(key.lease == lease for key in c.broker.held)
+        assert not any(key.lease == lease for key in c.broker.memory.held)
 
     play(story, options=Options(seed=0, retire_after=20))
 
@@ -320,7 +320,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
             await asyncio.sleep(0.005)
             await c.settle()
         assert c.state(lease)[2] == "closed"
-        unit = c.site.below["unit"][0]
+        unit = c.site.memory.below["unit"][0]
         core = c.program.roles["unit"]
         assert unit[0] == "failed"
         assert core.view(unit)["quarantined"]

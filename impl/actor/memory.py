@@ -1,0 +1,130 @@
+"""What an actor has in memory: every machine that it holds, and what is derived from them. A crash loses all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from leasehold.impl.actor.held import BELOW, Held, role_of
+from leasehold.impl.actor.pruned import Pruned
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.errors import RecordError
+from leasehold.impl.core.machines import Machines
+from leasehold.impl.core.work import Record
+from leasehold.impl.store.store import Key
+
+PRUNED = "pruned of "  # words: the leases of an origin that are forgotten
+
+
+class Memory:
+    """The machines of one actor.
+
+    Attributes:
+        held: by key.
+        below: the records of subsidiary machines by role and number, as all leases see them.
+        drivers: for each subsidiary machine, the machines that have driven it and may wait for it.
+        pruned: the leases that are forgotten.
+        words: what the actor keeps about itself, as it is in the store.
+    """
+
+    def __init__(self, program: Program, roles: frozenset[str]) -> None:
+        self.program, self.roles = program, roles
+        self.held: dict[Key, Held] = {}
+        self.below = {sub.role: Machines(sub.first) for role in roles for sub in program.roles[role].below}
+        self.drivers: dict[Key, set[Key]] = {}
+        self.pruned = Pruned()
+        self.words: dict[str, bytes] = {}
+        self._wakes: list[tuple[int, Key]] = []
+        self._ended: list[tuple[int, Key]] = []
+        talking = [program.roles[role] for role in roles if not program.roles[role].subsidiary]
+        self._several = len(talking) > 1 or any(core.indexed for core in talking)
+
+    def take_words(self, words: dict[str, bytes]) -> None:
+        """Takes the words of a store."""
+        self.words = words
+        for name, body in words.items():
+            if name.startswith(PRUNED):
+                self.pruned.read(name.removeprefix(PRUNED), body)
+
+    def admit(self, held: Held) -> None:
+        """A machine that was read from a store is there from now on.
+
+        Raises:
+            RecordError: the actor does not play its role.
+        """
+        if held.core.role not in self.roles:
+            raise RecordError(f"{held.key.lease} {held.key.machine}: this actor does not play {held.core.role}")
+        self.held[held.key] = held
+        if held.key.lease == BELOW:
+            self.see(held, held.record)
+        self.wake_later(held)
+        if "over" in held.papers:
+            heappush(self._ended, (held.papers["over"], held.key))
+
+    def new(self, key: Key, instance: int) -> Held:
+        """A machine that nothing has happened to, and that is not held yet."""
+        core = self.program.roles[key.machine.partition("[")[0]]
+        below = tuple(self.below[sub.role] for sub in core.below)
+        return Held(key, core, core.first(instance, below), [""] * len(core.neighbours))
+
+    def see(self, held: Held, record: Record) -> None:
+        """A subsidiary machine has another record."""
+        named = role_of(held.key.machine)
+        assert named is not None
+        self.below[named[0]][named[1]] = record
+
+    def waiting_for(self, key: Key) -> Iterator[Held]:
+        """The machines that wait for a subsidiary machine."""
+        drivers = self.drivers.get(key, set())
+        for driver in tuple(drivers):
+            parent = self.held.get(driver)
+            if parent is None or parent.state not in parent.core.answers:
+                drivers.discard(driver)
+            else:
+                yield parent
+
+    # Time
+
+    def wake_later(self, held: Held, at_least: int = 0) -> None:
+        """The timer of a machine, if it has one, is looked at when it may be due."""
+        wake = held.core.wake(held.record)
+        if wake is not None:
+            heappush(self._wakes, (max(wake, at_least), held.key))
+
+    def due(self, now: int) -> Iterator[Held]:
+        """The machines whose timer may be due, once each."""
+        seen = set()
+        while self._wakes and self._wakes[0][0] <= now:
+            _, key = heappop(self._wakes)
+            held = self.held.get(key)
+            if held is not None and key not in seen:
+                seen.add(key)
+                wake = held.core.wake(held.record)
+                if wake is not None and wake <= now:
+                    yield held
+
+    def ends(self, held: Held, now: int) -> None:
+        """A machine has come to its end, or goes on after it."""
+        if not held.core.over(held.state):
+            held.papers.pop("over", None)
+        elif "over" not in held.papers:
+            held.papers["over"] = now
+            heappush(self._ended, (now, held.key))
+
+    def ended(self, before: int) -> Iterator[Held]:
+        """The machines that came to their end at a time or before it, once each."""
+        while self._ended and self._ended[0][0] <= before:
+            _, key = heappop(self._ended)
+            held = self.held.get(key)
+            if held is not None and held.papers.get("over", before + 1) <= before:
+                yield held
+
+    def forget(self, held: Held) -> dict[str, bytes]:
+        """Forgets a machine; answers the words that have changed, if it was the last one of its lease."""
+        del self.held[held.key]
+        if self._several and any(key.lease == held.key.lease for key in self.held):
+            return {}
+        origin = self.pruned.add(held.key.lease)
+        words = {PRUNED + origin: self.pruned.write(origin)}
+        self.words.update(words)
+        return words
