@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +87,20 @@ class Policy(Protocol):
 
     def tick(self, now: int) -> Iterable[Decision]:
         """The clock has come to a time."""
+        ...
+
+
+@runtime_checkable
+class Wishing(Protocol):
+    """A policy that is told by clients what is wanted of a lease: the one thing that is in no record."""
+
+    def changed_wishes(self) -> dict[str, bytes]:
+        """The wishes that have changed since they were last handed out, by lease; empty where one is over.
+
+        The actor commits them with what follows from the client's word.
+        """
+        ...
+
+    def restore(self, lease: str, kept: bytes) -> None:
+        """A wish that was kept; called after a restart, when all leases were told of."""
         ...

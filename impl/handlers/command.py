@@ -1,0 +1,238 @@
+"""Any executable as a handler: one command line for each verb.
+
+    setup: /opt/site/node up
+    teardown: [/opt/site/node, down, --force]
+    probe: /opt/site/node ask
+
+Theory of operation. The action comes as JSON on standard input, and in short as variables of the environment
+(LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_NUMBER, LEASEHOLD_TERM_END). Exit code 0 says that what was
+asked for is so. The last line of output may say, as a JSON object, what is known of the unit now; anything else there
+is words for the log. A probe that exits with another code says that nothing is left of the unit.
+
+An action that is cancelled, as it is past its limit or another is to begin, is killed with all its process group, and
+waited for. An actor that dies leaves its executable running. With a `directory` the executable holds a lock there for
+as long as it or anything that it started runs, so the next incarnation finds it, ends what the one before began, and
+never has two at work on one unit; it also keeps the number of the newest action, and refuses older ones. What an
+executable starts in the background to stay should close what it has open, as daemons do, and begin a session.
+Without a `directory` the executable itself has to see to both, by the number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.errors import HandlerError, Stale
+from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.place import read, write
+from leasehold.impl.policy.inventory import NAME
+
+VERBS = ("setup", "modify", "teardown", "join", "leave", "probe")
+LOCK = "LEASEHOLD_LOCK"
+MOST_OUTPUT = 1 << 20
+
+
+class Command:
+    """The handler.
+
+    Args:
+        directory: where locks and numbers are kept, a folder for each unit or lease; none are without it.
+        environment: variables for the commands, beside the actor's own.
+        verbs: the command line of each verb, as text or as a list of words. An action without one ends badly.
+    """
+
+    def __init__(
+        self, *, directory: str | Path = "", environment: Mapping[str, str] | None = None, **verbs: str | Sequence[str]
+    ) -> None:
+        for verb in verbs:
+            if verb not in VERBS:
+                raise HandlerError(f"there is no verb {verb[:60]!r} (there are: {', '.join(VERBS)})")
+        if not verbs:
+            raise HandlerError("there is no command; name one for each verb, as in `setup: /opt/site/node up`")
+        self._commands = {verb: _words(verb, line) for verb, line in verbs.items()}
+        self._directory = Path(directory) if directory else None
+        self._environment = dict(environment or {})
+
+    async def act(self, action: Action) -> Done:
+        """Runs the command of an action.
+
+        Raises:
+            Stale: the unit has seen a newer action.
+            HandlerError: there is no such command, or it cannot be started.
+        """
+        if action.verb not in self._commands:
+            raise HandlerError(f"there is no command for {action.verb}; name one, or `{action.verb}: /bin/true`")
+        lock = await self._lock(action) if self._directory else None
+        try:
+            code, output, errors = await self._run(action.verb, _told(action), _variables(action), lock)
+        finally:
+            if lock is not None:
+                os.close(lock)
+        facts, words = _read(output)
+        if code:
+            said = errors.strip().splitlines()[-1:] or words.strip().splitlines()[-1:] or ["nothing"]
+            return Done(False, f"{action.verb} ended with {_code(code)}; it said: {said[0][:500]}", facts)
+        return Done(True, words.strip()[-500:], facts)
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        """What the command `probe` says of a unit; None without such a command too."""
+        if "probe" not in self._commands:
+            return None
+        code, output, _ = await self._run("probe", {"verb": "probe", "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
+        return None if code else _read(output)[0]
+
+    async def close(self) -> None:
+        pass
+
+    async def _run(
+        self, verb: str, told: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
+    ) -> tuple[int, str, str]:
+        command = self._commands[verb]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE, start_new_session=True, pass_fds=() if lock is None else (lock,),
+                env={**os.environ, **self._environment, "LEASEHOLD_VERB": verb, **variables},
+            )  # fmt: skip
+        except OSError as e:
+            raise HandlerError(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            fed = _feed(process.stdin, json.dumps(told).encode())
+            _, output, errors = await asyncio.gather(fed, _all(process.stdout), _all(process.stderr))
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await _to_the_end(asyncio.ensure_future(process.wait()))
+        return code, output.decode(errors="replace"), errors.decode(errors="replace")
+
+    async def _lock(self, action: Action) -> int:
+        """Takes the unit's lock, from an executable that an earlier incarnation left behind if need be."""
+        assert self._directory is not None
+        name = action.unit or action.lease
+        folder = self._directory / _folder_name(name)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            newest = read(folder / "wanted.json").get("number", action.number)
+            if newest > action.number:
+                raise Stale(f"action {action.number} on {name} is older than action {newest}, which it has seen")
+            write(folder / "wanted.json", {"number": action.number, "verb": action.verb, "lease": action.lease})
+            while not _taken(held):
+                _end(held, name)
+                await asyncio.sleep(0.02)
+        except BaseException:
+            os.close(held)
+            raise
+        return held
+
+
+def _folder_name(name: str) -> str:
+    """A name as one of a directory; those that cannot be one are told apart by their digest."""
+    return name if NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
+
+
+def _taken(held: int) -> bool:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _end(lock: int, name: str) -> None:
+    """Kills the executable that has the lock, and what it started that has it too; never an actor."""
+    file, mark = os.fstat(lock), f"{LOCK}={name}".encode()
+    for seen in processes.everyone():
+        if not seen.gone and processes.carries(seen.pid, mark) and processes.holds(seen.pid, file.st_dev, file.st_ino):
+            processes.send(seen, signal.SIGKILL)
+
+
+async def _to_the_end(waiting: asyncio.Future[Any]) -> None:
+    """Waits for what ends soon, also while being cancelled."""
+    while not waiting.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([waiting])
+
+
+async def _feed(stream: asyncio.StreamWriter, words: bytes) -> None:
+    with suppress(ConnectionError):  # it need not read
+        stream.write(words)
+        await stream.drain()
+    stream.close()
+
+
+async def _all(stream: asyncio.StreamReader) -> bytes:
+    """The end of all that comes: what is said last counts."""
+    kept = b""
+    while chunk := await stream.read(1 << 16):
+        kept = (kept + chunk)[-MOST_OUTPUT:]
+    return kept
+
+
+def _words(verb: str, line: object) -> tuple[str, ...]:
+    words: list[str]
+    try:
+        words = shlex.split(line) if isinstance(line, str) else [*line] if isinstance(line, Sequence) else []
+    except ValueError as e:
+        raise HandlerError(f"{verb}: {line!r} is no command line: {e}") from None
+    if not words or not all(isinstance(word, str) for word in words):
+        raise HandlerError(f"{verb}: {str(line)[:80]!r} is no command line; write text, or a list of words")
+    return tuple(words)
+
+
+def _told(action: Action) -> dict[str, Any]:
+    return {
+        "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
+        "lease_data": _plain(action.lease_data), "unit_data": _plain(action.unit_data),
+        "properties": _plain(action.properties),
+    }  # fmt: skip
+
+
+def _variables(action: Action) -> dict[str, str]:
+    return {
+        "LEASEHOLD_LEASE": action.lease,
+        "LEASEHOLD_UNIT": action.unit,
+        "LEASEHOLD_NUMBER": str(action.number),
+        LOCK: action.unit or action.lease,
+        "LEASEHOLD_TERM_END": str(action.lease_data.get("end", action.lease_data.get("lease_end", 0))),
+    }
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON can say it: sets as sorted lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(_plain(inner) for inner in value)
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _read(output: str) -> tuple[dict[str, Any], str]:
+    """The facts in the last line, and the words before them."""
+    before, _, last = output.rstrip().rpartition("\n")
+    try:
+        facts = json.loads(last)
+    except ValueError:
+        return {}, output
+    return (facts, before) if isinstance(facts, dict) else ({}, output)
+
+
+def _code(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,219 @@
+"""A unit's place on disk: a folder of its own, with what is wanted of it, who lives in it, and two locks.
+
+guard       held by whoever acts on the unit, for as long as the action takes
+lock        held by the unit's processes: each inherits it from the one before, from the first on
+token       a random word that all of the unit's processes carry in their environment, for the life of the folder
+wanted.json the newest action that was asked for; it stays when the unit is gone, so that older ones are refused
+lease.json  the lease that the unit serves and the end of its term; the unit may read it
+process.json who lives here: process number, start time, boot; written by that process itself
+log         what the unit's command says
+work/       the unit's own directory, which goes with it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.errors import HandlerError, Stale
+from leasehold.impl.handlers.processes import Seen
+
+TOKEN = "LEASEHOLD_TOKEN"
+
+
+class Cancelled(Exception):
+    """The action was cancelled; what it has begun is found by the next."""
+
+
+class Place:
+    """One unit's folder.
+
+    Args:
+        folder: which.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work, self.log = folder / "work", folder / "log"
+        self.wanted, self.born, self.lease = folder / "wanted.json", folder / "process.json", folder / "lease.json"
+        self._token = folder / "token"
+
+    def make(self) -> None:
+        """Makes the folder, or finds it."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        if not self._token.exists():
+            # A link appears whole or not at all, and the first one stays.
+            fresh = self.folder / f"token.{os.getpid()}.{threading.get_ident()}"
+            _write(fresh, secrets.token_hex(16).encode())
+            try:
+                os.link(fresh, self._token)
+            except FileExistsError:
+                pass
+            finally:
+                fresh.unlink()
+
+    @property
+    def token(self) -> str:
+        """The unit's token; empty where the folder was not made to the end, and nothing can have lived in it."""
+        try:
+            return self._token.read_text()
+        except FileNotFoundError:
+            return ""
+
+    @contextmanager
+    def guarded(self, stop: threading.Event, limit: float) -> Iterator[None]:
+        """Keeps others from acting on the unit; a past incarnation of the actor may still be at it.
+
+        Raises:
+            HandlerError: somebody else has been at it for longer than the limit, in seconds.
+        """
+        deadline = time.monotonic() + limit
+        while (guard := _try_lock(self.folder / "guard")) is None:
+            if time.monotonic() > deadline:
+                raise HandlerError(
+                    f"another process has been acting on {self.folder.name} for {limit:g} s; end that one"
+                )
+            pause(stop, 0.01)
+        try:
+            yield
+        finally:
+            os.close(guard)
+
+    def want(self, number: int, verb: str, lease: str) -> None:
+        """Writes down the newest action.
+
+        Raises:
+            Stale: there was a newer one.
+        """
+        newest = read(self.wanted).get("number", number)
+        if newest > number:
+            raise Stale(f"action {number} on {self.folder.name} is older than action {newest}, which it has seen")
+        write(self.wanted, {"number": number, "verb": verb, "lease": lease})
+
+    def try_lock(self) -> int | None:
+        """The lock of those who live here, as a file descriptor; None where somebody has it."""
+        return _try_lock(self.folder / "lock")
+
+    def birth(self) -> dict[str, Any]:
+        """Who lives, or lived, here; empty where nothing is known."""
+        return read(self.born)
+
+    def leader(self) -> Seen | None:
+        """The unit's first process, ended or not, where it can be known for sure."""
+        birth = self.birth()
+        if not birth or birth["boot"] != processes.boot():
+            return None
+        seen = processes.look(birth["pid"])
+        return seen if seen is not None and seen.start == birth["start"] else None
+
+    def alive(self) -> bool:
+        """Whether the unit's first process runs."""
+        leader = self.leader()
+        return leader is not None and not leader.gone
+
+    def members(self, thorough: bool = False) -> list[Seen]:
+        """All processes of the unit: those of its session, and those that carry its token.
+
+        A session has the number of its first process. While that process is there the number means our session; once
+        it is not, the number may be another's, and the token alone counts.
+
+        Args:
+            thorough: look also for whoever holds the lock, having left the session and dropped the environment.
+        """
+        token, leader, me = self.token, self.leader(), os.getpid()
+        if not token:
+            return []
+        variable = f"{TOKEN}={token}".encode()
+        lock = os.stat(self.folder / "lock") if thorough else None
+        return [
+            seen
+            for seen in processes.everyone()
+            if not seen.gone
+            and seen.pid != me
+            and (
+                (leader is not None and seen.session == leader.pid)
+                or processes.carries(seen.pid, variable)
+                # A child of ours that is just being started has all our files open for a moment.
+                or (lock is not None and seen.parent != me and processes.holds(seen.pid, lock.st_dev, lock.st_ino))
+            )
+        ]
+
+    def remove(self) -> None:
+        """Removes what a lease leaves behind; the folder stays, with the number of the newest action."""
+        if self.work.exists():
+            _remove_tree(self.work)
+        for file in (self.born, self.lease):
+            file.unlink(missing_ok=True)
+
+
+def pause(stop: threading.Event, seconds: float) -> None:
+    """Waits a moment.
+
+    Raises:
+        Cancelled: the action was cancelled.
+    """
+    if stop.wait(seconds):
+        raise Cancelled
+
+
+def read(file: Path) -> dict[str, Any]:
+    """What was written; empty where nothing was."""
+    try:
+        found = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as e:
+        raise HandlerError(f"{file} is damaged: {e}; see what lives in that folder, then remove the file") from None
+    return found if isinstance(found, dict) else {}
+
+
+def write(file: Path, value: Mapping[str, Any]) -> None:
+    """Writes durably, whole or not at all. Only one at a time writes a file."""
+    fresh = file.with_name(f"{file.name}.new")
+    _write(fresh, json.dumps(value).encode())
+    os.replace(fresh, file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write(file: Path, content: bytes) -> None:
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
+        f.write(content)
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def _try_lock(file: Path) -> int | None:
+    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return None
+    return held
+
+
+def _remove_tree(folder: Path) -> None:
+    """A unit may leave directories that even their owner cannot enter; they are opened first."""
+    try:
+        shutil.rmtree(folder)
+    except PermissionError:
+        os.chmod(folder, 0o700)
+        for above, below, _ in os.walk(folder):
+            for name in below:
+                if not os.path.islink(inner := os.path.join(above, name)):
+                    os.chmod(inner, 0o700)
+        shutil.rmtree(folder)

@@ -1,0 +1,310 @@
+"""Units that are process groups: each with its own directory and limits, found by the name of its folder.
+
+Theory of operation (paper, section 4.3.2). A unit's processes are to outlive the actor, and the actor may die at any
+point of an action; another incarnation then acts on what is there. Three things make that safe.
+
+*Whoever lives in a unit holds its lock.* The handler takes the lock and passes it on to the program that becomes the
+unit (starter.py); the lock is held from before there is a process until the last one that inherited it has ended, and
+no moment lies between. So a unit cannot be made twice, and a half-made one is seen: its lock is held. Its processes are
+found by their session, by a random token in their environment, which they have from their first moment on, and at last
+by the lock itself. Processes that closed the lock's file are found by the other two.
+
+*The newest action wins.* An action writes its number down before it looks at the lock; a program that is to become a
+unit holds the lock before it looks at the number. So a start that an actor left behind as it died either sees that a
+newer action has come, and ends, or is seen by it. An action with a smaller number than the one written down is refused,
+and two at once exclude each other, also between incarnations.
+
+*A process is known by its number, its start time and the boot*, so that a number that is used again is never taken for
+the unit (processes.py).
+
+To be up means that the unit's first process runs. `setup` and `modify` both see to that, `teardown` that nothing of it
+is left; each may be done any number of times, from whatever state another has left behind. What left the session, the
+environment and the lock behind is beyond this handler: that would take a container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import string
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.errors import HandlerError
+from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.place import TOKEN, Cancelled, Place, pause, read, write
+from leasehold.impl.handlers.starter import LIMITS
+from leasehold.impl.policy.inventory import NAME
+
+IDLE = ("sleep", "infinity")
+PLACEHOLDERS = ("unit", "lease", "term_end", "directory")
+POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
+STARTER = Path(__file__).with_name("starter.py")
+GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
+
+
+class Process:
+    """The handler.
+
+    Args:
+        directory: where the units' folders are; made with access for its owner alone.
+        command: what a unit runs, by word; `{unit}`, `{lease}`, `{term_end}` and `{directory}` stand for what they say.
+        limits: of each process of a unit: `cpu_seconds`, `memory_bytes`, `files`, `processes` (those of its user). A
+            unit's property `limits` comes before them.
+        environment: variables for the command, beside PATH, HOME and those that name the unit, lease and term.
+        grace: seconds from the request to end (TERM) until processes are killed.
+        parallel: actions at a time.
+        at: called at each point of an action (POINTS), when its step is done; tests crash there.
+        starter: the program that becomes a unit.
+    """
+
+    def __init__(
+        self, directory: str | Path, command: Sequence[str] = IDLE, *, limits: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None, grace: float = 5.0, parallel: int = 8,
+        at: Callable[[str], None] = lambda point: None, starter: Path = STARTER,
+    ) -> None:  # fmt: skip
+        self._base = _base(Path(directory))
+        self._command = _checked_command(command)
+        self._limits = _checked_limits(limits or {}, "limits")
+        self._environment = {"PATH": os.environ.get("PATH", os.defpath), **(environment or {})}
+        self._grace, self._at, self._starter = grace, at, starter
+        self._pool = ThreadPoolExecutor(parallel, "process-handler")
+
+    async def act(self, action: Action) -> Done:
+        """Does an action.
+
+        Raises:
+            Stale: the unit has seen a newer one.
+            HandlerError: it could not be done.
+        """
+        stop = threading.Event()
+        doing = asyncio.get_running_loop().run_in_executor(self._pool, self._do, action, stop)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            # The action ends at its next look at `stop`. Only then may another begin, so that none overlap.
+            stop.set()
+            while not doing.done():
+                try:
+                    await asyncio.wait([doing])
+                except asyncio.CancelledError:
+                    continue
+            doing.exception()
+            raise
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        """Where the unit's folder is, its process, whether that runs, and for which lease."""
+        place = self._place(unit)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _facts, place)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._pool.shutdown)
+
+    def _place(self, unit: str) -> Place:
+        if not NAME.fullmatch(unit):
+            raise HandlerError(f"{unit[:80]!r} cannot be the name of a directory, so no unit may have it")
+        return Place(self._base / unit)
+
+    def _do(self, action: Action, stop: threading.Event) -> Done:
+        if action.verb not in ("setup", "modify", "teardown"):
+            raise HandlerError(f"units that are processes know setup, modify and teardown, not {action.verb!r}")
+        place = self._place(action.unit)
+        place.make()
+        with place.guarded(stop, GUARD_LIMIT):
+            self._point("guarded", stop)
+            place.want(action.number, action.verb, action.lease)
+            self._point("wanted", stop)
+            if action.verb == "teardown":
+                self._down(place, stop)
+                return Done(True, "nothing is left of it")
+            kept = self._up(place, action, stop)
+            facts = _facts(place)  # while nobody else can act on it
+            if facts is None or not facts["alive"]:
+                raise HandlerError(f"the command has ended at once; its last words: {_last_words(place)}")
+        return Done(True, "it runs on" if kept else "it was started", facts)
+
+    def _point(self, name: str, stop: threading.Event) -> None:
+        self._at(name)
+        if stop.is_set():
+            raise Cancelled
+
+    def _up(self, place: Place, action: Action, stop: threading.Event) -> bool:
+        """Sees to it that the unit runs for a lease; answers whether it did already."""
+        limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
+        told = {"lease": action.lease, "term_end": action.lease_data.get("end", 0)}
+        self._await_birth(place, stop)
+        if place.alive() and place.birth().get("lease") == action.lease:
+            write(place.lease, told)
+            if action.verb == "modify":
+                _limit(place, limits)
+            self._point("kept", stop)
+            return True
+        lock = self._clear(place, stop)
+        try:
+            self._point("locked", stop)
+            if read(place.lease).get("lease") != action.lease:
+                place.remove()  # what another lease has left, which was not torn down
+            write(place.lease, told)
+            place.work.mkdir(mode=0o700, exist_ok=True)
+            self._start(place, action, limits, lock)
+        finally:
+            os.close(lock)  # the unit has it now, or nobody
+        self._point("started", stop)
+        return False
+
+    def _await_birth(self, place: Place, stop: threading.Event) -> None:
+        """Gives a start that an earlier incarnation left behind time to see that it was overtaken, or to be born."""
+        deadline = time.monotonic() + BIRTH_LIMIT
+        while not place.alive() and time.monotonic() < deadline:
+            lock = place.try_lock()
+            if lock is not None:
+                os.close(lock)
+                return
+            pause(stop, 0.01)
+
+    def _start(self, place: Place, action: Action, limits: Mapping[str, int], lock: int) -> None:
+        end = str(action.lease_data.get("end", 0))
+        words = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
+        command = [part.format_map(words) for part in self._command]
+        birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
+        job = {
+            "number": action.number, "wanted": str(place.wanted), "work": str(place.work), "log": str(place.log),
+            "file": str(place.born), "birth": birth, "limits": limits, "command": command,
+        }  # fmt: skip
+        environment = {
+            "HOME": str(place.work), **self._environment, "LEASEHOLD_UNIT": action.unit,
+            "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, TOKEN: place.token,
+        }  # fmt: skip
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-I", "-S", str(self._starter)], input=json.dumps(job).encode(), env=environment,
+                capture_output=True, pass_fds=(lock,), timeout=START_LIMIT, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise HandlerError(f"the program that becomes the unit has not begun within {START_LIMIT:g} s") from None
+        if ended.returncode or ended.stdout:
+            said = (ended.stdout or ended.stderr[-2000:]).decode(errors="replace").strip()
+            raise HandlerError(f"{command[0]!r} cannot be started: {said or f'exit code {ended.returncode}'}")
+
+    def _down(self, place: Place, stop: threading.Event) -> None:
+        lock = self._clear(place, stop)
+        try:
+            self._point("cleared", stop)
+            place.remove()
+            self._point("removed", stop)
+        finally:
+            os.close(lock)
+
+    def _clear(self, place: Place, stop: threading.Event) -> int:
+        """Ends all processes of the unit, and answers with its lock in hand: nobody lives there, and nobody can."""
+        began, asked = time.monotonic(), set[processes.Seen]()
+        while True:
+            waited = time.monotonic() - began
+            lock = place.try_lock()
+            members = place.members(thorough=lock is None and waited > 0.2)
+            if lock is not None:
+                if not members:
+                    return lock
+                os.close(lock)
+            if waited > self._grace + KILL_LIMIT:
+                who = ", ".join(str(m.pid) for m in members) or "somebody who cannot be found"
+                raise HandlerError(f"processes of {place.folder.name} do not end: {who}; nothing of it was removed")
+            for member in members:
+                if waited >= self._grace:
+                    processes.send(member, signal.SIGKILL)
+                elif member not in asked:
+                    asked.add(member)
+                    processes.send(member, signal.SIGTERM)
+                    processes.send(member, signal.SIGCONT)  # a stopped process hears nothing else
+            self._point("asked", stop)
+            pause(stop, 0.01 if waited < 0.5 else 0.05)
+
+
+def _facts(place: Place) -> dict[str, Any] | None:
+    """What is known of a unit; None where nothing is left of it."""
+    if not place.folder.exists():
+        return None
+    birth, found = place.birth(), place.members()
+    if not birth and not found and not place.work.exists():
+        return None
+    return {
+        "alive": place.alive(),
+        "pid": birth.get("pid", 0),
+        "start": birth.get("start", 0),
+        "lease": birth.get("lease", read(place.lease).get("lease", "")),
+        "number": read(place.wanted).get("number", 0),
+        "directory": str(place.work),
+        "processes": len(found),
+    }
+
+
+def _limit(place: Place, limits: Mapping[str, int]) -> None:
+    for member in place.members():
+        for name, value in limits.items():
+            try:
+                resource.prlimit(member.pid, LIMITS[name], (value, value))
+            except ProcessLookupError:
+                break  # it has ended
+            except (PermissionError, ValueError) as e:
+                raise HandlerError(
+                    f"{name} of process {member.pid} cannot become {value}: {e}; only root may raise a limit"
+                ) from None
+
+
+def _last_words(place: Place) -> str:
+    try:
+        lines = place.log.read_text(errors="replace")[-4000:].strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "none"
+
+
+def _base(directory: Path) -> Path:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.stat()
+    except OSError as e:
+        raise HandlerError(f"the units' directory {directory} cannot be made: {e}") from None
+    if found.st_uid != os.geteuid():
+        raise HandlerError(f"the units' directory {directory} belongs to user {found.st_uid}; name one of your own")
+    if found.st_mode & 0o077:
+        raise HandlerError(f"the units' directory {directory} is open to others; do `chmod 700 {directory}`")
+    return directory.resolve()
+
+
+def _checked_command(command: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(command, str) or not command or not all(isinstance(part, str) for part in command):
+        raise HandlerError(f"`command` is {command!r}; it needs a list of words, as in [python3, -m, http.server]")
+    for part in command:
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(part) if field is not None]
+        except ValueError as e:
+            raise HandlerError(f"`command` has {part!r}: {e}; write {{{{ and }}}} for brackets") from None
+        for field in fields:
+            if field not in PLACEHOLDERS:
+                raise HandlerError(
+                    f"`command` has {{{field}}} in {part!r}, which stands for nothing "
+                    f"(there are: {', '.join(PLACEHOLDERS)}; write {{{{ and }}}} for brackets)"
+                )
+    return tuple(command)
+
+
+def _checked_limits(limits: object, where: str) -> dict[str, int]:
+    if not isinstance(limits, Mapping):
+        raise HandlerError(f"{where}: is {str(limits)[:60]!r}; it needs names and numbers, as in {{files: 64}}")
+    for name, value in limits.items():
+        if name not in LIMITS:
+            raise HandlerError(f"{where}: there is no limit {str(name)[:60]!r} (there are: {', '.join(LIMITS)})")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise HandlerError(f"{where}: {name} is {value!r}; it needs a number of 1 or more")
+    return dict(limits)

@@ -1,0 +1,96 @@
+"""Processes of this machine, as /proc shows them, told apart though their numbers are used again.
+
+A number names a process only together with the time at which it began. To send a signal to the right one, a process is
+held by a file descriptor (pidfd) first and looked at then: what is held cannot become another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A process as it was seen.
+
+    Attributes:
+        start: clock ticks from the boot to its beginning (field 22 of its stat file).
+        gone: it has ended, and only its parent has not been told.
+    """
+
+    pid: int
+    start: int
+    parent: int
+    session: int
+    gone: bool
+
+
+def look(pid: int) -> Seen | None:
+    """A process by its number; None where there is none."""
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    rest = text[text.rindex(b")") + 2 :].split()  # a name may hold anything, also brackets
+    return Seen(pid, int(rest[19]), int(rest[1]), int(rest[3]), rest[0] in (b"Z", b"X"))
+
+
+def everyone() -> Iterator[Seen]:
+    """All processes."""
+    for name in os.listdir(PROC):
+        if name.isdigit() and (seen := look(int(name))) is not None:
+            yield seen
+
+
+def boot() -> str:
+    """Which boot of the machine this is: what was written in another is of processes long gone."""
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def carries(pid: int, variable: bytes) -> bool:
+    """Whether a process was started with an environment variable, `NAME=value`."""
+    try:
+        return variable in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def holds(pid: int, device: int, inode: int) -> bool:
+    """Whether a process has a file open."""
+    folder = PROC / str(pid) / "fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    for name in names:
+        try:
+            found = os.stat(folder / name)
+        except OSError:
+            continue
+        if (found.st_dev, found.st_ino) == (device, inode):
+            return True
+    return False
+
+
+def send(seen: Seen, number: signal.Signals) -> bool:
+    """Sends a signal to a process that was seen; False where it is gone, whoever has its number now."""
+    try:
+        held = os.pidfd_open(seen.pid)
+    except OSError:
+        return False
+    try:
+        now = look(seen.pid)
+        if now is None or now.start != seen.start:
+            return False
+        signal.pidfd_send_signal(held, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(held)

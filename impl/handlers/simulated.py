@@ -1,0 +1,119 @@
+"""A world of units in memory, for tests and benchmarks: on or off, with what was done to each.
+
+The world is what is outside an actor, so it outlives the handlers that act on it; a restarted actor gets a new handler
+on the same world. Actions take no time, or ticks of a clock that the test moves by hand (`moved`), or fail, as a hook
+says that is given the world's own random numbers, of a seed. Like any good unit it refuses actions that are too old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.impl.handlers.errors import HandlerError, Stale
+from leasehold.impl.handlers.handler import Action, Done
+
+_ON = frozenset({"setup", "modify"})
+
+
+@dataclass(slots=True)
+class State:
+    """A unit.
+
+    Attributes:
+        on: whether it is up.
+        lease: for which lease it was last set up.
+        number: of the newest action that it has seen.
+        busy: whether an action is at work on it.
+        history: what became of each action: verb, number, and `done`, `failed`, `cancelled` or `stale`.
+    """
+
+    on: bool = False
+    lease: str = ""
+    number: int = 0
+    busy: bool = False
+    history: list[tuple[str, int, str]] = field(default_factory=list)
+
+
+class World:
+    """All units, by name; one that was never heard of is off.
+
+    Args:
+        delay: ticks that an action takes.
+        fails: whether an action fails. One that fails leaves its unit as it was.
+        seed: of the random numbers that both are given.
+    """
+
+    def __init__(
+        self, *, delay: Callable[[Action, random.Random], int] = lambda action, chance: 0,
+        fails: Callable[[Action, random.Random], bool] = lambda action, chance: False, seed: int = 0,
+    ) -> None:  # fmt: skip
+        self.units: dict[str, State] = {}
+        self.overlaps: list[str] = []
+        self._delay, self._fails, self._chance = delay, fails, random.Random(seed)
+        self._now = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def on(self) -> set[str]:
+        """The units that are up."""
+        return {name for name, state in self.units.items() if state.on}
+
+    def moved(self, now: int) -> None:
+        """The clock has come to a time; actions that take until then end."""
+        self._now = now
+        due = [waiting for until, waiting in self._waiting if until <= now]
+        self._waiting = [(until, waiting) for until, waiting in self._waiting if until > now]
+        for waiting in due:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def act(self, action: Action) -> Done:
+        """Does an action on a unit, or on a lease as if it were one."""
+        name = action.unit or action.lease
+        state = self.units.setdefault(name, State())
+        if action.number < state.number:
+            state.history.append((action.verb, action.number, "stale"))
+            raise Stale(f"action {action.number} on {name} is older than action {state.number}, which it has seen")
+        if state.busy:
+            self.overlaps.append(f"{action.verb} {action.number} on {name}")
+        state.number, state.busy = action.number, True
+        became = "cancelled"
+        try:
+            await self._take(self._delay(action, self._chance))
+            became = "failed"
+            if self._fails(action, self._chance):
+                raise HandlerError(f"{action.verb} of {name} failed, as the simulation wanted")
+            if action.verb in _ON or action.verb in ("teardown", "join", "leave"):
+                state.on = action.verb in _ON or action.verb == "join"
+                state.lease = action.lease if state.on else ""
+            became = "done"
+        finally:
+            state.busy = False
+            state.history.append((action.verb, action.number, became))
+        return Done(True, facts={"on": state.on})
+
+    async def _take(self, ticks: int) -> None:
+        if ticks > 0:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((self._now + ticks, waiting))
+            await waiting
+
+
+class Simulated:
+    """The handler of a world; without one, of a world of its own in which all goes well at once."""
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
+
+    async def act(self, action: Action) -> Done:
+        return await self.world.act(action)
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        state = self.world.units.get(unit)
+        return {"on": True, "lease": state.lease, "number": state.number} if state and state.on else None
+
+    async def close(self) -> None:
+        pass

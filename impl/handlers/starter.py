@@ -1,0 +1,82 @@
+"""What becomes a unit: a program that the process handler starts, and that turns into the unit's command.
+
+Theory of operation: see process.py. This program imports nothing of leasehold, so that it starts fast. Its first
+process ends at once, so that the second is nobody's child and outlives the actor; it begins a session of its own, looks
+whether it is still wanted, writes down who it is, takes its limits and becomes the command. What goes wrong is said on
+standard output, which closes when the command runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from typing import Any
+
+LIMITS = {
+    "cpu_seconds": resource.RLIMIT_CPU,
+    "memory_bytes": resource.RLIMIT_AS,
+    "files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+}
+
+
+def point(name: str) -> None:
+    """A point at which a test may let this process die: the step of that name has been done."""
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    report = os.dup(1)  # closes when the command begins
+    point("session")
+    try:
+        become(job)
+    except Exception as e:
+        with suppress(OSError):  # the actor that asked may have died
+            os.write(report, f"{type(e).__name__}: {e}".encode()[:4000])
+    os._exit(1)
+
+
+def become(job: dict[str, Any]) -> None:
+    """Becomes the command; returns by an exception only."""
+    # Whoever acts on the unit writes what is wanted first, and looks then whether somebody lives there. So either it
+    # finds this process, which holds the lock, or this process finds that it is not wanted any more.
+    with open(job["wanted"]) as file:
+        wanted = json.load(file)["number"]
+    if wanted != job["number"]:
+        raise RuntimeError(f"action {job['number']} was overtaken by action {wanted}")
+    point("wanted")
+    os.chdir(job["work"])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    with open("/proc/self/stat", "rb") as stat:
+        start = int(stat.read().rpartition(b") ")[2].split()[19])
+    birth = {"pid": os.getpid(), "start": start, **job["birth"]}
+    fresh = f"{job['file']}.{os.getpid()}"
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
+        json.dump(birth, written)
+    os.replace(fresh, job["file"])
+    point("born")
+    try:
+        os.umask(0o077)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command would inherit that
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for name, value in job["limits"].items():
+            resource.setrlimit(LIMITS[name], (value, value))
+        os.execvpe(job["command"][0], job["command"], dict(os.environ))
+    except BaseException:
+        os.unlink(job["file"])
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Policies and handlers by name: those that are built in, and those that installed distributions bring.
+
+A distribution brings one through an entry point of the group `leasehold.policies` or `leasehold.handlers`:
+
+    [project.entry-points."leasehold.handlers"]
+    blade = "my_site.blade:Blade"
+
+What stands there is a class, or any callable, that is called with the settings of the configuration by name and answers
+a policy (impl/policy/policy.py) or handler (impl/handlers/handler.py). Nothing of a plug-in is imported before it is
+asked for by name. A built-in name cannot be taken by a plug-in.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["policy", "handler"]
+GROUPS: Mapping[Kind, str] = {"policy": "leasehold.policies", "handler": "leasehold.handlers"}
+METHODS: Mapping[Kind, tuple[str, ...]] = {
+    "policy": ("recovered", "begin", "changed", "tick"),
+    "handler": ("act", "probe", "close"),
+}
+BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
+    "policy": {
+        "first_come_first_served": "leasehold.impl.policy.broker:FirstComeFirstServed",
+        "first_fit": "leasehold.impl.policy.authority:FirstFit",
+        "fixed_demand": "leasehold.impl.policy.service_manager:FixedDemand",
+    },
+    "handler": {
+        "process": "leasehold.impl.handlers.process:Process",
+        "command": "leasehold.impl.handlers.command:Command",
+        "simulated": "leasehold.impl.handlers.simulated:Simulated",
+        "null": "leasehold.impl.handlers.null:Null",
+    },
+}
+HERE = "leasehold"
+
+
+class PluginError(Exception):
+    """A policy or handler cannot be had: unknown, broken, or its settings do not fit. The message says whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What can be had by a name.
+
+    Attributes:
+        source: `module:name`.
+        distribution: that brings it, with its version.
+    """
+
+    kind: Kind
+    name: str
+    source: str
+    distribution: str = HERE
+
+    def load(self) -> Callable[..., Any]:
+        """Imports it.
+
+        Raises:
+            PluginError: it cannot be imported, or a class lacks a method.
+        """
+        module, _, attribute = self.source.partition(":")
+        try:
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except Exception as e:  # whatever a plug-in's module does while it is imported is its own fault
+            raise PluginError(f"{self} cannot be imported: {type(e).__name__}: {e}; {self._remedy}") from e
+        if not callable(found):
+            raise PluginError(f"{self} is no class or function but {type(found).__name__}; {self._remedy}")
+        if inspect.isclass(found):
+            self._complete(found)
+        factory: Callable[..., Any] = found
+        return factory
+
+    def make(self, settings: Mapping[str, Any]) -> Any:
+        """One with settings.
+
+        Raises:
+            PluginError: as `load`; a setting is unknown or missing; or what came is no policy or handler.
+        """
+        factory = self.load()
+        self._fits(factory, settings)
+        made = factory(**settings)
+        self._complete(made)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} of {self.distribution} ({self.source})"
+
+    @property
+    def _remedy(self) -> str:
+        return "reinstall it" if self.distribution == HERE else "mend or uninstall that distribution"
+
+    def _complete(self, thing: Any) -> None:
+        missing = [name for name in METHODS[self.kind] if not callable(getattr(thing, name, None))]
+        if missing:
+            raise PluginError(
+                f"{self} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}; "
+                f"a {self.kind} has {', '.join(METHODS[self.kind])}"
+            )
+
+    def _fits(self, factory: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        try:
+            signature = inspect.signature(factory)
+        except ValueError:
+            return  # written in C, without a signature
+        known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        takes_any = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
+        for name in settings:
+            if name not in known and not takes_any:
+                raise PluginError(f"{self} has no setting {name[:60]!r}{_near(name, known)}")
+        try:
+            signature.bind(**settings)
+        except TypeError as e:
+            raise PluginError(
+                f"{self} cannot be made with these settings: {e} (settings: {', '.join(known)})"
+            ) from None
+
+
+def known(kind: Kind) -> dict[str, Plugin]:
+    """All that can be had, by name; nothing is imported.
+
+    Raises:
+        PluginError: a name is taken twice.
+    """
+    found = {name: Plugin(kind, name, source) for name, source in BUILT_IN[kind].items()}
+    for point in metadata.entry_points(group=GROUPS[kind]):
+        whose = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
+        plugin = Plugin(kind, point.name, point.value.replace(" ", ""), whose)
+        other = found.setdefault(point.name, plugin)
+        if (other.source, other.distribution) != (plugin.source, plugin.distribution):
+            raise PluginError(f"{plugin} has the name of {other}; rename or uninstall one of them")
+    return found
+
+
+def find(kind: Kind, name: str) -> Plugin:
+    """A policy or handler by name.
+
+    Raises:
+        PluginError: there is none of that name.
+    """
+    plugins = known(kind)
+    if name not in plugins:
+        raise PluginError(f"there is no {kind} {name[:60]!r}{_near(name, sorted(plugins))}")
+    return plugins[name]
+
+
+def make(kind: Kind, name: str, settings: Mapping[str, Any] | None = None) -> Any:
+    """A policy or handler by name, with settings.
+
+    Raises:
+        PluginError: see `find` and `Plugin.make`.
+    """
+    return find(kind, name).make(settings or {})
+
+
+def _near(word: str, words: list[str]) -> str:
+    near = difflib.get_close_matches(word, words, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{hint} (there are: {', '.join(words) or 'none'})"

@@ -1,0 +1,575 @@
+"""Units as real processes: made once, found again, and gone when they are torn down, wherever an actor dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.errors import HandlerError, Stale
+from leasehold.impl.handlers.handler import Action
+from leasehold.impl.handlers.place import TOKEN
+from leasehold.impl.handlers.process import POINTS, STARTER, Process
+
+SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
+TEARDOWN_POINTS = ["guarded", "wanted", "asked", "cleared", "removed"]
+STARTER_POINTS = ["session", "wanted", "born"]
+
+# Keeps a child, and a grandchild that ignores TERM; says so when both are there.
+FAMILY = """
+import os, signal, subprocess, sys
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', 'w').close(); time.sleep(600)"
+subprocess.Popen(["sleep", "600"], close_fds=True)
+subprocess.Popen([sys.executable, "-I", "-S", "-c", deaf], close_fds=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    """A base directory; whatever its units have started is killed in the end, by token or by open lock."""
+    folder = tmp_path / "units"
+    yield folder
+    for token in folder.glob("*/token"):
+        mark = f"{TOKEN}={token.read_text()}".encode()
+        lock = token.with_name("lock")
+        file = lock.stat() if lock.exists() else None
+        for _ in range(50):
+            found = [
+                s
+                for s in processes.everyone()
+                if not s.gone
+                and s.pid != os.getpid()
+                and (processes.carries(s.pid, mark) or (file and processes.holds(s.pid, file.st_dev, file.st_ino)))
+            ]
+            for seen in found:
+                processes.send(seen, signal.SIGKILL)
+            if not found:
+                break
+            time.sleep(0.01)
+
+
+def action(verb: str, number: int, lease: str = "tenant:1", unit: str = "u-0", **more: Any) -> Action:
+    return Action(verb, lease, unit, number, {"end": 7}, **more)
+
+
+def do(base: Path, *actions: Action, **settings: Any) -> list[Any]:
+    """Does actions with one handler, as one incarnation of an actor would; answers how each ended."""
+
+    async def run() -> list[Any]:
+        handler = Process(base, **{"grace": 0.2, **settings})
+        ended: list[Any] = []
+        for one in actions:
+            try:
+                ended.append(await handler.act(one))
+            except HandlerError as e:
+                ended.append(e)
+        await handler.close()
+        return ended
+
+    return asyncio.run(run())
+
+
+def probe(base: Path, unit: str = "u-0") -> Any:
+    return asyncio.run(Process(base).probe(unit))
+
+
+def carrying(base: Path, unit: str = "u-0") -> list[int]:
+    """The processes that live in a unit, found without the handler's help."""
+    mark = f"{TOKEN}={(base / unit / 'token').read_text()}".encode()
+    return [s.pid for s in processes.everyone() if not s.gone and processes.carries(s.pid, mark)]
+
+
+def until(true: Callable[[], Any], seconds: float = 10.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.005)
+    return found
+
+
+def die(base: Path, verb: str, number: int, point: str, starter: Path = STARTER, more: str = "") -> None:
+    """An actor of its own process does an action, and is killed by SIGKILL at a point of it."""
+    script = f"""
+        import asyncio, os, signal
+        from pathlib import Path
+        from leasehold.impl.handlers.handler import Action
+        from leasehold.impl.handlers.process import Process
+        def at(name):
+            if name == {point!r}:
+                os.kill(os.getpid(), signal.SIGKILL)
+        async def main():
+            handler = Process({str(base)!r}, grace=0.2, at=at, starter=Path({str(starter)!r}){more})
+            await handler.act(Action({verb!r}, "tenant:1", "u-0", {number}, {{"end": 7}}))
+        asyncio.run(main())
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], timeout=60, check=False, capture_output=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+
+def dying_starter(folder: Path, point: str) -> Path:
+    """A starter that is killed at a point of its own."""
+    file = folder / f"starter_{point}.py"
+    file.write_text(
+        f"import os, signal, sys\nsys.path.insert(0, {str(STARTER.parent)!r})\nimport starter\n"
+        f"starter.point = lambda name: name == {point!r} and os.kill(os.getpid(), signal.SIGKILL)\nstarter.main()\n"
+    )
+    return file
+
+
+def slow_starter(folder: Path, point: str) -> Path:
+    """A starter that stays at a point until a file `go` is there."""
+    file = folder / f"slow_{point}.py"
+    file.write_text(
+        f"import os, sys, time\nsys.path.insert(0, {str(STARTER.parent)!r})\nimport starter\n"
+        f"def point(name):\n    if name == {point!r}:\n        open({str(folder / 'here')!r}, 'w').close()\n"
+        f"        while not os.path.exists({str(folder / 'go')!r}):\n            time.sleep(0.005)\n"
+        "starter.point = point\nstarter.main()\n"
+    )
+    return file
+
+
+def test_setup_twice_makes_one(base: Path) -> None:
+    first, second = do(base, action("setup", 1), action("setup", 2))
+    assert first.well
+    assert first.facts["alive"]
+    assert (second.facts["pid"], second.facts["start"]) == (first.facts["pid"], first.facts["start"])
+    assert carrying(base) == [first.facts["pid"]]
+    assert second.facts["number"] == 2
+
+
+def test_what_runs_knows_its_unit_lease_and_term(base: Path) -> None:
+    command = [
+        "sh",
+        "-c",
+        "echo {unit} {lease} {term_end} $LEASEHOLD_UNIT $LEASEHOLD_LEASE $LEASEHOLD_TERM_END; pwd; exec sleep 60",
+    ]
+    (done,) = do(base, action("setup", 1), command=command, environment={"COLOUR": "red"})
+    log = base / "u-0" / "log"
+    until(lambda: log.read_text().count("\n") == 2)
+    assert log.read_text() == f"u-0 tenant:1 7 u-0 tenant:1 7\n{done.facts['directory']}\n"
+    environment = Path(f"/proc/{done.facts['pid']}/environ").read_bytes()
+    names = {word.partition(b"=")[0].decode() for word in environment.split(b"\0") if word}
+    assert {"COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT"} <= names
+    assert names <= {
+        "COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT", "LEASEHOLD_LEASE", "LEASEHOLD_TERM_END", TOKEN, "PWD", "SHLVL", "_",
+        "OLDPWD", "LC_CTYPE",
+    }, "the actor's own environment is none of the unit's business"  # fmt: skip
+
+
+def test_a_unit_is_nobody_s_child_and_has_its_own_session(base: Path) -> None:
+    (done,) = do(base, action("setup", 1))
+    seen = processes.look(done.facts["pid"])
+    assert seen is not None
+    assert seen.session == seen.pid
+    assert seen.parent != os.getpid()
+
+
+def test_teardown_leaves_nothing_and_may_be_done_again(base: Path) -> None:
+    done = do(base, action("teardown", 1), action("setup", 2), action("teardown", 3), action("teardown", 4))
+    assert all(d.well for d in done)
+    assert carrying(base) == []
+    assert probe(base) is None
+    assert not (base / "u-0" / "work").exists()
+
+
+def test_descendants_are_gone_after_teardown_also_deaf_ones(base: Path) -> None:
+    """TERM, then KILL after the grace; descendants that closed the lock are found by session and token."""
+    (done,) = do(base, action("setup", 1), command=[sys.executable, "-c", FAMILY])
+    until(lambda: (Path(done.facts["directory"]) / "deaf").exists())
+    until(lambda: len(carrying(base)) == 3)
+    began = time.monotonic()
+    (down,) = do(base, action("teardown", 2))
+    assert down.well
+    assert time.monotonic() - began >= 0.2
+    assert carrying(base) == []
+
+
+def test_a_process_that_left_session_and_environment_is_found_by_the_lock(base: Path) -> None:
+    command = ["sh", "-c", "env -i setsid sleep 600 & echo $! >hidden; exec sleep 600"]
+    (done,) = do(base, action("setup", 1), command=command)
+    hidden = Path(done.facts["directory"]) / "hidden"
+    pid = until(lambda: hidden.exists() and int(hidden.read_text() or 0))
+    until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid not in carrying(base))
+    (down,) = do(base, action("teardown", 2))
+    assert down.well
+    seen = processes.look(pid)
+    assert seen is None or seen.gone
+
+
+def test_a_stopped_unit_is_torn_down_without_a_kill(base: Path) -> None:
+    (done,) = do(base, action("setup", 1))
+    os.kill(done.facts["pid"], signal.SIGSTOP)
+    began = time.monotonic()
+    assert do(base, action("teardown", 2), grace=30)[0].well
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("point", SETUP_POINTS)
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_an_actor_killed_while_it_sets_up(base: Path, point: str, then: str) -> None:
+    """The next incarnation finds what there is: one unit or none, never two; and can take it down."""
+    if point == "kept":
+        do(base, action("setup", 1))
+    die(base, "setup", 2, point)
+    (done,) = do(base, action(then, 3))
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+    if then == "setup":
+        assert probe(base)["alive"]
+        assert do(base, action("teardown", 4))[0].well
+    assert carrying(base) == []
+
+
+@pytest.mark.parametrize("point", TEARDOWN_POINTS)
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_an_actor_killed_while_it_tears_down(base: Path, point: str, then: str) -> None:
+    do(base, action("setup", 1))
+    die(base, "teardown", 2, point)
+    (done,) = do(base, action(then, 3))
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+
+
+@pytest.mark.parametrize("point", STARTER_POINTS)
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_a_starter_killed_on_its_way(base: Path, tmp_path: Path, point: str, then: str) -> None:
+    tmp_path.joinpath("s").mkdir()
+    (failed,) = do(base, action("setup", 1), starter=dying_starter(tmp_path / "s", point))
+    assert isinstance(failed, HandlerError)
+    (done,) = do(base, action(then, 2))
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+
+
+@pytest.mark.parametrize("point", STARTER_POINTS)
+@pytest.mark.parametrize("goes_on", ["in the midst", "later"])
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_a_start_left_behind_by_a_dead_actor_does_no_harm(
+    base: Path, tmp_path: Path, point: str, goes_on: str, then: str
+) -> None:
+    """The actor is killed while its starter stays at a point; that goes on amid the next action, or after it."""
+    slow, go = slow_starter(tmp_path, point), tmp_path / "go"
+    script = f"""
+        import asyncio
+        from pathlib import Path
+        from leasehold.impl.handlers.handler import Action
+        from leasehold.impl.handlers.process import Process
+        handler = Process({str(base)!r}, starter=Path({str(slow)!r}))
+        asyncio.run(handler.act(Action("setup", "tenant:1", "u-0", 1, {{"end": 7}})))
+    """
+    actor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
+    try:
+        until((tmp_path / "here").exists)
+    finally:
+        actor.kill()
+        actor.wait()
+    assert carrying(base), "the starter lives on"
+    (done,) = do(
+        base, action(then, 2), at=lambda name: go.touch() if (name, goes_on) == ("wanted", "in the midst") else None
+    )
+    go.touch()
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+    if then == "setup":
+        # Overtaken before it looked, or killed as it did not move, or found and kept.
+        number = 1 if point == "born" or (point, goes_on) == ("wanted", "in the midst") else 2
+        assert json.loads((base / "u-0" / "process.json").read_text())["number"] == number
+
+
+def test_the_unit_outlives_the_actor(base: Path) -> None:
+    die(base, "setup", 1, "started")
+    before = probe(base)
+    assert before["alive"]
+    (done,) = do(base, action("setup", 2))
+    assert (done.facts["pid"], done.facts["start"]) == (before["pid"], before["start"])
+
+
+def test_a_process_number_that_is_used_again_is_not_killed(base: Path) -> None:
+    """A record that names another's process, by its number but not its start time, is of a process long gone."""
+    do(base, action("setup", 1), action("teardown", 2))
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as stranger:
+        try:
+            seen = processes.look(stranger.pid)
+            assert seen is not None
+            born = {
+                "pid": seen.pid,
+                "start": seen.start - 1,
+                "boot": processes.boot(),
+                "lease": "tenant:1",
+                "number": 1,
+            }
+            (base / "u-0" / "process.json").write_text(json.dumps(born))
+            assert not probe(base)["alive"]
+            up, down = do(base, action("setup", 3), action("teardown", 4))
+            assert up.well
+            assert up.facts["pid"] != stranger.pid
+            assert down.well
+            (base / "u-0" / "process.json").write_text(json.dumps({**born, "start": seen.start, "boot": "another"}))
+            assert do(base, action("teardown", 5))[0].well
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_older_actions_are_refused_and_change_nothing(base: Path) -> None:
+    (up,) = do(base, action("setup", 5))
+    for verb in ("teardown", "setup", "modify"):
+        (refused,) = do(base, action(verb, 4))
+        assert isinstance(refused, Stale)
+        assert str(refused) == "action 4 on u-0 is older than action 5, which it has seen"
+    assert carrying(base) == [up.facts["pid"]]
+    down, late = do(base, action("teardown", 6), action("setup", 5))
+    assert down.well
+    assert isinstance(late, Stale)
+    assert carrying(base) == []
+
+
+def test_modify_keeps_the_processes_and_tells_the_term(base: Path) -> None:
+    (up,) = do(base, action("setup", 1))
+    longer = Action("modify", "tenant:1", "u-0", 2, {"end": 99}, properties={"limits": {"files": 40}})
+    (changed,) = do(base, longer)
+    assert changed.facts["pid"] == up.facts["pid"]
+    assert json.loads((base / "u-0" / "lease.json").read_text()) == {"lease": "tenant:1", "term_end": 99}
+    assert "Max open files            40" in Path(f"/proc/{up.facts['pid']}/limits").read_text()
+
+
+def test_modify_starts_what_has_died(base: Path) -> None:
+    (up,) = do(base, action("setup", 1))
+    (Path(up.facts["directory"]) / "kept").touch()
+    os.kill(up.facts["pid"], signal.SIGKILL)
+    until(lambda: not probe(base)["alive"])
+    (again,) = do(base, action("modify", 2))
+    assert again.facts["alive"]
+    assert again.facts["pid"] != up.facts["pid"]
+    assert (Path(up.facts["directory"]) / "kept").exists(), "the same lease keeps its directory"
+
+
+def test_another_lease_finds_nothing_of_the_one_before(base: Path) -> None:
+    """Also where the unit was not torn down in between."""
+    (up,) = do(base, action("setup", 1))
+    (Path(up.facts["directory"]) / "secret").touch()
+    (other,) = do(base, action("setup", 2, lease="tenant:2"))
+    assert carrying(base) == [other.facts["pid"]]
+    assert other.facts["lease"] == "tenant:2"
+    assert list(Path(other.facts["directory"]).iterdir()) == []
+
+
+def test_limits_and_permissions(base: Path) -> None:
+    limits = {"cpu_seconds": 50, "memory_bytes": 1 << 30, "files": 64, "processes": 500}
+    (up,) = do(base, action("setup", 1), limits=limits)
+    text = Path(f"/proc/{up.facts['pid']}/limits").read_text()
+    lines = {line[:26].strip(): line[26:].split()[:2] for line in text.splitlines()}
+    assert lines["Max cpu time"] == ["50", "50"]
+    assert lines["Max address space"] == [str(1 << 30)] * 2
+    assert lines["Max open files"] == ["64", "64"]
+    assert lines["Max processes"] == ["500", "500"]
+    assert lines["Max core file size"] == ["0", "0"]
+    for folder in (base, base / "u-0", base / "u-0" / "work"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    for file in (base / "u-0").iterdir():
+        assert file.is_dir() or file.stat().st_mode & 0o077 == 0, file
+
+
+def cancelled(base: Path, one: Action, point: str, **settings: Any) -> None:
+    """Does an action, and cancels it when it comes to a point; it must have ended when `act` has."""
+
+    async def run() -> None:
+        loop, reached = asyncio.get_running_loop(), asyncio.Event()
+        go, ended = threading.Event(), list[str]()
+
+        def at(name: str) -> None:
+            if name == point and not reached.is_set():
+                loop.call_soon_threadsafe(reached.set)
+                go.wait(10)
+                ended.append(name)
+
+        handler = Process(base, **{"grace": 0.2, "at": at, **settings})
+        task = asyncio.create_task(handler.act(one))
+        await asyncio.wait_for(reached.wait(), 20)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done(), "the action is still at work"
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == [point]
+        await handler.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("point", ["guarded", "wanted", "locked", "started"])
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_a_setup_that_is_cancelled(base: Path, point: str, then: str) -> None:
+    cancelled(base, action("setup", 1), point)
+    (done,) = do(base, action(then, 2))
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+
+
+@pytest.mark.parametrize("point", TEARDOWN_POINTS)
+@pytest.mark.parametrize("then", ["setup", "teardown"])
+def test_a_teardown_that_is_cancelled(base: Path, point: str, then: str) -> None:
+    do(base, action("setup", 1))
+    cancelled(base, action("teardown", 2), point)
+    (done,) = do(base, action(then, 3))
+    assert done.well, done
+    assert len(carrying(base)) == (then == "setup")
+
+
+def test_two_incarnations_at_once_exclude_each_other(base: Path) -> None:
+    """Paper, section 5.2: instances of a handler at the same time, to bring out concurrency bugs."""
+
+    async def run() -> None:
+        handlers = [Process(base, grace=0.2) for _ in range(3)]
+        verbs = ["setup", "teardown", "setup", "setup", "teardown", "setup"]
+        acts = [handlers[i % 3].act(action(verb, i + 1)) for i, verb in enumerate(verbs)]
+        ended = await asyncio.gather(*acts, return_exceptions=True)
+        assert all(isinstance(e, Stale) or e.well for e in ended), ended  # type: ignore[union-attr]
+        assert ended[-1].well  # type: ignore[union-attr]
+        for handler in handlers:
+            await handler.close()
+
+    asyncio.run(run())
+    assert len(carrying(base)) == 1
+
+
+def test_many_units_at_once(base: Path) -> None:
+    async def run() -> None:
+        handler = Process(base, grace=0.2)
+        units = [f"u-{i}" for i in range(12)]
+        up = await asyncio.gather(*(handler.act(action("setup", 1, unit=u)) for u in units))
+        assert len({d.facts["pid"] for d in up}) == 12
+        await asyncio.gather(*(handler.act(action("teardown", 2, unit=u)) for u in units))
+        assert [await handler.probe(u) for u in units] == [None] * 12
+        await handler.close()
+
+    asyncio.run(run())
+
+
+def test_a_command_that_is_not_there_or_ends_at_once(base: Path) -> None:
+    (missing,) = do(base, action("setup", 1), command=["no-such-command"])
+    assert "'no-such-command' cannot be started: FileNotFoundError" in str(missing)
+    assert not probe(base)["alive"]
+    (short,) = do(base, action("setup", 2), command=["sh", "-c", "echo no licence; exit 3"])
+    if isinstance(short, HandlerError):  # unless it was still alive for a moment
+        assert str(short) == "the command has ended at once; its last words: no licence"
+    until(lambda: not probe(base)["alive"])
+    assert do(base, action("setup", 3))[0].well
+
+
+def test_a_directory_that_nobody_may_enter_is_removed(base: Path) -> None:
+    command = ["sh", "-c", "mkdir -p a/b; touch a/b/c; chmod 000 a/b a; touch done; exec sleep 60"]
+    (up,) = do(base, action("setup", 1), command=command)
+    until((Path(up.facts["directory"]) / "done").exists)
+    assert do(base, action("teardown", 2))[0].well
+    assert not Path(up.facts["directory"]).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; otherwise all tests are unprivileged")
+def test_without_privileges(tmp_path: Path) -> None:
+    """The same as any user, here `nobody`: limits, teardown of closed directories, and limits that cannot be raised."""
+    folder = Path("/tmp") / f"leasehold-unprivileged-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    script = """
+        import asyncio, os, sys
+        from leasehold.impl.handlers.errors import HandlerError
+        from leasehold.impl.handlers.handler import Action
+        from leasehold.impl.handlers.process import STARTER, Process
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        able = [p for p in (sys.executable, "/usr/bin/python3") if os.access(p, os.X_OK)]
+        if not able or not os.access(STARTER, os.R_OK):
+            sys.exit(77)
+        sys.executable = able[0]
+        async def main():
+            command = ["sh", "-c", "mkdir -p a/b; touch a/b/c; chmod 000 a/b a; exec sleep 60"]
+            h = Process(sys.argv[1] + "/units", command, limits={"files": 64}, grace=0.2)
+            def act(verb, number, **properties):
+                return h.act(Action(verb, "l", "u", number, {"end": 7}, properties=properties))
+            try:
+                up = await act("setup", 1)
+                assert up.facts["alive"]
+                try:
+                    await act("modify", 2, limits={"files": 100})
+                    raise AssertionError("a limit was raised")
+                except HandlerError as e:
+                    assert "only root may raise a limit" in str(e), e
+                assert (await act("modify", 3, limits={"files": 32})).facts["pid"] == up.facts["pid"]
+            finally:
+                assert (await act("teardown", 4)).well
+            assert await h.probe("u") is None
+            await h.close()
+        asyncio.run(main())
+    """
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script), str(folder)],
+            cwd="/", timeout=60, check=False, capture_output=True,
+        )  # fmt: skip
+        if ended.returncode == 77:
+            pytest.skip("the other user cannot read this installation")
+        assert ended.returncode == 0, ended.stderr.decode()
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"command": "sleep 5"}, "needs a list of words"),
+        ({"command": []}, "needs a list of words"),
+        (
+            {"command": ["run", "{lesse}"]},
+            r"\{lesse\} in '\{lesse\}', which stands for nothing \(there are: unit, lease",
+        ),
+        ({"command": ["run", "{"]}, "for brackets"),
+        ({"limits": {"cpu": 5}}, "there is no limit 'cpu' .there are: cpu_seconds, memory_bytes, files, processes"),
+        ({"limits": {"files": 0}}, "files is 0; it needs a number of 1 or more"),
+    ],
+)
+def test_settings_that_cannot_be_used(base: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(HandlerError, match=words):
+        Process(base, **settings)
+
+
+def test_a_directory_that_is_open_to_others_is_refused(base: Path) -> None:
+    base.mkdir(mode=0o755)
+    base.chmod(0o755)
+    with pytest.raises(HandlerError, match="is open to others; do `chmod 700"):
+        Process(base)
+
+
+def test_names_that_leave_the_directory_are_refused(base: Path) -> None:
+    for unit in ("../up", "", "a/b", ".hidden"):
+        (refused,) = do(base, action("setup", 1, unit=unit))
+        assert "cannot be the name of a directory" in str(refused)
+    (refused,) = do(base, action("join", 1))
+    assert "know setup, modify and teardown, not 'join'" in str(refused)
+    assert list(base.iterdir()) == []
+
+
+def test_a_damaged_record_says_so(base: Path) -> None:
+    do(base, action("setup", 1))
+    (base / "u-0" / "wanted.json").write_text("{")
+    (refused,) = do(base, action("teardown", 2))
+    assert "wanted.json is damaged" in str(refused)
+    assert len(carrying(base)) == 1

@@ -1,0 +1,123 @@
+"""Plug-ins by name: those built in, and those of real distributions that are installed for a test."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+
+from leasehold.impl.policy import plugins
+from leasehold.impl.policy.broker import FirstComeFirstServed
+from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.policy.plugins import PluginError
+
+GOOD = """
+class Blade:
+    def __init__(self, rack, slots=4):
+        self.rack, self.slots = rack, slots
+    async def act(self, action): ...
+    async def probe(self, unit): ...
+    async def close(self): ...
+def made(**settings):
+    return Blade(**settings) if settings.pop("well", True) else object()
+"""
+numbers = itertools.count()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Installs a distribution: a module, its metadata and its entry points."""
+
+    def done(point: str, source: str = GOOD, group: str = "leasehold.handlers", name: str = "my-site") -> str:
+        module = f"blade_{next(numbers)}"
+        folder = tmp_path / module
+        info = folder / f"{name.replace('-', '_')}-1.5.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{point.format(module=module)}\n")
+        (folder / f"{module}.py").write_text(source)
+        monkeypatch.syspath_prepend(folder)
+        return module
+
+    before = set(sys.modules)
+    yield done
+    for module in set(sys.modules) - before:
+        if module.startswith("blade_"):
+            del sys.modules[module]
+
+
+@pytest.mark.parametrize("kind", ["policy", "handler"])
+def test_all_that_is_built_in_can_be_loaded(kind: plugins.Kind) -> None:
+    for plugin in plugins.known(kind).values():
+        assert plugin.load().__module__ == plugin.source.partition(":")[0]
+
+
+def test_one_with_settings() -> None:
+    inventory = Inventory.parse({"units": ["a"]})
+    made = plugins.make("policy", "first_come_first_served", {"inventory": inventory, "backfill": True})
+    assert isinstance(made, FirstComeFirstServed)
+
+
+def test_an_installed_one(install) -> None:  # type: ignore[no-untyped-def]
+    module = install("blade = {module}:Blade\nfunction = {module}:made")
+    assert module not in sys.modules
+    found = plugins.find("handler", "blade")
+    assert module not in sys.modules, "it is imported when it is asked for"
+    assert str(found) == f"handler 'blade' of my-site 1.5 ({module}:Blade)"
+    assert found.make({"rack": 3}).slots == 4
+    assert plugins.make("handler", "function", {"rack": 5}).rack == 5
+    with pytest.raises(PluginError, match=r"'function' of my-site 1.5 .* lacks the methods act, probe, close"):
+        plugins.make("handler", "function", {"rack": 5, "well": False})
+
+
+def test_unknown_names_and_settings(install) -> None:  # type: ignore[no-untyped-def]
+    install("blade = {module}:Blade")
+    with pytest.raises(
+        PluginError, match=r"there is no policy 'first_fitt'; did you mean first_fit. .there are: first_co"
+    ):
+        plugins.find("policy", "first_fitt")
+    with pytest.raises(PluginError, match=r"no handler 'x' .there are: blade, command, null, process, simulated"):
+        plugins.find("handler", "x")
+    with pytest.raises(PluginError, match=r"has no setting 'slot'; did you mean slots. .there are: rack, slots"):
+        plugins.make("handler", "blade", {"rack": 1, "slot": 2})
+    with pytest.raises(PluginError, match="cannot be made with these settings: missing a required argument: 'rack'"):
+        plugins.make("handler", "blade")
+
+
+@pytest.mark.parametrize(
+    ("point", "source", "words"),
+    [
+        (
+            "blade = {module}:Blade",
+            "import no_such_module",
+            "cannot be imported: ModuleNotFoundError: No module named 'no",
+        ),
+        ("blade = {module}:Blade", "1 / 0", "cannot be imported: ZeroDivisionError"),
+        ("blade = {module}:Sword", GOOD, "cannot be imported: AttributeError: .*; mend or uninstall that distribution"),
+        ("blade = {module}:__doc__", "'words'", "is no class or function but str"),
+        (
+            "blade = {module}:Blade",
+            "class Blade:\n    def act(self, a): ...\n    probe = 5",
+            "lacks the methods probe, close",
+        ),
+    ],
+)
+def test_broken_ones_say_whose_they_are(install, point: str, source: str, words: str) -> None:  # type: ignore[no-untyped-def]
+    install(point, source)
+    with pytest.raises(PluginError, match=f"handler 'blade' of my-site 1.5 .*{words}"):
+        plugins.find("handler", "blade").load()
+
+
+def test_a_name_is_taken_once(install) -> None:  # type: ignore[no-untyped-def]
+    install("process = {module}:Blade")
+    with pytest.raises(
+        PluginError, match=r"'process' of my-site 1.5 .* has the name of handler 'process' of leasehold"
+    ):
+        plugins.known("handler")
+
+
+def test_a_broken_plugin_does_not_touch_the_others(install) -> None:  # type: ignore[no-untyped-def]
+    install("blade = {module}:Blade", "raise SystemError")
+    assert plugins.make("handler", "null") is not None
