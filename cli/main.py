@@ -10,6 +10,7 @@ from signal import SIGPIPE
 import click
 
 from leasehold.cli.check import check
+from leasehold.cli.compile import compile_
 from leasehold.cli.crash import crash
 from leasehold.cli.explore import explore
 from leasehold.cli.init import init
@@ -32,7 +33,7 @@ def cli() -> None:
     """  # noqa: D301 (click reads the character)
 
 
-for verb in (check, explore, crash, lint, mutate, report, init):
+for verb in (check, explore, crash, lint, mutate, compile_, report, init):
     cli.add_command(verb)
 
 

@@ -11,7 +11,7 @@ from leasehold.spec.language.model import Call, Role, System
 TAKEN = frozenset(
     {
         "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
-        "moved", "it", "found",
+        "moved", "it", "found", "earliest",
         "sender", "heard", "entered", "counted", "with_cell", "unmoved", "partial",
     }
 )  # fmt: skip

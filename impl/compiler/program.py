@@ -65,6 +65,8 @@ def _module(system: System) -> Iterator[str]:
     yield ""
     yield _IMPORTS
     names = Names()
+    for name, value in system.values().items():
+        yield f"{names.constant('', name)}: {type(value).__name__} = {value!r}"
     below = [role for role in system.roles.values() if role.parent]
     for role in (*below, *(r for r in system.roles.values() if not r.parent)):
         made = RoleSource(system, role, names)

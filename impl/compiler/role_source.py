@@ -64,6 +64,7 @@ class RoleSource:
         self.near: Neighbours = neighbours(system, role)
         self.layout = RecordLayout(system, role, self.shape)
         self.values = system.values()
+        self.constants = {name: names.constant("", name) for name in self.values}
 
     # Expressions
 
@@ -71,7 +72,7 @@ class RoleSource:
         arguments = {f.name: f"{kind}_{f.name}" for f in fields}
         frame = Frame(
             self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
-            state="", unrolled=False,
+            state="", constant_names=self.constants, unrolled=False,
         )  # fmt: skip
         return _bare(source(e, frame))
 
@@ -208,6 +209,8 @@ class RoleSource:
             yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = fields"
         if heard:
             yield from self._hear(message.sender if message else "", choices)
+        if not all(self._fixed(self._tasks(choice)) for choice in choices):
+            yield "    moved: Record"
         guarded = False
         for choice in choices:
             indent = "    "
@@ -344,7 +347,8 @@ class RoleSource:
                 yield f"def {self.names.function(self.role.name, 'wakes_in', state.name)}(record: Record) -> int:"
                 yield from self._unpack()
                 times = [self._earliest(c.guard) for c in choices]
-                yield f"    return {times[0] if len(times) == 1 else 'min(' + ', '.join(times) + ')'}"
+                yield f"    earliest: int = {times[0] if len(times) == 1 else 'min(' + ', '.join(times) + ')'}"
+                yield "    return earliest"
                 yield ""
         table = ", ".join(f"{s!r}: {self.names.function(self.role.name, 'wakes_in', s)}" for s in states)
         yield f"{self.table_name('wakes')}: Wakes = {{{table}}}"

@@ -91,6 +91,11 @@ CATALOGUE: dict[str, str] = {
     "LH701": "a constant is not known",
     "LH702": "a value given for a constant is wrong",
     "LH703": "no such system",
+    "LH801": "a channel that no network keeps to",
+    "LH802": "a machine that is to run reads another one",
+    "LH803": "a machine that is to run looks at messages on their way",
+    "LH804": "a machine that is to run may begin with any value",
+    "LH805": "a subsidiary machine sends, or has a subsidiary itself",
 }
 
 

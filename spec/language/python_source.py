@@ -50,13 +50,14 @@ class Frame:
 
     layout: Layout
     constants: Mapping[str, Value]
-    self: int | None = None
+    self: int | str | None = None  # the machine's own number, or its source
     arguments: Mapping[str, str] = field(default_factory=dict)  # field of the event: its source
     sender: str = "None"
     variables: Mapping[str, str] = field(default_factory=dict)
     state: str = "s"
     before: str | None = None
     now: str | None = None  # where the clock is read another way
+    constant_names: Mapping[str, str] = field(default_factory=dict)  # constants that stand by name, not by value
     unrolled: bool = True  # quantifiers over small types are written out, member by member
 
 
@@ -71,7 +72,7 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Literal_(value=value):
             return _literal(value)
         case x.Constant(name=name):
-            return _literal(f.constants[name])
+            return f.constant_names.get(name) or _literal(f.constants[name])
         case x.Now():
             return f.layout.now().replace("{s}", f.state) if f.now is None else f"({f.now})".replace("{s}", f.state)
         case x.Self():
@@ -209,14 +210,14 @@ def _over_members(e: x.Quantifier, f: Frame) -> str:
 
 def _rolled(e: x.Quantifier, f: Frame) -> str:
     """A quantifier over the members that there are, however many that may be."""
-    inner = replace(f, variables={**f.variables, e.variable: f"{e.variable}_"})
+    inner = replace(f, variables={**f.variables, e.variable: f"_{e.variable}"})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
     domain = source(e.domain, f)
     if isinstance(e.domain, x.Members):
         of = e.domain.of
         domain = f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
     template = _comprehension(e.kind, _braces(source(e.body, inner)), _braces(tail))
-    return template.format(m=f"{e.variable}_", all=domain)
+    return template.format(m=f"_{e.variable}", all=domain)
 
 
 def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.impl.compiler.runnable import check
 from leasehold.spec.language.diagnostics import CATALOGUE, Diagnostic, SpecError
 from leasehold.spec.language.load import load
 
@@ -53,7 +54,10 @@ def diagnostics(name: str) -> tuple[Diagnostic, ...]:
         given = json.loads(settings.read_text()) if settings.is_file() else {}
         PREPARE.get(name, lambda _: None)(folder)
         try:
-            return load(ASKED.get(name, name), given).warnings
+            system = load(ASKED.get(name, name), given)
+            if name.startswith("LH8"):
+                check(system)
+            return system.warnings
         except SpecError as error:
             return error.diagnostics
 
