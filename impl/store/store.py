@@ -69,6 +69,10 @@ class Broken(StoreError):
     """An earlier error left the store unusable until it is opened again."""
 
 
+class Unfit(StoreError):
+    """What was asked fits no store (impl/store/fit.py): the caller's fault. Nothing was changed, nothing is broken."""
+
+
 class Store(Protocol):
     """Records of one actor. Not safe for several threads; one actor's loop uses it."""
 
@@ -94,6 +98,7 @@ class Store(Protocol):
 
         Raises:
             Fenced: there is a newer owner.
+            Unfit: a key or a value fits no store; the store goes on.
             StoreError: it failed; the store is broken from now on.
         """
         ...

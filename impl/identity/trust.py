@@ -1,0 +1,220 @@
+"""Whom an actor trusts: actors by name, with their keys, as a value that never changes.
+
+Theory of operation. A trust set names the actors that this one talks to. An actor has one *kind*, which is the role it
+may speak for, and any number of keys. A new key is added beside the old ones (`rotate`), which go on for a while or
+until they are revoked; a revoked key stays in the set, so that it cannot come back by mistake. Each change answers a
+new trust set; impl/identity/trust_file.py keeps it in a file and lets a running actor see a change at once.
+
+Ends of keys are calendar time, in seconds since 1970. They have nothing to do with the virtual clock of leases.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from leasehold.impl.identity.keys import PublicKey
+from leasehold.impl.identity.refusal import Unauthorised, Unknown
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
+LARGEST_ADDRESS = 500
+
+
+class TrustFault(Exception):
+    """A trust set cannot be read or changed as asked: the operator's to set right. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A key of an actor.
+
+    Attributes:
+        key: the key.
+        not_after: until when its signatures count, in seconds since 1970; None: no end.
+        revoked: its signatures do not count, whenever they were made.
+    """
+
+    key: PublicKey
+    not_after: int | None = None
+    revoked: bool = False
+
+    def valid(self, at: float) -> bool:
+        """Whether its signatures count at a time."""
+        return not self.revoked and (self.not_after is None or at < self.not_after)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """An actor that is trusted.
+
+    Attributes:
+        name: by which all know it.
+        kind: the role that it may speak for: `broker`, `authority`, `service_manager`, or one of another system.
+        keys: its keys, the newest last.
+        address: where parcels for it go; may be empty where it is told otherwise.
+    """
+
+    name: str
+    kind: str
+    keys: tuple[TrustedKey, ...]
+    address: str = ""
+
+    def key(self, fingerprint: str) -> TrustedKey | None:
+        return next((k for k in self.keys if k.key.fingerprint == fingerprint), None)
+
+    def holds(self, fingerprint: str, at: float) -> bool:
+        """Whether a key is one of its keys, and counts at a time."""
+        key = self.key(fingerprint)
+        return key is not None and key.valid(at)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A trust set."""
+
+    actors: Mapping[str, Actor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "actors", MappingProxyType(dict(self.actors)))
+
+    def find(self, name: str) -> Actor:
+        """An actor, for the operator.
+
+        Raises:
+            TrustFault: there is none of this name; with the near miss.
+        """
+        if name not in self.actors:
+            hint = near_miss(name, self.actors)
+            known = ", ".join(sorted(self.actors)[:10]) or "nobody yet"
+            raise TrustFault(f"no actor {name[:80]!r} is trusted{hint} (trusted: {known})")
+        return self.actors[name]
+
+    def sender(self, name: str) -> Actor:
+        """An actor that a parcel names.
+
+        Raises:
+            Unknown: there is none of this name. Who else is trusted is not said, as a stranger may hear it.
+        """
+        if name not in self.actors:
+            raise Unknown(f"no actor {name[:80]!r} is trusted here")
+        return self.actors[name]
+
+    def speaker(self, name: str, machine: str) -> Actor:
+        """An actor that may speak for a machine: its kind is the machine's role.
+
+        Raises:
+            Unknown: there is none of this name.
+            Unauthorised: it is of another kind.
+        """
+        actor, role = self.sender(name), machine.partition("[")[0]
+        if actor.kind != role:
+            raise Unauthorised(f"{name} is trusted as {actor.kind}, and cannot speak for {machine[:80]!r}")
+        return actor
+
+
+def add(trust: Trust, name: str, kind: str, key: PublicKey, address: str = "", not_after: int | None = None) -> Trust:
+    """Trusts a new actor. One that is trusted with exactly this is left as it is.
+
+    Raises:
+        TrustFault: the name or kind cannot be one, the name is taken, or the key is another's.
+    """
+    check_actor(name, kind, address)
+    entry = Actor(name, kind, (TrustedKey(key, not_after),), address)
+    if trust.actors.get(name) == entry:
+        return trust
+    if name in trust.actors:
+        raise TrustFault(f"an actor {name} is trusted already; give it another key by rotating, or remove it first")
+    _check_free(trust, key)
+    return _with(trust, entry)
+
+
+def rotate(trust: Trust, name: str, key: PublicKey, old_until: int | None = None) -> Trust:
+    """Gives an actor a new key. Its other keys count until `old_until` (or their earlier end); None: until revoked.
+
+    Tickets that were signed with an old key end with it, so it should outlive the longest of them.
+
+    Raises:
+        TrustFault: there is no such actor, or the key is in the trust set already.
+    """
+    actor = trust.find(name)
+    _check_free(trust, key)
+    old = tuple(replace(k, not_after=_earlier(k.not_after, old_until)) for k in actor.keys)
+    return _with(trust, replace(actor, keys=(*old, TrustedKey(key))))
+
+
+def revoke(trust: Trust, name: str, fingerprint: str) -> Trust:
+    """Takes a key from an actor, at once and for ever; doing it twice is no mistake.
+
+    Raises:
+        TrustFault: there is no such actor, or it has no such key.
+    """
+    actor = trust.find(name)
+    if actor.key(fingerprint) is None:
+        known = [k.key.fingerprint for k in actor.keys]
+        raise TrustFault(
+            f"{name} has no key {fingerprint[:80]!r}{near_miss(fingerprint, known)} (it has: {', '.join(known)})"
+        )
+    keys = tuple(replace(k, revoked=True) if k.key.fingerprint == fingerprint else k for k in actor.keys)
+    return _with(trust, replace(actor, keys=keys))
+
+
+def readdress(trust: Trust, name: str, address: str) -> Trust:
+    """Says where an actor is now.
+
+    Raises:
+        TrustFault: there is no such actor, or this cannot be an address.
+    """
+    actor = trust.find(name)
+    check_actor(name, actor.kind, address)
+    return _with(trust, replace(actor, address=address))
+
+
+def remove(trust: Trust, name: str) -> Trust:
+    """Trusts an actor no more.
+
+    Raises:
+        TrustFault: there is no such actor.
+    """
+    trust.find(name)
+    return Trust({n: a for n, a in trust.actors.items() if n != name})
+
+
+def check_actor(name: str, kind: str, address: str) -> None:
+    """Whether an actor can be called so.
+
+    Raises:
+        TrustFault: it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise TrustFault(f"{name[:80]!r} cannot be an actor's name; use up to 64 letters, digits, `.`, `_` and `-`")
+    if not _KIND.fullmatch(kind):
+        raise TrustFault(f"{kind[:80]!r} cannot be a role; use small letters, digits and `_`, as in service_manager")
+    if len(address) > LARGEST_ADDRESS or not address.isprintable() or " " in address:
+        raise TrustFault(f"{address[:80]!r} cannot be an address; one is written like http://host:port")
+
+
+def near_miss(word: str, known: Mapping[str, object] | list[str]) -> str:
+    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
+    near = difflib.get_close_matches(word[:80], list(known)[:1000], 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _check_free(trust: Trust, key: PublicKey) -> None:
+    """A key names one actor, or a signature would not say who signed; and a key that was given is not given again."""
+    for actor in trust.actors.values():
+        found = actor.key(key.fingerprint)
+        if found is not None:
+            state = "was revoked as a key" if found.revoked else "is a key"
+            raise TrustFault(f"the key {key.fingerprint} {state} of {actor.name}; generate a new one")
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((t for t in (one, other) if t is not None), default=None)
+
+
+def _with(trust: Trust, actor: Actor) -> Trust:
+    return Trust({**trust.actors, actor.name: actor})

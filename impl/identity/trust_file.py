@@ -1,0 +1,257 @@
+"""A trust set in a file that a person can read and edit.
+
+    version: 1
+    actors:
+      tenant:
+        kind: service_manager
+        address: http://10.0.0.7:8470
+        keys:
+        - key: ed25519:3p7bfXt9wbTTW2HC7OQ1Nz-DQ8hbeGdNrfx-FG-IK08
+          not_after: 2031-01-31T00:00:00Z
+        - key: ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo
+
+The file is written whole or not at all, and by one writer at a time. It is as worthy of care as a key: whoever can
+write to it says who is trusted, so a file that others can write to is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import stat
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from leasehold.impl.identity import files
+from leasehold.impl.identity.keys import KeyFault, PublicKey
+from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, check_actor, near_miss
+
+_LARGEST_FILE = 16 << 20
+_HEAD = "# Whom this actor trusts. It may be edited by hand; a running actor sees a change at once.\n"
+
+_log = logging.getLogger(__name__)
+
+
+class TrustFile:
+    """The trust set of a running actor, which changes with its file."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file.
+
+        Raises:
+            TrustFault: it is not there, or is no trust set.
+        """
+        self.path = path
+        self._mark = _mark(path)
+        self._trust = load(path)
+
+    def current(self) -> Trust:
+        """The trust set as it is now. While the file is unreadable the last good one holds, and the log says so."""
+        mark = _mark(self.path)
+        if mark != self._mark:
+            self._mark = mark  # taken before the file is read: a change in between is seen the next time
+            try:
+                self._trust = load(self.path)
+                _log.info("the trust set %s has changed, and holds from now on", self.path)
+            except TrustFault as fault:
+                _log.error("the trust set was changed and cannot be read; the one before still holds: %s", fault)
+        return self._trust
+
+
+def load(path: Path) -> Trust:
+    """Reads a trust set.
+
+    Raises:
+        TrustFault: it is not there, others can write to it, or it is no trust set; with the place, and the near miss.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            if found.st_mode & 0o022:
+                mode = f"{stat.S_IMODE(found.st_mode):04o}"
+                raise TrustFault(
+                    f"{path} can be written by others than its owner (mode {mode}); run: chmod go-w {path}"
+                )
+            content = file.read(_LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise TrustFault(f"there is no trust set {path}; add an actor to it first, which makes the file") from None
+    except OSError as error:
+        raise TrustFault(f"the trust set {path} cannot be read: {error.strerror or error}") from error
+    if len(content) > _LARGEST_FILE:
+        raise TrustFault(f"{path} is too large to be a trust set")
+    return parse(content, str(path))
+
+
+def change(path: Path, how: Callable[[Trust], Trust]) -> Trust:
+    """Changes the trust set in a file, which need not exist; two that change it at once do so one after the other.
+
+    Raises:
+        TrustFault: the file or the change is not good; the file stands as it was.
+    """
+    try:
+        lock = os.open(path.parent / f".{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise TrustFault(f"the trust set {path} cannot be changed: {error.strerror or error}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = load(path) if path.exists() else Trust()
+        after = how(before)
+        if after != before:
+            save(path, after)
+        return after
+    finally:
+        os.close(lock)
+
+
+def save(path: Path, trust: Trust) -> None:
+    """Writes a trust set, in place of the old one.
+
+    Raises:
+        TrustFault: it cannot be written; the old one stands.
+    """
+    try:
+        files.replace(path, render(trust).encode(), 0o644)
+    except OSError as error:
+        raise TrustFault(f"the trust set {path} cannot be written: {error.strerror or error}") from error
+
+
+def render(trust: Trust) -> str:
+    """A trust set as text; `parse` reads it."""
+    actors = {name: _plain(trust.actors[name]) for name in sorted(trust.actors)}
+    return _HEAD + yaml.safe_dump({"version": 1, "actors": actors}, sort_keys=False, width=200)
+
+
+def parse(content: bytes, where: str = "the trust set") -> Trust:
+    """Reads what `render` wrote, or what a person did; JSON is good too.
+
+    Raises:
+        TrustFault: it is no trust set.
+    """
+    try:
+        document = yaml.load(content, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise TrustFault(f"{where} is no YAML: {' '.join(str(error).split())[:300]}") from error
+    top = _fields(document, where, {"version", "actors"}, {"version"})
+    if top["version"] != 1 or isinstance(top["version"], bool):
+        raise TrustFault(f"{where}: version {str(top['version'])[:40]!r} is not known; this program reads version 1")
+    actors: dict[str, Actor] = {}
+    owners: dict[str, str] = {}
+    for name, entry in _mapping(top.get("actors") or {}, f"{where}: actors").items():
+        actor = _actor(name, entry, f"{where}: actor {name[:80]}")
+        for key in actor.keys:
+            other = owners.setdefault(key.key.fingerprint, name)
+            if other != name:
+                raise TrustFault(
+                    f"{where}: {other} and {name} have the same key {key.key.fingerprint}; each needs its own"
+                )
+        actors[name] = actor
+    return Trust(actors)
+
+
+def _plain(actor: Actor) -> dict[str, Any]:
+    keys = []
+    for trusted in actor.keys:
+        entry: dict[str, Any] = {"key": str(trusted.key)}
+        if trusted.not_after is not None:
+            entry["not_after"] = datetime.fromtimestamp(trusted.not_after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if trusted.revoked:
+            entry["revoked"] = True
+        keys.append(entry)
+    return {"kind": actor.kind, **({"address": actor.address} if actor.address else {}), "keys": keys}
+
+
+def _actor(name: str, entry: object, where: str) -> Actor:
+    given = _fields(entry, where, {"kind", "address", "keys"}, {"kind", "keys"})
+    kind, address, keys = given["kind"], given.get("address", ""), given["keys"]
+    if not isinstance(kind, str) or not isinstance(address, str) or not isinstance(keys, list):
+        raise TrustFault(f"{where}: `kind` and `address` are texts, and `keys` is a list")
+    try:
+        check_actor(name, kind, address)
+    except TrustFault as fault:
+        raise TrustFault(f"{where}: {fault}") from None
+    trusted = tuple(_key(key, f"{where}, key {i}") for i, key in enumerate(keys, 1))
+    if len({k.key.fingerprint for k in trusted}) < len(trusted):
+        raise TrustFault(f"{where}: a key is given twice; if one of the two is revoked, keep that one")
+    return Actor(name, kind, trusted, address)
+
+
+def _key(entry: object, where: str) -> TrustedKey:
+    given = _fields(entry, where, {"key", "not_after", "revoked"}, {"key"})
+    revoked = given.get("revoked", False)
+    if not isinstance(revoked, bool):
+        raise TrustFault(f"{where}: `revoked` is true or false, not {str(revoked)[:40]!r}")
+    try:
+        key = PublicKey.parse(str(given["key"]))
+    except KeyFault as fault:
+        raise TrustFault(f"{where}: {fault}") from None
+    return TrustedKey(key, _seconds(given.get("not_after"), where), revoked)
+
+
+def _seconds(text: object, where: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        if moment is not None and moment.tzinfo is not None:
+            return int(moment.timestamp())
+    except (ValueError, OverflowError):
+        pass
+    raise TrustFault(
+        f"{where}: `not_after` is a moment with its zone, as in 2031-01-31T00:00:00Z, not {str(text)[:60]!r}"
+    )
+
+
+def _fields(value: object, where: str, known: set[str], needed: set[str]) -> dict[str, Any]:
+    given = _mapping(value, where)
+    for name in given:
+        if name not in known:
+            hint = near_miss(name, sorted(known))
+            raise TrustFault(f"{where}: there is no field {name[:80]!r}{hint} (fields: {', '.join(sorted(known))})")
+    for name in sorted(needed - given.keys()):
+        raise TrustFault(f"{where}: the field `{name}` is missing")
+    return given
+
+
+def _mapping(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TrustFault(f"{where}: fields by name are needed here, not {str(value)[:40]!r}")
+    for name in value:
+        if not isinstance(name, str):
+            raise TrustFault(f"{where}: a name is a text; write {str(name)[:40]!r} in quotes")
+    return dict(value)
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """What differs when a file was written anew."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML in which moments stay texts, nothing is given twice, and nothing refers to another place."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.constructor.ConstructorError(None, None, "references are not used here", self.get_mark())
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        for i, (key, _) in enumerate(node.value):
+            if key.value in names[:i]:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is given twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

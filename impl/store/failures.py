@@ -1,0 +1,116 @@
+"""What the errors of databases mean, as tables: code -> (what happened, what to do about it).
+
+An operator reads these at three in the morning, so they name the cause and the remedy; the driver's own words follow in
+brackets. What is in no table is said in the driver's words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from leasehold.impl.store.store import StoreError
+
+Meanings: TypeAlias = Mapping[str, tuple[str, str]]
+
+_FULL = ("the disk is full", "free some space on it")
+_READ_ONLY = ("it can only be read", "make it writable")
+_LOST = ("the connection to the database was lost", "see that the server runs and can be reached")
+_REFUSED = ("the database refuses the user or the password", "correct the user and the password in the store's URL")
+_FORBIDDEN = ("the database user has no permission", "grant it all rights on this database")
+_LOCKED = ("another program holds a lock on it", "stop that program")
+_BUSY_SERVER = ("the server takes no more connections", "raise the server's limit of connections, or wait")
+_DISK = ("the disk failed to read or write", "look into the system's log, and replace the disk if it is failing")
+_DAMAGED = ("its content is damaged", "restore it from a backup")
+_TABLES = ("its tables are not those of Leasehold", "use a database of its own for Leasehold")
+
+# By the name of the extended result code, or of the primary one that it begins with.
+SQLITE: Meanings = {
+    "SQLITE_AUTH": _FORBIDDEN,
+    "SQLITE_BUSY": _LOCKED,
+    "SQLITE_CANTOPEN": ("the file cannot be opened", "see that its folder exists and that the actor may write there"),
+    "SQLITE_CORRUPT": _DAMAGED,
+    "SQLITE_ERROR": _TABLES,
+    "SQLITE_FULL": _FULL,
+    "SQLITE_IOERR": _DISK,
+    "SQLITE_LOCKED": _LOCKED,
+    "SQLITE_NOTADB": ("it is not a SQLite file", "give another path, or restore it from a backup"),
+    "SQLITE_PERM": ("the file may not be opened", "give the actor's user permission to read and write it"),
+    "SQLITE_READONLY": _READ_ONLY,
+    "SQLITE_READONLY_DBMOVED": ("the file was removed or replaced", "put the file back"),
+    "SQLITE_TOOBIG": ("a value is too large for SQLite", "keep large data elsewhere"),
+}
+
+# By SQLSTATE, or the class that it begins with.
+POSTGRESQL: Meanings = {
+    "08": _LOST,
+    "22": ("the database cannot keep a value", "this is a mistake in Leasehold; please report it"),
+    "25006": _READ_ONLY,
+    "28": _REFUSED,
+    "3D000": ("there is no such database", "create the database, or correct its name in the store's URL"),
+    "3F000": ("there is no schema to keep tables in", "create the schema that search_path names"),
+    "42501": _FORBIDDEN,
+    "42703": _TABLES,
+    "42P01": _TABLES,
+    "53100": _FULL,
+    "53200": ("the server is out of memory", "give the server more memory"),
+    "53300": _BUSY_SERVER,
+    "55P03": _LOCKED,
+    "57P01": _LOST,
+    "57P02": _LOST,
+    "57P03": ("the server is starting or stopping", "wait until it has started"),
+    "57P05": _LOST,
+    "58030": _DISK,
+    "XX001": _DAMAGED,
+    "XX002": _DAMAGED,
+}
+
+# By error number; those from 2000 on are the client's.
+MARIADB: Meanings = {
+    "1020": _LOCKED,
+    "1021": _FULL,
+    "1030": _DISK,
+    "1036": _READ_ONLY,
+    "1040": _BUSY_SERVER,
+    "1044": _FORBIDDEN,
+    "1045": _REFUSED,
+    "1049": ("there is no such database", "create the database, or correct its name in the store's URL"),
+    "1053": ("the server is stopping", "wait until it has started again"),
+    "1054": _TABLES,
+    "1114": _FULL,
+    "1142": _FORBIDDEN,
+    "1146": _TABLES,
+    "1153": ("the server takes no statement of this length", "set its max_allowed_packet to 16 MiB or more"),
+    "1205": _LOCKED,
+    "1213": _LOCKED,
+    "1226": _BUSY_SERVER,
+    "1290": _READ_ONLY,
+    "1317": _LOST,
+    "1698": _REFUSED,
+    "1792": _READ_ONLY,
+    "1927": _LOST,
+    "1969": ("the database did not answer in time", "see whether the server is overloaded"),
+    "2002": _LOST,
+    "2003": ("the database cannot be reached", "see that the server runs, and that host and port are right"),
+    "2006": _LOST,
+    "2013": _LOST,
+    "2014": _LOST,
+}
+
+UNREACHABLE = ("the database cannot be reached", "see that the server runs, and that host and port are right")
+LOST = _LOST
+REFUSED = ("the server refuses the connection", "correct what it complains of")
+
+
+def meaning(table: Meanings, code: str, place: str, detail: str) -> StoreError:
+    """The error to raise: the longest beginning of the code that is in the table says what it means."""
+    known = max((key for key in table if code.startswith(key)), key=len, default=None)
+    what, remedy = table[known] if known else ("the database failed", "")
+    return said((what, remedy), place, detail)
+
+
+def said(what_and_remedy: tuple[str, str], place: str, detail: str) -> StoreError:
+    """The error to raise, with the driver's own words in brackets, on one line."""
+    what, remedy = what_and_remedy
+    words = " ".join(detail.split())[:300]
+    return StoreError(f"{place}: {what} ({words})" if words else f"{place}: {what}", remedy)

@@ -1,0 +1,247 @@
+"""The store in a MariaDB database (InnoDB), which several actors may share.
+
+Theory of operation. Four tables: `leasehold_schema` (the layout's version), `leasehold_actor` (name and epoch),
+`leasehold_record` and `leasehold_word`, both keyed by actor. A commit is two round trips: the first begins a
+transaction and locks the actor's row, whose epoch tells whether we are still the owner; the second writes everything,
+in statements of many rows, and commits. A batch too long for one packet takes more of them, in the same transaction.
+
+Ownership is a named lock that the connection holds (GET_LOCK): it keeps a second copy out, and goes with the
+connection. Where it goes too early, because the connection was cut while its owner lives on, the epoch holds: whoever
+opens the store next raises it, and waits for that on a commit that is still under way.
+
+Texts and bytes are written as hexadecimal literals, which mean the same under every character set and SQL mode. Keys
+are kept as bytes (VARBINARY), so that no collation makes two of them equal, and their order is that of every store.
+
+A commit is durable when it returns: a server that does not flush its log at each commit is refused. One that does not
+answer within a minute is taken for lost, as the driver notices by itself only what the system tells it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import aiomysql  # type: ignore[import-untyped]
+
+from leasehold.impl.store.failures import LOST, MARIADB, meaning, said
+from leasehold.impl.store.owned import PAGE, OwnedStore, Row
+from leasehold.impl.store.store import Batch, Key, StoreError
+
+VERSION = 1
+_PACKET_BYTES = 16 * 2**20  # what the server must take in one packet: a value of the largest size, twice, and a key
+_STATEMENT_BYTES = 2**20  # a statement of many rows ends after this, a packet of many statements too
+_ANSWER_SECONDS = 60.0
+
+_LAYOUT = (
+    "CREATE TABLE leasehold_schema (version INT NOT NULL) ENGINE=InnoDB",
+    "CREATE TABLE leasehold_actor (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARBINARY(255) NOT NULL UNIQUE,"
+    " epoch BIGINT NOT NULL) ENGINE=InnoDB",
+    "CREATE TABLE leasehold_record (actor INT NOT NULL, lease VARBINARY(1024) NOT NULL,"
+    " machine VARBINARY(255) NOT NULL, body LONGBLOB NOT NULL, PRIMARY KEY (actor, lease, machine))"
+    " ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
+    "CREATE TABLE leasehold_word (actor INT NOT NULL, name VARBINARY(255) NOT NULL, body LONGBLOB NOT NULL,"
+    " PRIMARY KEY (actor, name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
+    f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})",
+)
+# An actor may be idle for long. READ COMMITTED locks rows alone, never the gaps between the rows of two actors.
+_SESSION = (
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION wait_timeout = 31536000,"
+    " SESSION innodb_lock_wait_timeout = 10, NAMES utf8mb4; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a MariaDB server is, and as whom to come; `socket` is the path of a Unix socket, used instead of host."""
+
+    database: str
+    host: str = "localhost"
+    port: int = 3306
+    user: str = "root"
+    password: str = ""
+    socket: str = ""
+
+    def __str__(self) -> str:
+        return f"mariadb://{self.socket or f'{self.host}:{self.port}'}/{self.database}"
+
+
+class MariadbStore(OwnedStore):
+    """A store in a database.
+
+    Attributes:
+        address: of the server and the database.
+        patience: seconds to wait for the lock of an earlier owner whose connection is just ending.
+    """
+
+    def __init__(self, address: Address, patience: float = 2.0) -> None:
+        super().__init__(str(address))
+        self.address, self.patience = address, patience
+        self._connection: Any = None
+        self._lock = ""
+        self._actor = self._epoch = 0
+
+    async def _take(self, owner: str) -> int:
+        to = self.address
+        self._connection = await aiomysql.connect(
+            host=to.host,
+            port=to.port,
+            unix_socket=to.socket or None,
+            user=to.user,
+            password=to.password,
+            db=to.database,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=10,
+        )
+        await self._ask(_SESSION)
+        await self._check_server()
+        self._lock = "leasehold/" + blake2b(f"{to.database}\0{owner}".encode(), digest_size=16).hexdigest()
+        if await self._ask(f"SELECT GET_LOCK('{self._lock}', {self.patience:.3f})") != [(1,)]:
+            ((holder,),) = await self._ask(f"SELECT IS_USED_LOCK('{self._lock}')")
+            end = f"; if it is gone, KILL CONNECTION {holder}" if holder else ""
+            raise self._busy(owner, f" (connection {holder})" if holder else "", f"stop that copy{end}")
+        await self._lay_out()
+        await self._ask("START TRANSACTION")
+        name = _text(owner)
+        found = await self._ask(f"SELECT id, epoch FROM leasehold_actor WHERE name = {name} FOR UPDATE")
+        if found:
+            await self._ask(f"UPDATE leasehold_actor SET epoch = epoch + 1 WHERE name = {name}")
+        else:
+            await self._ask(f"INSERT INTO leasehold_actor (name, epoch) VALUES ({name}, 1)")
+        ((self._actor, self._epoch),) = await self._ask(f"SELECT id, epoch FROM leasehold_actor WHERE name = {name}")
+        await self._ask("COMMIT")
+        return self._epoch
+
+    async def _check_server(self) -> None:
+        ((packet, flush),) = await self._ask("SELECT @@max_allowed_packet, @@innodb_flush_log_at_trx_commit")
+        if packet < _PACKET_BYTES:
+            raise StoreError(
+                f"{self.place}: the server takes packets of {packet} bytes, and a record may need {_PACKET_BYTES}",
+                "set its max_allowed_packet to 16M or more",
+            )
+        if flush not in (1, 3):
+            raise StoreError(
+                f"{self.place}: the server may lose what it committed (innodb_flush_log_at_trx_commit is {flush})",
+                "set innodb_flush_log_at_trx_commit = 1",
+            )
+
+    async def _lay_out(self) -> None:
+        """Creates the tables if they are not there, or refuses those of a newer version."""
+        # Two actors must not do it at once; the version is the last that is written, as each CREATE commits by itself.
+        setup = f"leasehold/setup/{blake2b(self.address.database.encode(), digest_size=16).hexdigest()}"
+        if await self._ask(f"SELECT GET_LOCK('{setup}', 10)") != [(1,)]:
+            raise StoreError(f"{self.place}: another actor has been creating the tables for 10 seconds", "try it again")
+        have = {name for (name,) in await self._ask("SHOW TABLES LIKE 'leasehold\\_%'")}
+        for statement in _LAYOUT:
+            verb, _, name = statement.partition(" leasehold_")
+            if verb == "CREATE TABLE" and f"leasehold_{name.split()[0]}" not in have:
+                await self._ask(statement)
+        found = await self._ask("SELECT max(version) FROM leasehold_schema")
+        if found == [(None,)]:
+            await self._ask(_LAYOUT[-1])
+        elif found[0][0] > VERSION:
+            raise self._newer_version(found[0][0], VERSION)
+        await self._ask(f"SELECT RELEASE_LOCK('{setup}')")
+
+    async def _page(self, after: Key | None) -> Sequence[Row]:
+        where = f"actor = {self._actor}"
+        if after is not None:
+            lease, machine = map(_text, after)
+            where += f" AND (lease > {lease} OR (lease = {lease} AND machine > {machine}))"
+        rows = await self._ask(
+            f"SELECT lease, machine, body FROM leasehold_record WHERE {where} ORDER BY lease, machine LIMIT {PAGE}"
+        )
+        return [(lease.decode(), machine.decode(), body) for lease, machine, body in rows]
+
+    async def _words(self) -> Sequence[tuple[str, bytes]]:
+        rows = await self._ask(f"SELECT name, body FROM leasehold_word WHERE actor = {self._actor}")
+        return [(name.decode(), body) for name, body in rows]
+
+    async def _commit(self, batch: Batch) -> None:
+        packets = _packets([*self._statements(batch), "COMMIT"])
+        mine = f"SELECT epoch FROM leasehold_actor WHERE id = {self._actor} FOR UPDATE"
+        found = await self._ask(f"START TRANSACTION; {mine}")
+        if found != [(self._epoch,)]:
+            raise self._fenced(self._epoch, found[0][0] if found else None)
+        for packet in packets:
+            await self._ask(packet)
+
+    def _statements(self, batch: Batch) -> Iterator[str]:
+        a = self._actor
+        puts = (
+            f"({a},{_text(lease)},{_text(machine)},X'{body.hex()}')" for (lease, machine), body in batch.puts.items()
+        )
+        yield from _inserts("leasehold_record (actor, lease, machine, body)", puts)
+        for lease, machine in batch.drops:
+            yield f"DELETE FROM leasehold_record WHERE actor={a} AND lease={_text(lease)} AND machine={_text(machine)}"
+        words = (f"({a},{_text(name)},X'{body.hex()}')" for name, body in batch.words.items() if body)
+        yield from _inserts("leasehold_word (actor, name, body)", words)
+        for name in (name for name, body in batch.words.items() if not body):
+            yield f"DELETE FROM leasehold_word WHERE actor={a} AND name={_text(name)}"
+
+    async def _ask(self, statements: str) -> list[tuple[Any, ...]]:
+        """Sends statements in one packet, and answers the rows of the last one."""
+        if self._connection is None:
+            raise self._not_open()
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            cursor = await self._connection.cursor()
+            await cursor.execute(statements)
+            rows = list(await cursor.fetchall()) if cursor.description else []
+            while await cursor.nextset():
+                rows = list(await cursor.fetchall()) if cursor.description else []
+            return rows
+
+    async def _leave(self) -> None:
+        # The server ends a closed connection in its own time, and until then it would keep the next owner out.
+        with contextlib.suppress(aiomysql.Error, OSError):
+            await self._ask(f"SELECT RELEASE_LOCK('{self._lock}')")
+            await self._connection.ensure_closed()
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _meaning(self, error: BaseException) -> StoreError | None:
+        if isinstance(error, TimeoutError):
+            return said(LOST, self.place, f"no answer within {_ANSWER_SECONDS:.0f} seconds")
+        if isinstance(error, OSError):
+            return said(LOST, self.place, str(error))
+        if not isinstance(error, aiomysql.Error):
+            return None
+        number, *words = error.args if len(error.args) > 1 else (0, str(error))
+        if not number:  # the driver's own word for a connection that is not there
+            return said(LOST, self.place, str(words[0]))
+        return meaning(MARIADB, str(number), self.place, f"{words[0]}, {number}")
+
+
+def _text(text: str) -> str:
+    return f"X'{text.encode().hex()}'"
+
+
+def _inserts(table: str, rows: Iterable[str]) -> Iterator[str]:
+    """Statements that insert or overwrite rows."""
+    for part in _parts(rows):
+        yield f"INSERT INTO {table} VALUES {','.join(part)} ON DUPLICATE KEY UPDATE body = VALUES(body)"
+
+
+def _packets(statements: Iterable[str]) -> list[str]:
+    return ["; ".join(part) for part in _parts(statements)]
+
+
+def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts together, as many as stay below the size of a statement; a longer one alone."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > _STATEMENT_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part

@@ -1,0 +1,102 @@
+"""The twin in memory: what a store is, without a disk.
+
+A `Disk` is what outlives the actor: a store that is closed, or whose actor crashed, loses nothing that was committed,
+and another store opens the same disk. Every other store is compared with this one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from leasehold.impl.store.owned import PAGE, OwnedStore, Row
+from leasehold.impl.store.store import Batch, Key, StoreError
+
+
+@dataclass(eq=False, slots=True)
+class Disk:
+    """What outlives an actor that keeps its records in memory.
+
+    Attributes:
+        actor: whose records these are; empty before the first opening.
+        epoch: of the last opening.
+        records: by key.
+        words: by name.
+        capacity: how many bytes of records and words it can keep; None is without limit. A commit beyond it fails as
+            one on a full disk does.
+        owner: the store that owns it at present.
+        order: the keys in order; None when a commit may have changed them.
+    """
+
+    actor: str = ""
+    epoch: int = 0
+    records: dict[Key, bytes] = field(default_factory=dict)
+    words: dict[str, bytes] = field(default_factory=dict)
+    capacity: int | None = None
+    owner: object = None
+    order: list[Key] | None = None
+
+    def crash(self) -> None:
+        """The owner's process is gone, and with it its lock; what it committed stays."""
+        self.owner = None
+
+
+class MemoryStore(OwnedStore):
+    """A store on a disk in memory; without one given, on a new and empty one."""
+
+    def __init__(self, disk: Disk | None = None) -> None:
+        super().__init__("memory")
+        self.disk = disk or Disk()
+        self._epoch = 0
+
+    async def _take(self, owner: str) -> int:
+        disk = self.disk
+        if disk.owner is not None:
+            raise self._busy(owner, "", "stop the other copy")
+        if disk.actor not in ("", owner):
+            raise StoreError(f"memory belongs to the actor {disk.actor!r}, not to {owner!r}", "give each actor its own")
+        disk.owner, disk.actor = self, owner
+        disk.epoch += 1
+        self._epoch = disk.epoch
+        return disk.epoch
+
+    async def _page(self, after: Key | None) -> Sequence[Row]:
+        disk = self.disk
+        if disk.order is None:
+            disk.order = sorted(disk.records)
+        first = 0 if after is None else bisect_right(disk.order, after)
+        return [(*key, disk.records[key]) for key in disk.order[first : first + PAGE]]
+
+    async def _words(self) -> Sequence[tuple[str, bytes]]:
+        return list(self.disk.words.items())
+
+    async def _commit(self, batch: Batch) -> None:
+        disk = self.disk
+        if disk.epoch != self._epoch:
+            raise self._fenced(self._epoch, disk.epoch)
+        if disk.capacity is not None and _size_after(disk, batch) > disk.capacity:
+            raise StoreError("memory: the disk is full", "raise its capacity")
+        disk.order = None
+        disk.records.update((Key(*key), body) for key, body in batch.puts.items())
+        for key in batch.drops:
+            disk.records.pop(key, None)
+        for name, body in batch.words.items():
+            disk.words[name] = body
+            if not body:
+                del disk.words[name]
+
+    async def _drop(self) -> None:
+        if self.disk.owner is self:
+            self.disk.owner = None
+
+    def _meaning(self, error: BaseException) -> StoreError | None:
+        return None
+
+
+def _size_after(disk: Disk, batch: Batch) -> int:
+    records = {**disk.records, **batch.puts}
+    dropped = set(batch.drops)
+    return sum(len(body) for key, body in records.items() if key not in dropped) + sum(
+        map(len, {**disk.words, **batch.words}.values())
+    )

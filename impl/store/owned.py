@@ -1,0 +1,165 @@
+"""What all stores have in common: who may use them when, and what an error does.
+
+Theory of operation. A store is closed, open, or broken. Whatever fails while it is open (a commit, but also a read, and
+a call that was cancelled half way) breaks it: the connection is dropped, so that the database itself rolls back what
+was not committed, and every later call is refused with the first reason until `open` starts anew. A store that was
+fenced stays so: its incarnation is over, and only a new `open`, which takes the store with a new epoch, can begin
+another.
+
+The stores below it fill in five steps, and a table of what their driver's errors mean (impl/store/failures.py). Calls
+of several tasks take turns, as one connection can do one thing at a time.
+
+Records are read in pages, each by a query of its own that begins after the last key of the one before. So no cursor or
+transaction stays open between them: a reader may stop half way, and commits may come in between, which the pages that
+are still to come then show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+
+from leasehold.impl.store.fit import check_batch, check_name
+from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, StoreError
+
+PAGE = 1000  # records in one query
+
+Row = tuple[str, str, bytes]
+
+
+class OwnedStore(ABC):
+    """A store of which one actor at a time is the owner.
+
+    Attributes:
+        place: what is stored where, for messages: `broker.db`; never a password.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._turn = asyncio.Lock()
+        self._refusal: StoreError | None = self._not_open()
+
+    async def open(self, owner: str) -> int:
+        check_name("the actor's name", owner)
+        async with self._turn:
+            await self._give_up()
+            try:
+                epoch = await self._take(owner)
+            except BaseException as error:
+                known = self._known(error)
+                await self._drop()
+                if known is None or known is error:
+                    raise
+                raise known from error
+            self._refusal = None
+            return epoch
+
+    async def records(self) -> AsyncIterator[tuple[Key, bytes]]:
+        after: Key | None = None
+        while True:
+            async with self._turn:
+                self._check_usable()
+                try:
+                    page = await self._page(after)
+                except BaseException as error:
+                    await self._fail(error)
+                    raise
+            for lease, machine, body in page:
+                yield Key(lease, machine), body
+            if len(page) < PAGE:
+                return
+            after = Key(*page[-1][:2])
+
+    async def words(self) -> dict[str, bytes]:
+        async with self._turn:
+            self._check_usable()
+            try:
+                return dict(await self._words())
+            except BaseException as error:
+                await self._fail(error)
+                raise
+
+    async def commit(self, batch: Batch) -> None:
+        async with self._turn:
+            self._check_usable()
+            check_batch(batch)
+            try:
+                await self._commit(batch)
+            except BaseException as error:
+                await self._fail(error)
+                raise
+
+    async def close(self) -> None:
+        async with self._turn:
+            await self._give_up()
+            self._refusal = self._not_open()
+
+    @abstractmethod
+    async def _take(self, owner: str) -> int:
+        """Connects, becomes the owner, and answers the new epoch."""
+
+    @abstractmethod
+    async def _page(self, after: Key | None) -> Sequence[Row]:
+        """The first PAGE records after a key, in order; None is the beginning."""
+
+    @abstractmethod
+    async def _words(self) -> Sequence[tuple[str, bytes]]:
+        """All words."""
+
+    @abstractmethod
+    async def _commit(self, batch: Batch) -> None:
+        """Makes a checked batch durable if the epoch is still ours; else raises Fenced."""
+
+    @abstractmethod
+    async def _drop(self) -> None:
+        """Cuts the connection, so that what is not committed is rolled back. Never raises; may be called twice."""
+
+    async def _leave(self) -> None:  # noqa: B027 - most stores have nothing to say before they go
+        """Lets go of the store in good order, so that the next owner need not wait; `_drop` comes after it."""
+
+    @abstractmethod
+    def _meaning(self, error: BaseException) -> StoreError | None:
+        """What an error of the driver means; None if it is no driver's: a mistake in here, a cancelled task."""
+
+    def _fenced(self, epoch: int, newer: int | None) -> Fenced:
+        now = "its actor is no longer in it" if newer is None else f"it has a newer owner, of epoch {newer}"
+        return Fenced(f"{self.place} is no longer ours (epoch {epoch}): {now}", "stop this copy of the actor")
+
+    def _busy(self, owner: str, holder: str, remedy: str) -> Busy:
+        return Busy(f"{self.place} is in use by another copy of the actor {owner!r}{holder}", remedy)
+
+    def _newer_version(self, found: object, known: int) -> StoreError:
+        return StoreError(
+            f"{self.place} was written by a newer Leasehold: its layout is version {found}, and this one knows {known}",
+            "run the newer Leasehold, or restore a backup of before",
+        )
+
+    def _not_open(self) -> StoreError:
+        return StoreError(f"{self.place} is not open", "open it first")
+
+    def _check_usable(self) -> None:
+        if self._refusal is not None:
+            # A new one each time, as a raised error collects the places where it was raised.
+            raise type(self._refusal)(self._refusal.reason, self._refusal.remedy)
+
+    async def _give_up(self) -> None:
+        if self._refusal is None:
+            await self._leave()
+            self._refusal = self._not_open()
+        await self._drop()
+
+    async def _fail(self, error: BaseException) -> None:
+        """Breaks the store, and raises what the error means, if that says more than the error itself."""
+        known = self._known(error)
+        if isinstance(known, Fenced):
+            self._refusal = Fenced(known.reason, known.remedy)
+        else:
+            reason = known.reason if known is not None else f"{self.place}: a call ended with {error!r}"
+            self._refusal = Broken(f"the store is broken since an earlier error: {reason}", "open it again")
+        await self._drop()
+        if known is not None and known is not error:
+            raise known from error
+
+    def _known(self, error: BaseException) -> StoreError | None:
+        return error if isinstance(error, StoreError) else self._meaning(error)

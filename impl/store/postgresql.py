@@ -1,0 +1,232 @@
+"""The store in a PostgreSQL database, which several actors may share.
+
+Theory of operation. Four tables in the first schema of the connection's search_path: `leasehold_schema` (the layout's
+version), `leasehold_actor` (name and epoch), `leasehold_record` and `leasehold_word`, both keyed by actor. A commit is
+one statement, so one round trip and one transaction: it locks the actor's row if the epoch is still ours, and whatever
+it writes is joined to that row. When the row is not found nothing is written, and we are fenced.
+
+Ownership is an advisory lock that the connection holds: it keeps a second copy out, and goes with the connection. Where
+it goes too early, because the connection was cut while its owner lives on, the epoch holds: whoever opens the store
+next raises it, and waits for that on a commit that is still under way; an old copy's commit comes before, or not at
+all.
+
+A commit is durable when it returns: synchronous_commit is switched on if the server has it off, and a server that runs
+with fsync=off is refused. A connection whose other end is gone is noticed at both ends in half a minute (keepalives).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import psycopg
+
+from leasehold.impl.store.failures import LOST, POSTGRESQL, REFUSED, UNREACHABLE, meaning, said
+from leasehold.impl.store.owned import PAGE, OwnedStore, Row
+from leasehold.impl.store.store import Batch, Key, StoreError
+
+VERSION = 1
+_SETUP_LOCK = 0x4C454153  # taken while the tables are created, so that two actors do not do it at once
+
+# Keys compare as bytes (collation C), so that their order is the same in every store. Room is left in the pages of
+# records, as these are mostly overwritten: a new version then lies beside the old one, and the index stays as it is.
+_LAYOUT = (
+    "CREATE TABLE leasehold_schema (version integer NOT NULL)",
+    'CREATE TABLE leasehold_actor (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL'
+    " UNIQUE, epoch bigint NOT NULL) WITH (fillfactor = 50)",
+    'CREATE TABLE leasehold_record (actor integer NOT NULL, lease text COLLATE "C" NOT NULL, machine text COLLATE "C"'
+    " NOT NULL, body bytea NOT NULL, PRIMARY KEY (actor, lease, machine)) WITH (fillfactor = 70)",
+    'CREATE TABLE leasehold_word (actor integer NOT NULL, name text COLLATE "C" NOT NULL, body bytea NOT NULL,'
+    " PRIMARY KEY (actor, name))",
+    f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})",
+)
+# The lock of a dead connection goes when the server notices; `lock_timeout` bounds every wait for another's lock.
+_SESSION = """
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+    SET lock_timeout = '10s';
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3
+"""
+_SETTINGS = {  # of the connection, where the URL does not say otherwise
+    "application_name": "leasehold",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_RAISE_EPOCH = """
+    INSERT INTO leasehold_actor AS old (name, epoch) VALUES (%s, 1)
+    ON CONFLICT (name) DO UPDATE SET epoch = old.epoch + 1 RETURNING id, epoch
+"""
+_COMMIT = """
+    WITH mine AS MATERIALIZED (
+        SELECT id FROM leasehold_actor WHERE id = %(actor)s AND epoch = %(epoch)s FOR UPDATE
+    ), put AS (
+        INSERT INTO leasehold_record (actor, lease, machine, body)
+        SELECT id, lease, machine, body
+        FROM mine, unnest(%(leases)b::text[], %(machines)b::text[], %(bodies)b::bytea[]) AS new (lease, machine, body)
+        ON CONFLICT (actor, lease, machine) DO UPDATE SET body = excluded.body
+    ), dropped AS (
+        DELETE FROM leasehold_record AS old
+        USING mine, unnest(%(gone_leases)b::text[], %(gone_machines)b::text[]) AS gone (lease, machine)
+        WHERE old.actor = mine.id AND old.lease = gone.lease AND old.machine = gone.machine
+    ), said AS (
+        INSERT INTO leasehold_word (actor, name, body)
+        SELECT id, name, body FROM mine, unnest(%(names)b::text[], %(said)b::bytea[]) AS new (name, body)
+        ON CONFLICT (actor, name) DO UPDATE SET body = excluded.body
+    ), unsaid AS (
+        DELETE FROM leasehold_word AS old USING mine, unnest(%(gone_names)b::text[]) AS gone (name)
+        WHERE old.actor = mine.id AND old.name = gone.name
+    )
+    SELECT count(*) FROM mine
+"""
+_HOLDER = """
+    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND ((classid::bigint << 32) | objid::bigint) = %s
+"""
+
+
+class PostgresqlStore(OwnedStore):
+    """A store in a database, whose URL is as libpq takes it: `postgresql://user:password@host:5432/database`.
+
+    Attributes:
+        settings: of the connection, by libpq's names.
+        patience: seconds to wait for the lock of an earlier owner whose connection is just ending.
+
+    Raises:
+        StoreError: the URL is not one of PostgreSQL.
+    """
+
+    def __init__(self, url: str, patience: float = 2.0) -> None:
+        self.settings = _settings(url)
+        super().__init__(_place(self.settings))
+        self.patience = patience
+        self._connection: psycopg.AsyncConnection[tuple[Any, ...]] | None = None
+        self._lock = 0
+        self._actor = self._epoch = 0
+
+    async def _take(self, owner: str) -> int:
+        connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
+        self._connection = connection
+        await connection.execute(_SESSION)
+        schema, encoding, fsync = await self._row(
+            "SELECT current_schema(), current_setting('server_encoding'), current_setting('fsync')"
+        )
+        if encoding != "UTF8":
+            raise StoreError(f"{self.place}: the database's encoding is {encoding}", "create it with ENCODING 'UTF8'")
+        if fsync != "on":
+            raise StoreError(f"{self.place}: the server may lose what it committed (fsync is off)", "set fsync = on")
+        await self._take_lock(owner, str(schema))
+        async with connection.transaction():
+            await self._lay_out(connection)
+            self._actor, self._epoch = await self._row(_RAISE_EPOCH, owner)
+        return self._epoch
+
+    async def _take_lock(self, owner: str, schema: str) -> None:
+        digest = blake2b(f"leasehold\0{schema}\0{owner}".encode(), digest_size=8).digest()
+        self._lock = int.from_bytes(digest, signed=True)
+        await self._row("SELECT set_config('lock_timeout', %s, false)", f"{max(1, round(self.patience * 1000))}ms")
+        try:
+            await self._row("SELECT pg_advisory_lock(%s)", self._lock)
+        except psycopg.errors.LockNotAvailable:
+            pid = await self._row(_HOLDER, self._lock)
+            holder = f" (server process {pid[0]})" if pid else ""
+            end = f"; if it is gone, SELECT pg_terminate_backend({pid[0]})" if pid else ""
+            raise self._busy(owner, holder, f"stop that copy{end}") from None
+        await self._row("SELECT set_config('lock_timeout', '10s', false)")
+
+    async def _lay_out(self, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP_LOCK,))
+        if (await self._row("SELECT to_regclass('leasehold_schema') IS NULL"))[0]:
+            for statement in _LAYOUT:
+                await connection.execute(statement.encode())
+        version = await self._row("SELECT max(version) FROM leasehold_schema")
+        if version[0] is None:
+            raise said(POSTGRESQL["42P01"], self.place, "leasehold_schema is empty")
+        if version[0] > VERSION:
+            raise self._newer_version(version[0], VERSION)
+
+    async def _page(self, after: Key | None) -> Sequence[Row]:
+        query = "SELECT lease, machine, body FROM leasehold_record WHERE actor = %s"
+        if after is not None:
+            query += " AND (lease, machine) > (%s, %s)"
+        query += f" ORDER BY lease, machine LIMIT {PAGE}"
+        rows = await self._open_connection().execute(query.encode(), (self._actor, *(after or ())), binary=True)
+        return await rows.fetchall()
+
+    async def _words(self) -> Sequence[tuple[str, bytes]]:
+        query = "SELECT name, body FROM leasehold_word WHERE actor = %s"
+        rows = await self._open_connection().execute(query, (self._actor,), binary=True)
+        return await rows.fetchall()
+
+    async def _commit(self, batch: Batch) -> None:
+        said_words = {name: body for name, body in batch.words.items() if body}
+        found = await self._open_connection().execute(
+            _COMMIT,
+            {
+                "actor": self._actor,
+                "epoch": self._epoch,
+                "leases": [lease for lease, _ in batch.puts],
+                "machines": [machine for _, machine in batch.puts],
+                "bodies": list(batch.puts.values()),
+                "gone_leases": [lease for lease, _ in batch.drops],
+                "gone_machines": [machine for _, machine in batch.drops],
+                "names": list(said_words),
+                "said": list(said_words.values()),
+                "gone_names": [name for name in batch.words if name not in said_words],
+            },
+            prepare=True,
+        )
+        if await found.fetchone() != (1,):
+            newer = await self._row("SELECT epoch FROM leasehold_actor WHERE id = %s", self._actor)
+            raise self._fenced(self._epoch, newer[0] if newer else None)
+
+    async def _row(self, query: str, *values: object) -> tuple[Any, ...]:
+        """The first row of an answer; the empty one if there is none."""
+        found = await self._open_connection().execute(query.encode(), values)
+        return await found.fetchone() or ()
+
+    def _open_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        if self._connection is None:
+            raise self._not_open()
+        return self._connection
+
+    async def _leave(self) -> None:
+        # The server ends a closed connection in its own time, and until then it would keep the next owner out.
+        with contextlib.suppress(psycopg.Error):
+            await self._row("SELECT pg_advisory_unlock(%s)", self._lock)
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    def _meaning(self, error: BaseException) -> StoreError | None:
+        if not isinstance(error, psycopg.Error):
+            return None
+        words = error.diag.message_primary or str(error)
+        if error.sqlstate is not None:
+            return meaning(POSTGRESQL, error.sqlstate, self.place, f"{words}, {error.sqlstate}")
+        if self._connection is None:  # it never came to be, and libpq says why in words alone
+            return said(REFUSED if "FATAL:" in words else UNREACHABLE, self.place, words)
+        return said(LOST, self.place, words)
+
+
+def _settings(url: str) -> dict[str, Any]:
+    try:
+        return {**_SETTINGS, **psycopg.conninfo.conninfo_to_dict(url)}
+    except psycopg.ProgrammingError as error:
+        # What libpq says of a setting names it; its other complaints may quote a password.
+        about = f": {' '.join(str(error).split())}" if "parameter" in str(error) else ""
+        raise StoreError(
+            f"the store's URL is not one of PostgreSQL{about}", "write postgresql://user:password@host:5432/database"
+        ) from None
+
+
+def _place(settings: dict[str, Any]) -> str:
+    """Where settings lead, without the password."""
+    where = f"{settings.get('host', 'localhost')}:{settings.get('port', 5432)}"
+    return f"postgresql://{where}/{settings.get('dbname', settings.get('user', ''))}"

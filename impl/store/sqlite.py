@@ -1,0 +1,191 @@
+"""The store in one SQLite file: the embedded default, one file for each actor.
+
+Theory of operation. The file is in WAL mode with synchronous=FULL: a commit is one append and one fsync, and a commit
+that was torn by a crash fails its checksum and is not there. Calls are made directly on the event loop: one takes about
+0.2 ms, less than it would cost to hand it to a thread.
+
+Ownership is a lock on a file beside it (PATH.lock), and an epoch in the file that every commit compares in its own
+transaction. The lock keeps a second copy out; the epoch stops the first one where the lock did not hold, because
+somebody removed the lock file, or because a network file system forgot it. A file that was itself removed or replaced
+under a running actor is noticed as well: what is written to a removed file would be acknowledged and gone.
+
+Opening moves the log into the file (a checkpoint) before anything is read. After an fsync that failed, what was read
+again could be in the system's cache alone; moved, it is written anew. What no program can mend is a disk that lost the
+log and says that it did not.
+
+The file holds one actor: `actor` (its name, its epoch), `record` and `word`. Its layout's version is SQLite's
+user_version. A new file can be read by its owner alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from leasehold.impl.store.failures import SQLITE, meaning
+from leasehold.impl.store.filelock import FileLock, Held
+from leasehold.impl.store.owned import PAGE, OwnedStore, Row
+from leasehold.impl.store.store import Batch, Key, StoreError
+
+VERSION = 1
+_PROGRAM = 0x4C454153  # SQLite's application_id, "LEAS": that the file is ours
+_WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
+
+_LAYOUT = (
+    "CREATE TABLE actor (only INTEGER PRIMARY KEY CHECK (only = 1), name TEXT NOT NULL, epoch INTEGER NOT NULL)",
+    "CREATE TABLE record (lease TEXT NOT NULL, machine TEXT NOT NULL, body BLOB NOT NULL,"
+    " PRIMARY KEY (lease, machine))",
+    "CREATE TABLE word (name TEXT PRIMARY KEY NOT NULL, body BLOB NOT NULL)",
+    f"PRAGMA application_id = {_PROGRAM}",
+    f"PRAGMA user_version = {VERSION}",
+)
+_PUT = (
+    "INSERT INTO record (lease, machine, body) VALUES (?, ?, ?)"
+    " ON CONFLICT (lease, machine) DO UPDATE SET body = excluded.body"
+)
+_SAY = "INSERT INTO word (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
+_READ = "SELECT lease, machine, body FROM record {where} ORDER BY lease, machine LIMIT ?"
+
+
+class SqliteStore(OwnedStore):
+    """A store in a file, which is created if its folder is there."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(str(path))
+        self.path = Path(path).absolute()
+        self._lock = FileLock(f"{self.path}.lock")
+        self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None  # which file it was when it was opened
+        self._epoch = 0
+
+    async def _take(self, owner: str) -> int:
+        if not self.path.parent.is_dir():
+            raise StoreError(f"{self.place}: there is no folder {self.path.parent}", "create it")
+        try:
+            self._lock.take()
+        except Held as held:
+            holder = f" (process {held.process})" if held.process else ""
+            raise self._busy(owner, holder, "stop that copy, or give this actor a file of its own") from None
+        self._create_file()
+        # SQLite would open it to read, and leave a log beside it that cannot be written even when the file can again.
+        if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=True):
+            raise StoreError(f"{self.place}: the actor's user may not read and write it", "permit both")
+        # Only a file that is there is opened, so that nobody but the lines above decides who may read it.
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
+        )
+        self._connection = connection
+        # Before anything is changed: the file may be another program's.
+        connection.execute("BEGIN")
+        self._check_layout(connection, owner)
+        connection.execute("ROLLBACK")
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise StoreError(
+                f"{self.place}: SQLite cannot write a log beside it (it keeps the mode {mode!r})", "move it"
+            )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("BEGIN IMMEDIATE")
+        if not self._check_layout(connection, owner):
+            for statement in _LAYOUT:
+                connection.execute(statement)
+            connection.execute("INSERT INTO actor VALUES (1, ?, 0)", (owner,))
+        connection.execute("UPDATE actor SET epoch = epoch + 1")
+        self._epoch = int(connection.execute("SELECT epoch FROM actor").fetchone()[0])
+        connection.execute("COMMIT")
+        return self._epoch
+
+    def _create_file(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            pass
+        else:
+            # The name of a new file is durable only when its folder is.
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        self._file = os.stat(self.path)
+
+    def _check_layout(self, connection: sqlite3.Connection, owner: str) -> bool:
+        """Whether the file has our layout already; false if it is empty.
+
+        Raises:
+            StoreError: it belongs to another program, version or actor.
+        """
+        program, version = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+        )
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return False
+        if program != _PROGRAM:
+            raise StoreError(f"{self.place} is a database of another program", "give the actor a file of its own")
+        if version > VERSION:
+            raise self._newer_version(version, VERSION)
+        name = connection.execute("SELECT name FROM actor").fetchone()[0]
+        if name != owner:
+            raise StoreError(
+                f"{self.place} belongs to the actor {name!r}, not to {owner!r}",
+                f"give {owner!r} a file of its own, or start the actor {name!r}",
+            )
+        return True
+
+    async def _page(self, after: Key | None) -> Sequence[Row]:
+        where = "" if after is None else "WHERE (lease, machine) > (?, ?)"
+        return self._open_connection().execute(_READ.format(where=where), (*(after or ()), PAGE)).fetchall()
+
+    async def _words(self) -> Sequence[tuple[str, bytes]]:
+        return self._open_connection().execute("SELECT name, body FROM word").fetchall()
+
+    async def _commit(self, batch: Batch) -> None:
+        connection = self._open_connection()
+        self._check_file()
+        connection.execute("BEGIN IMMEDIATE")
+        epoch = connection.execute("SELECT epoch FROM actor").fetchone()[0]
+        if epoch != self._epoch:
+            raise self._fenced(self._epoch, epoch)
+        if batch.puts:
+            connection.executemany(_PUT, [(lease, machine, body) for (lease, machine), body in batch.puts.items()])
+        if batch.drops:
+            connection.executemany("DELETE FROM record WHERE lease = ? AND machine = ?", list(batch.drops))
+        for name, body in batch.words.items():
+            if body:
+                connection.execute(_SAY, (name, body))
+            else:
+                connection.execute("DELETE FROM word WHERE name = ?", (name,))
+        connection.execute("COMMIT")
+
+    def _check_file(self) -> None:
+        try:
+            now = os.stat(self.path)
+        except FileNotFoundError:
+            now = None
+        if now is None or self._file is None or not os.path.samestat(now, self._file):
+            raise StoreError(f"{self.place} was removed or replaced while it was in use", "put the file back")
+
+    def _open_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise self._not_open()
+        return self._connection
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            # Should its last checkpoint fail: the log still holds what that would have moved.
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        self._lock.give_up()
+
+    def _meaning(self, error: BaseException) -> StoreError | None:
+        if isinstance(error, sqlite3.Error):
+            code = getattr(error, "sqlite_errorname", "")
+            return meaning(SQLITE, code, self.place, f"{error}, {code}" if code else str(error))
+        if isinstance(error, OSError):
+            return StoreError(f"{self.place}: {error.strerror} ({error.filename})", "see its path and permissions")
+        return None

@@ -1,0 +1,113 @@
+"""A store from its URL, as a configuration file names it.
+
+| URL | store |
+|---|---|
+| `memory:` | in memory, new and empty: for tests |
+| `sqlite:PATH` | in a file; the path is relative to the working folder, or absolute |
+| `postgresql://user:password@host:5432/database` | in a PostgreSQL database, which actors may share |
+| `mariadb://user:password@host:3306/database` | in a MariaDB database, which actors may share; `?unix_socket=PATH` |
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from leasehold.impl.store.memory import MemoryStore
+from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.store import Store, StoreError
+
+# What people write who come from elsewhere.
+_ALIASES = {"postgres": "postgresql", "mysql": "mariadb", "mem": "memory", "file": "sqlite", "sqlite3": "sqlite"}
+
+
+def store_from_url(url: str) -> Store:
+    """The store that a URL names; nothing is opened yet.
+
+    Raises:
+        StoreError: it is no URL of a store, or its driver is not installed.
+    """
+    kind, colon, rest = url.partition(":")
+    if not colon or kind not in _KINDS:
+        near = _ALIASES.get(kind) or next(iter(difflib.get_close_matches(kind, _KINDS, 1)), "")
+        hint = f"; did you mean {near}:?" if near else ""
+        shown = f"begins with {kind[:20]!r}" if colon else "has no colon"
+        raise StoreError(f"the store's URL {shown}, which names no store{hint}", f"begin it with one of {_CHOICES}")
+    return _KINDS[kind](url, rest)
+
+
+def _memory(url: str, rest: str) -> Store:
+    if rest:
+        raise StoreError(f"memory: is followed by {rest[:40]!r}, but it has no name or options", "write memory: alone")
+    return MemoryStore()
+
+
+def _sqlite(url: str, path: str) -> Store:
+    if path.startswith("//"):
+        raise StoreError(
+            f"after sqlite: comes a path, and {path[:40]!r} begins with two slashes",
+            "write sqlite:broker.db, or sqlite:/var/lib/leasehold/broker.db",
+        )
+    if not path or path.startswith(":") or path.endswith("/") or "\0" in path:
+        raise StoreError(
+            f"after sqlite: comes the path of a file, not {path[:40]!r}",
+            "write sqlite:broker.db; for a store that is not kept, memory:",
+        )
+    return SqliteStore(path)
+
+
+def _postgresql(url: str, rest: str) -> Store:
+    if not rest.startswith("//"):
+        raise StoreError("after postgresql: come two slashes", "write postgresql://user:password@host:5432/database")
+    try:
+        from leasehold.impl.store.postgresql import PostgresqlStore
+    except ImportError as error:
+        raise _driver_missing(error, "psycopg", "postgresql") from error
+    return PostgresqlStore(url)
+
+
+def _mariadb(url: str, rest: str) -> Store:
+    example = "write mariadb://user:password@host:3306/database"
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 3306
+    except ValueError:
+        raise StoreError("the port in the store's URL is no number from 1 to 65535", example) from None
+    database = unquote(parts.path.removeprefix("/"))
+    if not rest.startswith("//") or not database or "/" in database:
+        raise StoreError("the store's URL names no database", example)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for option in options.keys() - {"unix_socket"}:
+        near = "; did you mean unix_socket?" if difflib.get_close_matches(option, ["unix_socket"], 1) else ""
+        raise StoreError(f"mariadb: has no option {option[:40]!r}{near}", "its only option is unix_socket=PATH")
+    try:
+        from leasehold.impl.store.mariadb import Address, MariadbStore
+    except ImportError as error:
+        raise _driver_missing(error, "aiomysql", "mariadb") from error
+    return MariadbStore(
+        Address(
+            database=database,
+            host=parts.hostname or "localhost",
+            port=port,
+            user=unquote(parts.username or "root"),
+            password=unquote(parts.password or ""),
+            socket=options.get("unix_socket", ""),
+        )
+    )
+
+
+def _driver_missing(error: ImportError, driver: str, extra: str) -> StoreError:
+    return StoreError(
+        f"a store in {extra} needs the package {driver}, which cannot be imported ({error})",
+        f"pip install 'leasehold[{extra}]'",
+    )
+
+
+_KINDS: Mapping[str, Callable[[str, str], Store]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "postgresql": _postgresql,
+    "mariadb": _mariadb,
+}
+_CHOICES = "memory:, sqlite:PATH, postgresql://..., mariadb://..."

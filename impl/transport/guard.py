@@ -1,0 +1,97 @@
+"""The watch over each connection to the HTTP server: how many from one address, and how long before they say something.
+
+The web framework bounds what is in a request. It does not bound how slowly a first request comes, nor how many
+connections one address holds; a guard stands in front of each connection and does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from leasehold.impl.transport.reception import Reception
+
+
+class Guards:
+    """The guards of one server."""
+
+    def __init__(self, reception: Reception, make: Callable[[], asyncio.Protocol]) -> None:
+        """Takes what makes the framework's own protocol for a connection."""
+        self.reception, self.make = reception, make
+        self.count: Counter[str] = Counter()
+        self.by_transport: dict[asyncio.BaseTransport, Guard] = {}
+
+    def __call__(self) -> Guard:
+        return Guard(self)
+
+    def asked(self, transport: asyncio.BaseTransport | None) -> None:
+        """A whole request has come over a connection: from now on the framework's own limits hold."""
+        guard = self.by_transport.get(transport) if transport is not None else None
+        if guard is not None:
+            guard.asked()
+
+
+class Guard(asyncio.Protocol):
+    """One connection: all is passed on, unless there are too many, or nothing comes."""
+
+    def __init__(self, guards: Guards) -> None:
+        self._guards = guards
+        self._inner: asyncio.Protocol | None = None
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._peer = ""
+        self._spoke = self._asked = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        reception, peer = self._guards.reception, transport.get_extra_info("peername")
+        self._transport, self._peer = transport, str(peer[0]) if peer else ""
+        self._guards.count[self._peer] += 1
+        if self._guards.count[self._peer] > reception.limits.connections:
+            reception.note("connections", "closed a connection: %s has %d", self._peer, reception.limits.connections)
+            transport.abort()
+            return
+        self._guards.by_transport[transport] = self
+        self._timer = asyncio.get_running_loop().call_later(reception.limits.header_seconds, self._too_slow)
+        self._inner = self._guards.make()
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._guards.count[self._peer] -= 1
+        if not self._guards.count[self._peer]:
+            del self._guards.count[self._peer]
+        if self._transport is not None:
+            self._guards.by_transport.pop(self._transport, None)
+        if self._spoke and not self._asked:
+            self._guards.reception.refused(self._peer, "what was sent is no HTTP request")
+        if self._inner is not None:
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._spoke = True
+        if self._inner is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received() if self._inner is not None else None
+
+    def pause_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.resume_writing()
+
+    def asked(self) -> None:
+        self._asked = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _too_slow(self) -> None:
+        self._guards.reception.note("slow", "closed a connection of %s: no request came in time", self._peer)
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,257 @@
+"""The transport between processes: parcels by HTTP, aiohttp at both ends.
+
+`POST /parcels` carries one or more parcels (impl/transport/frames.py) and answers a reply for each; `GET /health` says
+that the actor is there. An actor may serve other routes of its own (its clients, its metrics) on the same port. A
+request that is refused as a whole has a status of its own: 400 no parcels, 404 and 405 another place or method, 408 too
+slow, 413 too large, 429 too often refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+
+from leasehold.impl.transport import frames
+from leasehold.impl.transport.guard import Guards
+from leasehold.impl.transport.lanes import Lane
+from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog, TokenBucket
+from leasehold.impl.transport.reception import Reception
+from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+
+_log = logging.getLogger(__name__)
+_CONTENT = {"Content-Type": "application/octet-stream"}
+_WILDCARDS = ("", "0.0.0.0", "::")
+_MOST_LANES = 1000  # idle lanes are dropped beyond this, or addresses that once were would gather
+
+
+class HttpTransport:
+    """Listens on one port, and sends to any address."""
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        advertise: str = "",
+        limits: Limits = LIMITS,
+        routes: Iterable[web.AbstractRouteDef] = (),
+        server_tls: ssl.SSLContext | None = None,
+        client_tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """A transport that is not started yet.
+
+        Args:
+            host: where to listen; `0.0.0.0` or `::` for everywhere.
+            port: 0: any that is free.
+            advertise: the address to tell others, where it is not the one listened on.
+            limits: what strangers are granted.
+            routes: what else is served on the port.
+            server_tls: with it, https is served.
+            client_tls: how the certificates of others are judged, and ours is shown; None: as the system does.
+        """
+        self._host, self._port, self._advertise = host, port, advertise.rstrip("/")
+        self._limits, self._routes = limits, tuple(routes)
+        self._server_tls, self._client_tls = server_tls, client_tls
+        self._reception: Reception | None = None
+        self._guards: Guards | None = None
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._lanes: dict[str, Lane] = {}
+        self._closed = False
+        self._sparse = SparseLog(_log)
+
+    async def start(self, receive: Receive) -> str:
+        if self._host in _WILDCARDS and not self._advertise:
+            raise TransportError(
+                f"listening on {self._host or 'every address'} needs `advertise`: the address that others can reach, "
+                "as in http://this-host:8470"
+            )
+        self._reception = Reception(receive, self._limits)
+        app = web.Application(client_max_size=self._limits.body, middlewares=[self._watched])
+        app.router.add_post("/parcels", self._parcels)
+        app.router.add_get("/health", _health)
+        app.router.add_routes(self._routes)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=_framework_log, shutdown_timeout=self._limits.close_seconds,
+            keepalive_timeout=self._limits.idle_seconds, lingering_time=2.0,
+            auto_decompress=False,  # what is small must not become large here
+        )  # fmt: skip
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._guards = Guards(self._reception, self._runner.server)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._guards, self._host or None, self._port, ssl=self._server_tls,
+                ssl_handshake_timeout=self._limits.header_seconds if self._server_tls else None,
+            )  # fmt: skip
+        except (OSError, OverflowError) as error:
+            await self._runner.cleanup()
+            self._reception = self._runner = None
+            raise TransportError(_cannot_listen(error, self._host, self._port)) from error
+        self._closed = False
+        port = self._server.sockets[0].getsockname()[1]
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return self._advertise or f"{'https' if self._server_tls else 'http'}://{host}:{port}"
+
+    async def send(self, address: str, parcel: bytes) -> Reply:
+        if self._closed:
+            return Reply(Answer.UNREACHABLE, "this transport is closed")
+        if len(parcel) > self._limits.parcel:
+            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {self._limits.parcel} are accepted")
+        lane = self._lanes.get(address)
+        if lane is None:
+            url = _place(address)
+            if url is None:
+                words = f"{address[:200]!r} is no address of this transport; one is written http://host:port"
+                return Reply(Answer.UNREACHABLE, words)
+            if len(self._lanes) >= _MOST_LANES:
+                self._lanes = {a: found for a, found in self._lanes.items() if not found.idle}
+            lane = self._lanes[address] = Lane(lambda parcels: self._post(url, parcels), self._limits)
+        return await lane.send(parcel)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
+        for lane in tuple(self._lanes.values()):
+            await lane.close()
+        self._lanes.clear()
+        if self._reception is not None:
+            await self._reception.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+        self._server = self._reception = self._runner = self._session = None
+
+    async def _post(self, url: str, parcels: list[bytes]) -> list[Reply]:
+        """One request; its replies, or the same for all where it came to nothing."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, limit_per_host=self._limits.in_flight, ssl=self._client_tls or True
+                ),
+                timeout=aiohttp.ClientTimeout(total=self._limits.send_seconds),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        try:
+            async with self._session.post(
+                url, data=frames.pack(parcels), headers=_CONTENT, allow_redirects=False
+            ) as response:
+                if response.status == 200:
+                    content = await _bounded(response, frames.LARGEST_REPLY * len(parcels))
+                    return frames.unpack_replies(content, len(parcels))
+                status = response.status
+        except (aiohttp.ClientError, OSError, TimeoutError, frames.FrameError, ValueError) as error:
+            words = f"no answer from {url}: {str(error) or type(error).__name__}"
+            self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
+            return [Reply(Answer.UNREACHABLE, words)] * len(parcels)
+        if status == 413 and len(parcels) > 1:  # the other side takes less at once than we: perhaps one by one
+            return [(await self._post(url, [parcel]))[0] for parcel in parcels]
+        words = f"{url} answered with status {status}"
+        answer = {413: Answer.REFUSED, 429: Answer.BUSY, 503: Answer.BUSY}.get(status, Answer.UNREACHABLE)
+        self._sparse.warning(time.monotonic(), f"status {status}", "%s", words)
+        return [Reply(answer, words)] * len(parcels)
+
+    @web.middleware
+    async def _watched(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Every request passes here: its connection is alive; and one to no place of ours counts as refused."""
+        assert self._guards is not None and self._reception is not None
+        self._guards.asked(request.transport)
+        if request.match_info.http_exception is not None:
+            self._reception.refused(request.remote or "", f"{request.method} {request.path[:100]!r} is nothing here")
+        return await handler(request)
+
+    async def _parcels(self, request: web.Request) -> web.Response:
+        assert self._reception is not None
+        reception, peer = self._reception, request.remote or ""
+        if (seconds := reception.wait(peer)) > 0:
+            return _no(429, "too much of what came from you was refused; wait", {"Retry-After": str(int(seconds) + 1)})
+        try:
+            if (request.content_length or 0) > self._limits.body:
+                raise web.HTTPRequestEntityTooLarge(self._limits.body, request.content_length or 0)
+            async with asyncio.timeout(self._limits.body_seconds):
+                body = await request.read()
+            parcels = frames.unpack(body, self._limits.batch)
+        except TimeoutError:
+            status, reason = 408, "the body of the request did not come in time"
+        except web.HTTPRequestEntityTooLarge:
+            status, reason = 413, f"the body of the request has more than {self._limits.body} bytes"
+        except (frames.FrameError, aiohttp.ClientPayloadError, web.RequestPayloadError) as error:
+            status, reason = 400, str(error)
+        else:
+            replies = await reception.take_all(parcels, peer)
+            return web.Response(body=frames.pack_replies(replies), content_type="application/json")
+        reception.refused(peer, reason)
+        return _no(status, reason)
+
+
+async def _health(request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+def _no(status: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:
+    response = web.Response(status=status, text=reason + "\n", headers=headers)
+    response.force_close()
+    return response
+
+
+def _place(address: str) -> str | None:
+    """Where parcels for an address are posted; None where it is none."""
+    try:
+        parts = urlsplit(address)
+        plain = parts.port != 0 and "@" not in parts.netloc and not (parts.query or parts.fragment)
+    except ValueError:
+        return None
+    good = plain and parts.scheme in ("http", "https") and parts.hostname and address.isprintable()
+    return address.rstrip("/") + "/parcels" if good else None
+
+
+async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body of an answer.
+
+    Raises:
+        FrameError: it is larger than any good answer.
+    """
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > most:
+            raise frames.FrameError(f"the answer has more than {most} bytes")
+    return bytes(content)
+
+
+def _cannot_listen(error: Exception, host: str, port: int) -> str:
+    where = f"{host or '*'}:{port}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"{where} is in use; stop what listens there, or choose another port (0 takes any that is free)"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return f"{where} is no address of this machine; listen on one that is, and `advertise` the one others use"
+    return f"nothing can listen on {where}: {getattr(error, 'strerror', None) or error}"
+
+
+class _Sparse(logging.Filter):
+    """Bounds what the web framework logs of requests that strangers have spoilt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bucket = TokenBucket(1, 10, time.monotonic())
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self._bucket.take(time.monotonic())
+
+
+_framework_log = logging.getLogger(f"{__name__}.framework")
+_framework_log.addFilter(_Sparse())

@@ -1,0 +1,161 @@
+"""A transport within one process: many actors on one event loop, and a hand that plays with what they send.
+
+Fault model. A hand decides for each parcel how many copies of it come, each after how many turns of the event loop, and
+whether the sender hears the answer. So it may lose, duplicate, delay and (as delays differ) reorder; it never alters
+what is in a parcel. Nothing waits on a real clock: what is lost is answered UNREACHABLE at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from leasehold.impl.transport.limits import LIMITS, Limits
+from leasehold.impl.transport.reception import Reception
+from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+
+SCHEME = "memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one parcel.
+
+    Attributes:
+        copies: for each copy that comes, after how many turns of the event loop; none: the parcel is lost.
+        answered: whether the sender hears the first copy's answer.
+    """
+
+    copies: tuple[int, ...] = (0,)
+    answered: bool = True
+
+
+Hand: TypeAlias = Callable[[str, str, bytes], Fate]  # of the sender's and the receiver's address, and the parcel
+_SAFE = Fate()
+
+
+class Weather:
+    """A hand that does harm at random; the same seed does the same harm to the same parcels in the same order."""
+
+    def __init__(
+        self, seed: int, *, lose: float = 0, duplicate: float = 0, delay: int = 0, unanswered: float = 0
+    ) -> None:
+        """Shares are from 0 to 1; `delay` is the largest, in turns of the event loop."""
+        self._random = random.Random(seed)
+        self._lose, self._duplicate, self._delay, self._unanswered = lose, duplicate, delay, unanswered
+
+    def __call__(self, source: str, target: str, parcel: bytes) -> Fate:
+        if self._random.random() < self._lose:
+            return Fate(())
+        count = 2 if self._random.random() < self._duplicate else 1
+        copies = tuple(self._random.randint(0, self._delay) for _ in range(count))
+        return Fate(copies, self._random.random() >= self._unanswered)
+
+
+class Network:
+    """What memory transports join.
+
+    Attributes:
+        hand: decides what becomes of parcels; may be changed at any time. None: each comes once, at once.
+    """
+
+    def __init__(self, hand: Hand | None = None, limits: Limits = LIMITS) -> None:
+        self.hand, self.limits = hand, limits
+        self._members: dict[str, Reception] = {}
+        self._under_way: set[asyncio.Task[Reply]] = set()
+
+    def join(self, address: str, reception: Reception) -> None:
+        """Adds a receiver.
+
+        Raises:
+            TransportError: there is one at this address.
+        """
+        if address in self._members:
+            raise TransportError(f"the address {address} is in use; close its transport first, or choose another name")
+        self._members[address] = reception
+
+    def leave(self, address: str, reception: Reception) -> None:
+        if self._members.get(address) is reception:
+            del self._members[address]
+
+    async def carry(self, source: str, target: str, parcel: bytes) -> Reply:
+        """Carries a parcel as the hand will have it."""
+        fate = _SAFE if self.hand is None else self.hand(source, target, parcel)
+        if fate is _SAFE:
+            return await self._deliver(source, target, parcel, 0)
+        copies = [
+            asyncio.get_running_loop().create_task(self._deliver(source, target, parcel, turns))
+            for turns in fate.copies
+        ]
+        for copy in copies:
+            self._under_way.add(copy)
+            copy.add_done_callback(self._under_way.discard)
+        if not copies:
+            return Reply(Answer.UNREACHABLE, "the parcel was lost")
+        reply = await asyncio.shield(copies[0])
+        return reply if fate.answered else Reply(Answer.UNREACHABLE, "the answer was lost")
+
+    @property
+    def busy(self) -> bool:
+        """Whether a copy is under way."""
+        return bool(self._under_way)
+
+    async def settle(self) -> None:
+        """Waits until no copy is under way any more."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _deliver(self, source: str, target: str, parcel: bytes, turns: int) -> Reply:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        reception = self._members.get(target)  # looked up now, as it may have gone or come meanwhile
+        if reception is None:
+            return Reply(Answer.UNREACHABLE, f"nobody is at {target[:200]}")
+        return await reception.take(parcel, source)
+
+
+class MemoryTransport:
+    """One actor's end of a network."""
+
+    def __init__(self, network: Network, name: str) -> None:
+        self.address = SCHEME + name
+        self._network = network
+        self._reception: Reception | None = None
+        self._sending: set[asyncio.Task[Reply]] = set()
+        self._closed = False
+
+    async def start(self, receive: Receive) -> str:
+        reception = Reception(receive, self._network.limits)
+        self._network.join(self.address, reception)
+        self._reception, self._closed = reception, False
+        return self.address
+
+    async def send(self, address: str, parcel: bytes) -> Reply:
+        if self._closed:
+            return Reply(Answer.UNREACHABLE, "this transport is closed")
+        if len(parcel) > self._network.limits.parcel:
+            most = self._network.limits.parcel
+            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {most} are accepted")
+        task = asyncio.get_running_loop().create_task(self._network.carry(self.address, address, parcel))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+        try:
+            await asyncio.wait((task,), timeout=self._network.limits.send_seconds)
+        finally:
+            ended = task.done()
+            task.cancel()  # only the waiting for the answer: what is under way goes on
+        if not ended or task.cancelled():
+            return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
+        return task.result()
+
+    async def close(self) -> None:
+        self._closed = True
+        for task in tuple(self._sending):
+            task.cancel()
+        if self._reception is not None:
+            reception, self._reception = self._reception, None
+            self._network.leave(self.address, reception)
+            await reception.close()

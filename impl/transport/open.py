@@ -1,0 +1,130 @@
+"""A transport from a configuration: an address, or an address with settings.
+
+listen: http://0.0.0.0:8470
+advertise: http://site.example.org:8470
+limits: {parcel: 65536}
+tls: {certificate: site.pem, key: site.key, authority: ours.pem}
+"""
+
+from __future__ import annotations
+
+import difflib
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from leasehold.impl.transport import memory
+from leasehold.impl.transport.http import HttpTransport
+from leasehold.impl.transport.limits import Limits
+from leasehold.impl.transport.memory import MemoryTransport, Network
+from leasehold.impl.transport.nats import NatsTransport
+from leasehold.impl.transport.transport import Transport, TransportError
+
+_SETTINGS = ("listen", "advertise", "limits", "tls", "login")
+_LOGIN = ("user", "password", "token", "user_credentials")
+_SCHEMES = ("http", "https", "memory", "nats")
+_FORMS = "http://host:port, https://host:port, nats://host:4222/some.subject, memory:NAME"
+
+
+def open_transport(
+    config: str | Mapping[str, Any],
+    *,
+    network: Network | None = None,
+    routes: Iterable[web.AbstractRouteDef] = (),
+) -> Transport:
+    """Makes a transport, which is not started yet.
+
+    Args:
+        config: where to listen, or a mapping with `listen`, `advertise`, `limits`, `tls`, and for nats `login`.
+        network: what a memory transport joins.
+        routes: what else an http transport serves.
+
+    Raises:
+        TransportError: the configuration is not good; with the near miss.
+    """
+    given = _known(config if not isinstance(config, str) else {"listen": config}, "a transport", _SETTINGS)
+    listen, limits = given.get("listen"), _limits(given.get("limits", {}))
+    if not isinstance(listen, str):
+        raise TransportError(f"a transport needs `listen`, the address that it listens on: {_FORMS}")
+    scheme = listen.partition(":")[0]
+    if scheme not in _SCHEMES or ":" not in listen:
+        raise TransportError(f"{listen[:200]!r} is no address to listen on{_near(scheme, _SCHEMES)} (forms: {_FORMS})")
+    if "login" in given and scheme != "nats":
+        raise TransportError(f"`login` is for nats, and {scheme} has no use of it; leave it out")
+    if scheme in ("http", "https"):
+        return _http(listen, given, limits, routes)
+    for setting in ("advertise", "tls"):
+        if setting in given:
+            raise TransportError(f"`{setting}` is for http and https, and {scheme} has no use of it; leave it out")
+    if scheme == "nats":
+        login = _known(given.get("login", {}), "`login`", _LOGIN)
+        return NatsTransport(listen, limits=limits, login={name: str(value) for name, value in login.items()})
+    name = listen.removeprefix(memory.SCHEME)
+    if network is None:
+        raise TransportError("memory: joins actors of one process, through a network that its program gives; use http")
+    if not name or "limits" in given:
+        raise TransportError("memory: needs a name, as in memory:tenant, and takes its limits from its network")
+    return MemoryTransport(network, name)
+
+
+def _http(
+    listen: str, given: Mapping[str, Any], limits: Limits, routes: Iterable[web.AbstractRouteDef]
+) -> HttpTransport:
+    try:
+        parts = urlsplit(listen)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+        words = "write scheme, host and port alone, as in http://127.0.0.1:8470 (port 0 takes any that is free)"
+        raise TransportError(f"{listen[:200]!r} is nothing to listen on; {words}")
+    advertise = given.get("advertise", "")
+    if not isinstance(advertise, str) or (advertise and not advertise.startswith(("http://", "https://"))):
+        raise TransportError(f"`advertise` is an address that others can reach, not {str(advertise)[:80]!r}")
+    server, client = _tls(given.get("tls"))
+    if (parts.scheme == "https") != (server is not None):
+        wrong = "https needs" if server is None else "http has no use of"
+        raise TransportError(f"{wrong} `tls` with `certificate` and `key`")
+    return HttpTransport(
+        host, port, advertise=advertise, limits=limits, routes=routes, server_tls=server, client_tls=client
+    )
+
+
+def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:
+    """How we show ourselves, and how we judge others: by `authority`, or as the system does."""
+    if given is None:
+        return None, None
+    settings = _known(given, "`tls`", ("certificate", "key", "authority"))
+    for name in ("certificate", "key"):
+        if not isinstance(settings.get(name), str):
+            raise TransportError(f"`tls` needs `{name}`, the name of a PEM file")
+    try:
+        server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        server.load_cert_chain(settings["certificate"], settings["key"])
+        client = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=settings.get("authority"))
+    except (OSError, TypeError) as error:
+        raise TransportError(f"the files of `tls` cannot be used: {error}") from error
+    return server, client
+
+
+def _limits(given: Any) -> Limits:
+    return Limits(**_known(given, "`limits`", tuple(field.name for field in fields(Limits))))
+
+
+def _known(given: Any, where: str, names: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise TransportError(f"{where} has settings by name, not {str(given)[:80]!r}")
+    for name in given:
+        if name not in names:
+            near = _near(str(name), names)
+            raise TransportError(f"{where} has no setting {str(name)[:80]!r}{near} (settings: {', '.join(names)})")
+    return dict(given)
+
+
+def _near(word: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word[:80], known, 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,116 @@
+"""What every transport does with a parcel that came: bounds it, hands it to the actor, and answers for it.
+
+Theory of operation. The actor's `receive` runs in a task of its own, so that one parcel never waits for another, and
+nothing that a sender does (going away, giving up) cancels a commit that is under way. Whatever goes wrong with one
+parcel is answered UNREACHABLE, which is the truth: nobody knows whether it was committed, and its sender sends it
+again. A remote address that is refused too often waits (BUSY) and costs nothing more than that answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from leasehold.impl.transport.limits import Limits, Refusals, SparseLog
+from leasehold.impl.transport.transport import Answer, Receive, Reply
+
+_log = logging.getLogger(__name__)
+
+
+class Reception:
+    """Receives for one actor.
+
+    Attributes:
+        limits: what strangers are granted.
+        closing: nothing is taken any more.
+    """
+
+    def __init__(self, receive: Receive, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self.closing = False
+        self._receive, self._clock = receive, clock
+        self._running: set[asyncio.Task[Reply]] = set()
+        self._refusals = Refusals(limits)
+        self._sparse = SparseLog(_log)
+
+    def wait(self, peer: str) -> float:
+        """The seconds for which nothing is taken from a remote address; 0: it may speak."""
+        return self._refusals.wait(peer, self._clock())
+
+    def refused(self, peer: str, reason: str) -> None:
+        """Something of a remote address was refused."""
+        now = self._clock()
+        self._refusals.add(peer, now)
+        self._sparse.warning(now, "refused", "refused what came from %s: %s", peer, reason)
+
+    def note(self, kind: str, words: str, *values: object) -> None:
+        """Logs what strangers cause, at a bounded rate."""
+        self._sparse.warning(self._clock(), kind, words, *values)
+
+    async def take(self, parcel: bytes, peer: str) -> Reply:
+        """Receives one parcel."""
+        return (await self.take_all((parcel,), peer))[0]
+
+    async def take_all(self, parcels: Sequence[bytes], peer: str) -> list[Reply]:
+        """Receives parcels, all at the same time, and answers each within the time limit."""
+        begun = [self._begin(parcel, peer) for parcel in parcels]
+        tasks = [task for task in begun if isinstance(task, asyncio.Task)]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.limits.answer_seconds)
+        replies = [self._ended(one) if isinstance(one, asyncio.Task) else one for one in begun]
+        for one, reply in zip(begun, replies, strict=True):
+            if reply.answer is Answer.REFUSED and isinstance(one, asyncio.Task):
+                self.refused(peer, reply.reason)
+        return replies
+
+    async def close(self) -> None:
+        """Takes nothing more, waits a moment for what is being received, and then cancels it."""
+        self.closing = True
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=self.limits.close_seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=self.limits.close_seconds)
+
+    def _begin(self, parcel: bytes, peer: str) -> asyncio.Task[Reply] | Reply:
+        if self.closing:
+            return Reply(Answer.UNREACHABLE, "the receiver is closing")
+        if (seconds := self.wait(peer)) > 0:
+            return Reply(Answer.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
+        if len(parcel) > self.limits.parcel:
+            reason = f"the parcel has {len(parcel)} bytes, and {self.limits.parcel} are accepted"
+            self.refused(peer, reason)
+            return Reply(Answer.REFUSED, reason)
+        if len(self._running) >= self.limits.receiving:
+            self.note("busy", "%d parcels are being received; more are answered BUSY", len(self._running))
+            return Reply(Answer.BUSY, "too much is being received at the moment")
+        task = asyncio.get_running_loop().create_task(self._guarded(parcel))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _guarded(self, parcel: bytes) -> Reply:
+        try:
+            reply = await self._receive(parcel)
+        except Exception as error:
+            words = "an error of the receiver; the sender will send again: %r"
+            self._sparse.warning(self._clock(), "error", words, error, exc_info=error)
+            return Reply(Answer.UNREACHABLE, "an error of the receiver")
+        if not isinstance(reply, Reply):
+            raise TypeError(f"the receiver answered {reply!r}, which is no Reply")
+        return reply
+
+    def _ended(self, task: asyncio.Task[Reply]) -> Reply:
+        if not task.done():
+            self.note("late", "a parcel is being received for more than %s seconds", self.limits.answer_seconds)
+            return Reply(Answer.UNREACHABLE, "no answer within the receiver's time limit")
+        if task.cancelled():
+            return Reply(Answer.UNREACHABLE, "the receiver has closed")
+        if (error := task.exception()) is not None:  # a crash, which nobody may hide: it is the loop's to report
+            context = {"message": "the receiver of a parcel crashed", "exception": error, "task": task}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return Reply(Answer.UNREACHABLE, "the receiver crashed")
+        return task.result()

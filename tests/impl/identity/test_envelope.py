@@ -1,0 +1,220 @@
+"""Envelopes: what was sealed is read back, and nothing else is."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from leasehold.impl.identity.envelope import LIMITS, Envelope, Limits, open_parcel, seal
+from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
+from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, Unknown
+from leasehold.impl.identity.trust import Trust, add, revoke, rotate
+
+UNHURRIED = settings(deadline=None)  # the machine may be busy
+
+
+KEY, NEW_KEY, OTHER_KEY = (PrivateKey.generate() for _ in range(3))
+TRUST = add(add(Trust(), "tenant", "service_manager", KEY.public), "east", "broker", OTHER_KEY.public)
+ENVELOPE = Envelope(
+    version=1, system="lease", digest="ab12", sender="tenant", receiver="site", lease="tenant:17",
+    sending_machine="service_manager", receiving_machine="authority", message="redeem", number=3, epoch=2,
+    fields={"units": 4, "end": 90, "words": {"disk": ["a", None, True, 1.5]}}, reply_to="http://h:1",
+)  # fmt: skip
+PARCEL = seal(ENVELOPE, KEY)
+
+
+def refusal(parcel: bytes, trust: Trust = TRUST, me: str = "site", limits: Limits = LIMITS) -> type[Refusal]:
+    with pytest.raises(Refusal) as refused:
+        open_parcel(parcel, trust, me, limits, at=0)
+    assert refused.value.reason
+    return type(refused.value)
+
+
+def signed(body: bytes, key: PrivateKey = KEY) -> bytes:
+    """Any body with a good signature: what a trusted actor with a broken program could send."""
+    signature = base64_of(key.sign(Purpose.ENVELOPE, body))
+    return f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
+
+
+def altered(**changes) -> bytes:
+    fields = json.loads(PARCEL.split(b"\n", 1)[1]) | changes
+    return signed(json.dumps({k: v for k, v in fields.items() if v is not ...}).encode())
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=10)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+def test_an_envelope_comes_out_as_it_was_sealed():
+    assert open_parcel(PARCEL, TRUST, "site", at=0) == ENVELOPE
+    assert seal(ENVELOPE, KEY) == PARCEL, "and the same bytes again when it is sent again"
+
+
+@UNHURRIED
+@given(
+    st.dictionaries(st.text(max_size=10), VALUES, max_size=4),
+    st.integers(1, 2**63 - 1),
+    st.none() | st.text(max_size=20),
+)
+def test_whatever_can_be_sealed_comes_out_the_same(fields, number, ticket):
+    envelope = msgspec.structs.replace(ENVELOPE, fields=fields, number=number, ticket=ticket)
+    assert open_parcel(seal(envelope, KEY), TRUST, "site", at=0) == envelope
+
+
+def test_every_corruption_of_one_byte_is_refused():
+    for i in range(len(PARCEL)):
+        for flip in (0x01, 0x20, 0x80):
+            refusal(PARCEL[:i] + bytes([PARCEL[i] ^ flip]) + PARCEL[i + 1 :])
+        refusal(PARCEL[:i] + PARCEL[i + 1 :])
+        refusal(PARCEL[:i] + b" " + PARCEL[i:])
+        refusal(PARCEL[:i])
+
+
+@UNHURRIED
+@given(st.integers(0, len(PARCEL) - 1), st.integers(1, 255))
+def test_any_other_byte_in_any_place_is_refused(i, flip):
+    refusal(PARCEL[:i] + bytes([PARCEL[i] ^ flip]) + PARCEL[i + 1 :])
+
+
+@UNHURRIED
+@given(st.binary(max_size=300))
+@example(b"")
+@example(PARCEL.split(b"\n")[0])
+@example(PARCEL.split(b"\n")[0] + b"\n")
+def test_garbage_is_refused_and_nothing_else_happens(content):
+    refusal(content)
+    refusal(PARCEL.split(b"\n")[0] + b"\n" + content)
+    refusal(signed(content))
+
+
+@UNHURRIED
+@given(VALUES | st.dictionaries(st.sampled_from(Envelope.__struct_fields__), VALUES))
+def test_other_json_is_refused_although_it_is_well_signed(value):
+    assert refusal(signed(json.dumps(value).encode())) is Malformed
+
+
+@UNHURRIED
+@given(st.sampled_from(Envelope.__struct_fields__), VALUES)
+def test_any_value_in_any_field_is_read_or_refused(field, value):
+    try:
+        opened = open_parcel(altered(**{field: value}), TRUST, "site", at=0)
+    except Refusal:
+        return
+    assert getattr(opened, field) == value, "what is read is what was signed"
+
+
+def test_a_stranger_is_unknown():
+    assert refusal(seal(msgspec.structs.replace(ENVELOPE, sender="nobody"), KEY)) is Unknown
+    assert refusal(PARCEL, Trust()) is Unknown
+
+
+def test_an_actor_cannot_speak_as_another():
+    assert refusal(seal(ENVELOPE, OTHER_KEY)) is Forged
+    other = seal(ENVELOPE, OTHER_KEY).split(b" ")[2]
+    named = PARCEL.split(b" ", 2)[:2]
+    assert refusal(b" ".join([*named, other])) is Forged, "nor by naming the other's key"
+
+
+def test_a_signature_on_something_else_is_no_signature_on_an_envelope():
+    body = PARCEL.split(b"\n", 1)[1]
+    signature = base64_of(KEY.sign(Purpose.TICKET, body)).encode()
+    assert refusal(b"leasehold1 " + KEY.public.fingerprint.encode() + b" " + signature + b"\n" + body) is Forged
+
+
+def test_a_parcel_cannot_be_played_to_another_receiver():
+    assert refusal(PARCEL, me="north") is NotForMe
+
+
+def test_a_rotated_key_counts_beside_the_new_one_and_then_no_more():
+    trust = rotate(TRUST, "tenant", NEW_KEY.public, old_until=100)
+    new = seal(ENVELOPE, NEW_KEY)
+    assert open_parcel(PARCEL, trust, "site", at=99) == open_parcel(new, trust, "site", at=99)
+    with pytest.raises(Forged, match="has expired"):
+        open_parcel(PARCEL, trust, "site", at=100)
+    assert open_parcel(new, trust, "site", at=100) == ENVELOPE
+    assert refusal(new) is Forged, "a new key does not count before it is trusted"
+
+
+def test_a_revoked_key_is_refused_at_once():
+    trust = revoke(TRUST, "tenant", KEY.public.fingerprint)
+    with pytest.raises(Forged, match="is revoked"):
+        open_parcel(PARCEL, trust, "site", at=0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2}, {"version": True}, {"number": 0}, {"number": -1}, {"number": 2**63}, {"number": 1.5},
+        {"number": "1"}, {"number": True}, {"epoch": 0}, {"epoch": 2**64}, {"fields": []},
+        {"fields": None}, {"fields": {"a": 2**63}}, {"fields": {"a": -(2**63)}}, {"fields": {"a": 10**30}},
+        {"lease": ""}, {"lease": "a b"}, {"lease": "a\n"},
+        {"lease": "a\0"}, {"lease": "x" * 201}, {"lease": ...}, {"sender": ...}, {"extra": 1}, {"system": 3},
+        {"sending_machine": "x[]"}, {"sending_machine": "x[1]y"}, {"receiving_machine": "x[1]\n"}, {"message": "a-b"},
+        {"ticket": 3}, {"ticket": "x" * 70000}, {"reply_to": "x" * 501}, {"reply_to": "http://h 1"},
+        {"fields": {"x" * 201: 1}}, {"fields": {"a": "x" * 70000}},
+    ],
+    ids=lambda c: str(c)[:40],
+)  # fmt: skip
+def test_a_field_out_of_its_range_is_malformed_although_well_signed(changes):
+    assert refusal(altered(**changes)) is Malformed
+
+
+def test_what_lies_as_deep_as_the_limit_is_good():
+    value = 4
+    for _ in range(LIMITS.depth - 1):  # the fields themselves are the first
+        value = [value]
+    envelope = msgspec.structs.replace(ENVELOPE, fields={"units": value})
+    assert open_parcel(seal(envelope, KEY), TRUST, "site", at=0) == envelope
+
+
+@pytest.mark.parametrize("depth", [16, 400, 20_000])
+def test_what_lies_too_deep_is_malformed(depth):
+    body = PARCEL.split(b"\n", 1)[1].replace(b'"units":4', b'"units":' + b"[" * depth + b"]" * depth)
+    assert refusal(signed(body)) is Malformed
+
+
+def test_a_name_that_is_given_twice_is_malformed():
+    body = PARCEL.split(b"\n", 1)[1]
+    for old, new in ((b'"number":3', b'"number":3,"number":4'), (b'"units":4', b'"units":4,"units":5')):
+        assert old in body
+        with pytest.raises(Malformed, match="is given twice"):
+            open_parcel(signed(body.replace(old, new)), TRUST, "site", at=0)
+
+
+def test_json_as_others_write_it_is_good():
+    """The bytes are signed, not a form of them: another program may write its JSON in its own way."""
+    body = json.dumps(json.loads(PARCEL.split(b"\n", 1)[1]), indent=2, sort_keys=True).encode()
+    assert open_parcel(signed(body), TRUST, "site", at=0) == ENVELOPE
+
+
+def test_a_parcel_may_be_as_large_as_the_limit_and_no_larger():
+    limits = Limits(parcel=len(PARCEL))
+    assert open_parcel(PARCEL, TRUST, "site", limits, at=0) == ENVELOPE
+    assert refusal(PARCEL + b" ", limits=limits) is TooLarge
+    with pytest.raises(TooLarge):
+        seal(ENVELOPE, KEY, Limits(parcel=len(PARCEL) - 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"number": 0}, {"lease": "a b"}, {"fields": {"a": float("nan")}}, {"fields": {"a": float("inf")}},
+        {"fields": {"a": {1, 2}}}, {"fields": {1: 2}}, {"fields": {"a": "\ud800"}}, {"fields": {"a": b"x"}},
+        {"version": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_no_receiver_would_take_is_not_sealed(changes):
+    with pytest.raises(Malformed):
+        seal(msgspec.structs.replace(ENVELOPE, **changes), KEY)
+
+
+def test_an_envelope_does_not_change():
+    with pytest.raises(AttributeError):
+        ENVELOPE.number = 4  # type: ignore[misc]

@@ -1,0 +1,388 @@
+"""What every store does, whatever it keeps its records in: one suite for all of them (paper, sections 3.3 and 4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from leasehold.impl.store.fit import LEASE_BYTES, NAME_BYTES, VALUE_BYTES
+from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, Store, StoreError, Unfit
+
+ONE, TWO = Key("tenant:1", "authority"), Key("tenant:1", "participant[2]")
+SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+DURABLE = pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
+
+
+@asynccontextmanager
+async def opened(place: Any, owner: str = "site") -> AsyncIterator[Any]:
+    store = place.store()
+    try:
+        await store.open(owner)
+        yield store
+    finally:
+        await store.close()
+
+
+async def everything(store: Store) -> list[tuple[Key, bytes]]:
+    return [item async for item in store.records()]
+
+
+def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            assert await everything(store) == []
+            assert await store.words() == {}
+            await store.commit(Batch(puts={TWO: b"2", ONE: b"\0\xff'\\"}, words={"clock": b"17"}))
+            assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
+        async with opened(place) as store:
+            assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
+            assert await store.words() == {"clock": b"17"}
+            assert all(isinstance(key, Key) for key, _ in await everything(store))
+
+    asyncio.run(run())
+
+
+def test_a_later_commit_overwrites_and_drops(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, words={"a": b"1", "b": b"1"}))
+            await store.commit(Batch(puts={ONE: b""}, drops=[TWO, Key("never", "there")], words={"a": b"", "c": b"3"}))
+            assert await everything(store) == [(ONE, b"")]  # an empty record is a record
+            assert await store.words() == {"b": b"1", "c": b"3"}  # an empty word is none
+            await store.commit(Batch(drops={ONE}, words={"b": b"", "c": b"", "d": b""}))
+            assert await everything(store) == []
+            assert await store.words() == {}
+
+    asyncio.run(run())
+
+
+def test_an_empty_batch_changes_nothing(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+            await store.commit(Batch())
+            assert await everything(store) == [(ONE, b"1")]
+
+    asyncio.run(run())
+
+
+WEIRD = [
+    "",
+    " ",
+    "a",
+    "a ",
+    "A",
+    "a\n",
+    "\t",
+    "\x01",
+    "%s %(a)s {0} ?",
+    "it's",
+    '"quoted"',
+    "\\",
+    "'; DROP TABLE record; --",
+    "ä",
+    "a\u0308",
+    "ß",
+    "ss",
+    "日本語",
+    "\ufffd",
+    "\uffff",
+    "\U0001f600",
+    "\U0010ffff",
+    "x" * NAME_BYTES,
+]
+
+
+def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: Any) -> None:
+    keys = [Key(lease, machine) for lease in WEIRD for machine in WEIRD] + [Key("é" * (LEASE_BYTES // 2), "authority")]
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={key: repr(key).encode() for key in keys}))
+            assert await everything(store) == [(key, repr(key).encode()) for key in sorted(keys)]
+            words = {word: word.encode() for word in WEIRD if word}
+            await store.commit(Batch(words=words, drops=keys[::2]))
+            assert await store.words() == words
+            assert [key for key, _ in await everything(store)] == sorted(keys[1::2])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        (Batch(puts={Key("a\0b", "m"): b""}), "the lease of a key 'a\\x00b' contains NUL"),
+        (Batch(drops=[Key("a", "\0")]), "the machine of a key '\\x00' contains NUL"),
+        (Batch(words={"\0": b"1"}), "the name of a word '\\x00' contains NUL"),
+        (Batch(puts={Key("\ud800", "m"): b""}), "half a character"),
+        (Batch(puts={Key("é" * (LEASE_BYTES // 2) + "x", "m"): b""}), f"has {LEASE_BYTES + 1} bytes"),
+        (Batch(puts={Key("a", "x" * (NAME_BYTES + 1)): b""}), f"has {NAME_BYTES + 1} bytes"),
+        (Batch(words={"": b"1"}), "the name of a word is empty"),
+        (Batch(puts={ONE: b"x" * (VALUE_BYTES + 1)}), f"more than {VALUE_BYTES}"),
+        (Batch(puts={ONE: "text"}), "is not bytes but str"),  # type: ignore[dict-item]
+        (Batch(puts={Key(17, "m"): b""}), "is no text but int"),  # type: ignore[arg-type]
+        (Batch(puts={ONE: b"1"}, drops=[ONE]), "both puts and drops the record of 'tenant:1, authority'"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batch: Batch, complaint: str) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"0", TWO: b"0"}))
+            with pytest.raises(Unfit) as caught:
+                await store.commit(Batch({TWO: b"9", **batch.puts}, batch.drops, {"w": b"9", **batch.words}))
+            assert complaint in caught.value.reason
+            assert caught.value.remedy
+            assert await everything(store) == [(ONE, b"0"), (TWO, b"0")]
+            assert await store.words() == {}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("owner", ["", "a\0b", "x" * (NAME_BYTES + 1)])
+def test_an_actor_needs_a_name_that_can_be_kept(place: Any, owner: str) -> None:
+    with pytest.raises(Unfit, match="the actor's name"):
+        asyncio.run(place.store().open(owner))
+
+
+def test_values_of_several_megabytes(place: Any) -> None:
+    large = bytes(range(256)) * (VALUE_BYTES // 256)
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: large, TWO: large[::-1]}, words={"large": large}))
+        async with opened(place) as store:
+            assert await everything(store) == [(ONE, large), (TWO, large[::-1])]
+            assert await store.words() == {"large": large}
+
+    asyncio.run(run())
+
+
+def test_many_records_in_one_batch_and_reading_them(place: Any) -> None:
+    """More than one page of a reader, and more than one statement of a writer."""
+    records = {Key(f"tenant:{n}", "authority"): b"%d" % n * 100 for n in range(3500)}
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts=records))
+            assert await everything(store) == sorted(records.items())
+            await store.commit(Batch(drops=list(records)[500:]))  # what is left is one page exactly, and half of one
+            assert await everything(store) == sorted(list(records.items())[:500])
+            await store.commit(Batch(puts=dict(list(records.items())[:1000])))
+            assert await everything(store) == sorted(list(records.items())[:1000])
+
+    asyncio.run(run())
+
+
+def test_a_reader_may_stop_half_way_and_commits_may_come_in_between(place: Any) -> None:
+    records = {Key(f"tenant:{n:04}", "authority"): b"1" for n in range(2500)}
+    last = max(records)
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts=records))
+            async for _ in store.records():
+                break
+            seen = {}
+            async for key, body in store.records():
+                if not seen:
+                    await store.commit(Batch(puts={last: b"2"}, drops=[min(records)]))
+                seen[key] = body
+            assert seen == {**records, last: b"2"}
+            assert await everything(store) == sorted({**records, last: b"2"}.items())[1:]
+
+    asyncio.run(run())
+
+
+def test_tasks_of_one_actor_take_turns(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            commits = [store.commit(Batch(puts={Key(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
+            await asyncio.gather(*commits, store.words(), everything(store))
+            assert len(await everything(store)) == 20
+
+    asyncio.run(run())
+
+
+def test_epochs_rise_with_each_opening(place: Any) -> None:
+    async def run() -> None:
+        store = place.store()
+        epochs = [await store.open("site"), await store.open("site")]  # opening an open store gives it up first
+        await store.close()
+        epochs.append(await store.open("site"))
+        await store.close()
+        other = place.store()
+        epochs.append(await other.open("site"))
+        await other.close()
+        assert epochs == sorted(set(epochs))
+        assert epochs[0] > 0
+
+    asyncio.run(run())
+
+
+def test_a_second_owner_is_kept_out_while_the_first_lives(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as first:
+            second = place.store(patience=0)
+            with pytest.raises(Busy, match="in use by another copy of the actor 'site'") as caught:
+                await second.open("site")
+            assert caught.value.remedy.startswith("stop that copy" if place.durable else "stop the other copy")
+            await second.close()
+            await first.commit(Batch(puts={ONE: b"1"}))
+        await second.open("site")
+        assert await everything(second) == [(ONE, b"1")]
+        await second.close()
+
+    asyncio.run(run())
+
+
+def test_who_lost_the_store_to_a_newer_owner_changes_nothing(place: Any) -> None:
+    """Where the lock was lost with its owner alive, the epoch holds."""
+
+    async def run() -> None:
+        async with opened(place) as old:
+            await old.commit(Batch(puts={ONE: b"old"}, words={"w": b"old"}))
+            await place.lose_lock(old)
+            async with opened(place) as new:
+                await new.commit(Batch(puts={TWO: b"new"}))
+                late = Batch(puts={ONE: b"late"}, drops=[TWO], words={"w": b"late"})
+                for _ in range(2):  # and it stays so
+                    with pytest.raises(Fenced, match="newer owner, of epoch") as caught:
+                        await old.commit(late)
+                    assert caught.value.remedy == "stop this copy of the actor"
+                await new.commit(Batch())
+                assert await everything(new) == [(ONE, b"old"), (TWO, b"new")]
+                assert await new.words() == {"w": b"old"}
+
+    asyncio.run(run())
+
+
+def test_even_an_empty_batch_tells_who_was_fenced(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as old:
+            await place.lose_lock(old)
+            async with opened(place):
+                with pytest.raises(Fenced):
+                    await old.commit(Batch())
+
+    asyncio.run(run())
+
+
+def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any) -> None:
+    """The failed batch is whole or not there; what was acknowledged before is there."""
+    failing = {Key(f"tenant:{n}", "m"): b"x" * 5000 for n in range(50)}
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}, words={"w": b"1"}))
+            with await place.fail(store):
+                with pytest.raises(StoreError) as caught:
+                    await store.commit(Batch(puts=failing, drops=[ONE], words={"w": b"2"}))
+                assert type(caught.value) is StoreError
+                assert caught.value.remedy
+            for attempt in (store.commit(Batch()), store.words(), everything(store)):
+                with pytest.raises(Broken, match="broken since an earlier error") as broken:
+                    await attempt
+                assert caught.value.reason in broken.value.reason
+            await store.open("site")
+            assert await everything(store) == [(ONE, b"1")]
+            assert await store.words() == {"w": b"1"}
+            await store.commit(Batch(puts=failing))
+            assert len(await everything(store)) == 51
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_a_cancelled_commit_breaks_the_store(place: Any) -> None:
+    """Nobody knows how far it came; so it must not go on as if nothing had been. (The others never wait half way.)"""
+
+    async def run() -> None:
+        async with opened(place) as store:
+            commit = asyncio.ensure_future(store.commit(Batch(puts={ONE: b"1"})))
+            while not store._turn.locked():
+                await asyncio.sleep(0)
+            commit.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            with pytest.raises(Broken):
+                await store.commit(Batch())
+            await store.open("site")
+            assert await everything(store) in ([], [(ONE, b"1")])
+
+    asyncio.run(run())
+
+
+def test_a_store_that_is_not_open_refuses_everything_and_closes_twice(place: Any) -> None:
+    async def run() -> None:
+        store = place.store()
+        await store.close()
+        await store.open("site")
+        await store.close()
+        await store.close()
+        for attempt in (store.commit(Batch()), store.words(), everything(store)):
+            with pytest.raises(StoreError, match="is not open; open it first"):
+                await attempt
+
+    asyncio.run(run())
+
+
+@DURABLE
+def test_a_store_of_a_newer_version_is_refused_and_stays_as_it_was(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+        await place.make_newer()
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"newer Leasehold.*version 99.*run the newer Leasehold"):
+                await store.open("site")
+        await store.close()
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_actors_who_share_a_database_do_not_see_each_other(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place, "broker") as broker, opened(place, "site") as site:
+            await asyncio.gather(
+                broker.commit(Batch(puts={ONE: b"broker"}, words={"w": b"broker"})),
+                site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, words={"w": b"site"})),
+            )
+            await site.commit(Batch(drops=[TWO]))
+            assert await everything(broker) == [(ONE, b"broker")]
+            assert await everything(site) == [(ONE, b"site")]
+            assert await broker.words() == {"w": b"broker"}
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_many_actors_may_begin_in_an_empty_database_at_once(place: Any) -> None:
+    async def run() -> None:
+        stores = [place.store() for _ in range(5)]
+        try:
+            epochs = await asyncio.gather(*(store.open(f"site {n}") for n, store in enumerate(stores)))
+            assert epochs == [1] * 5
+        finally:
+            for store in stores:
+                await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["memory", "sqlite"], indirect=True)
+def test_a_store_of_another_actor_is_refused(place: Any) -> None:
+    async def run() -> None:
+        async with opened(place, "broker") as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+        with pytest.raises(StoreError, match="belongs to the actor 'broker', not to 'brokr'"):
+            await store.open("brokr")
+        assert await store.open("broker") == 2
+        await store.close()
+
+    asyncio.run(run())

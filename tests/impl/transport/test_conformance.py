@@ -1,0 +1,281 @@
+"""What every transport does, whatever it is made of (the paper's section 4.2: at least once, in any order)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from leasehold.impl.transport.limits import LIMITS
+from leasehold.impl.transport.transport import Answer, Reply, TransportError
+
+SMALL = replace(LIMITS, parcel=1000, body=4000)
+
+
+def test_a_parcel_is_delivered_and_answered(world, receiver):
+    async def talk():
+        _, there = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        for parcel in (b"hello", bytes(range(256)), b"\n"):
+            assert await here.send(there, parcel) == Reply(Answer.TAKEN)
+        assert receiver.got == [b"hello", bytes(range(256)), b"\n"]
+
+    world.run_all(talk())
+
+
+def test_two_actors_answer_each_other_and_an_actor_itself(world, receiver):
+    async def talk():
+        one, first = await world.start("one", receiver)
+        other, second = await world.start("other", receiver)
+        replies = await asyncio.gather(one.send(second, b"a"), other.send(first, b"b"), one.send(first, b"c"))
+        assert [r.answer for r in replies] == [Answer.TAKEN] * 3
+        assert sorted(receiver.got) == [b"a", b"b", b"c"]
+
+    world.run_all(talk())
+
+
+@pytest.mark.parametrize("answer", list(Answer))
+def test_the_receivers_answer_comes_with_its_reason(world, receiver, answer):
+    receiver.answer = Reply(answer, "because of «this»")
+
+    async def talk():
+        _, there = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        assert await here.send(there, b"x") == Reply(answer, "because of «this»")
+
+    world.run_all(talk())
+
+
+def test_an_error_of_the_receiver_is_unreachable_and_the_transport_goes_on(world, receiver, caplog):
+    def answer(parcel):
+        if parcel == b"bad":
+            raise ValueError("a mistake in the receiver")
+        return Reply(Answer.TAKEN)
+
+    receiver.answer = answer
+
+    async def talk():
+        _, there = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        replies = await asyncio.gather(*(here.send(there, p) for p in (b"good", b"bad", b"fine")))
+        assert [r.answer for r in replies] == [Answer.TAKEN, Answer.UNREACHABLE, Answer.TAKEN]
+        assert "mistake" not in replies[1].reason, "what went wrong inside is for our log alone"
+        assert (await here.send(there, b"again")).answer is Answer.TAKEN
+
+    world.run_all(talk())
+    (told,) = [r for r in caplog.records if "a mistake in the receiver" in r.getMessage()]
+    assert told.name == "leasehold.impl.transport.reception"
+    assert told.exc_info
+
+
+def test_a_receiver_that_never_answers_holds_up_nobody_else(world, receiver):
+    async def receive(parcel):
+        if parcel == b"stuck":
+            await asyncio.Event().wait()
+        return await receiver(parcel)
+
+    async def talk():
+        limits = replace(LIMITS, answer_seconds=0.2, close_seconds=0.1)
+        _, there = await world.start("there", receive, limits)
+        here, _ = await world.start("here", receiver, limits)
+        replies = await asyncio.gather(*(here.send(there, p) for p in (b"a", b"stuck", b"b")))
+        assert [r.answer for r in replies] == [Answer.TAKEN, Answer.UNREACHABLE, Answer.TAKEN]
+
+    world.run_all(talk())
+
+
+def test_a_receiver_that_is_gone_is_unreachable_until_it_comes_back(world, receiver):
+    async def talk():
+        there, address = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        assert (await here.send(address, b"1")).answer is Answer.TAKEN
+        await there.close()
+        assert (await here.send(address, b"2")).answer is Answer.UNREACHABLE
+        _, again = await world.start("there", receiver)
+        assert again == address
+        assert (await here.send(address, b"3")).answer is Answer.TAKEN
+        assert receiver.got == [b"1", b"3"]
+
+    world.run_all(talk())
+
+
+def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, receiver):
+    async def talk():
+        here, _ = await world.start("here", receiver)
+        for address in (
+            "", "x", "http://", "http://[::1", "nats://h", "ftp://127.0.0.1:1", "memory:nobody", "http://h:99999",
+            "http://127.0.0.1:1", "nats://127.0.0.1:4222/nobody.here", "nats://127.0.0.1:4222/a b",
+            "http://a\nb:1", "\0",
+        ):  # fmt: skip
+            reply = await here.send(address, b"x")
+            assert reply.answer is Answer.UNREACHABLE, address
+            assert reply.reason
+
+    world.run_all(talk())
+
+
+def test_a_parcel_at_the_limit_is_carried_and_one_beyond_it_refused(world, receiver):
+    async def talk():
+        _, there = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        assert (await here.send(there, b"x" * LIMITS.parcel)).answer is Answer.TAKEN
+        reply = await here.send(there, b"x" * (LIMITS.parcel + 1))
+        assert reply.answer is Answer.REFUSED
+        assert str(LIMITS.parcel) in reply.reason
+        assert [len(p) for p in receiver.got] == [LIMITS.parcel]
+
+    world.run_all(talk())
+
+
+def test_a_sender_with_larger_limits_is_refused_by_the_receiver(world, receiver):
+    if world.kind == "memory":
+        pytest.skip("the members of a memory network have its limits")
+
+    async def talk():
+        _, there = await world.start("there", receiver, SMALL)
+        here, _ = await world.start("here", receiver)
+        sizes = (1000, 1001, 900, 5000, 10)
+        replies = await asyncio.gather(*(here.send(there, b"x" * size) for size in sizes))
+        wanted = [Answer.TAKEN, Answer.REFUSED, Answer.TAKEN, Answer.REFUSED, Answer.TAKEN]
+        assert [r.answer for r in replies] == wanted
+        assert sorted(len(p) for p in receiver.got) == [10, 900, 1000]
+
+    world.run_all(talk())
+
+
+def test_a_thousand_sends_at_once_are_all_answered_each_with_its_own(world, receiver):
+    receiver.answer = lambda parcel: Reply(Answer.REFUSED, parcel.decode())
+
+    async def talk():
+        limits = replace(LIMITS, refusals=10_000)
+        _, there = await world.start("there", receiver, limits)
+        here, _ = await world.start("here", receiver, limits)
+        replies = await asyncio.gather(*(here.send(there, str(i).encode()) for i in range(1000)))
+        assert [r.reason for r in replies] == [str(i) for i in range(1000)]
+        assert len(receiver.got) == 1000
+
+    world.run_all(talk())
+
+
+def test_more_than_can_be_received_at_once_is_busy(world, receiver):
+    async def talk():
+        gate = asyncio.Event()
+
+        async def receive(parcel):
+            await gate.wait()
+            return await receiver(parcel)
+
+        limits = replace(LIMITS, receiving=5)
+        _, there = await world.start("there", receive, limits)
+        here, _ = await world.start("here", receiver, limits)
+        sends = [asyncio.create_task(here.send(there, b"x")) for _ in range(8)]
+        if world.kind == "http":  # replies to one request come together
+            await here.send("http://127.0.0.1:1", b"x")
+        else:
+            await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
+        gate.set()
+        answers = [r.answer for r in await asyncio.gather(*sends)]
+        assert answers.count(Answer.BUSY) == 3
+        assert answers.count(Answer.TAKEN) == 5
+        assert (await here.send(there, b"x")).answer is Answer.TAKEN
+
+    world.run_all(talk())
+
+
+@pytest.mark.parametrize("who", ["here", "there"])
+def test_a_close_ends_what_is_being_sent_and_received(world, receiver, who):
+    async def talk():
+        come = asyncio.Event()
+
+        async def receive(parcel):
+            come.set()
+            await asyncio.Event().wait()
+
+        limits = replace(LIMITS, close_seconds=0.1)
+        ends = {}
+        ends["there"], there = await world.start("there", receive, limits)
+        ends["here"], _ = await world.start("here", receiver, limits)
+        sends = [asyncio.create_task(ends["here"].send(there, b"x")) for _ in range(20)]
+        await come.wait()
+        await ends[who].close()
+        async with asyncio.timeout(5):
+            replies = await asyncio.gather(*sends)
+        assert {r.answer for r in replies} == {Answer.UNREACHABLE}
+        await ends[who].close()
+        if who == "here":
+            assert (await ends["here"].send(there, b"x")).answer is Answer.UNREACHABLE
+
+    world.run_all(talk())
+
+
+def test_what_is_being_received_at_a_close_may_end_within_a_moment(world, receiver):
+    async def talk():
+        come, gate = asyncio.Event(), asyncio.Event()
+
+        async def receive(parcel):
+            come.set()
+            await gate.wait()
+            return await receiver(parcel)
+
+        there, address = await world.start("there", receive)
+        here, _ = await world.start("here", receiver)
+        send = asyncio.create_task(here.send(address, b"x"))
+        await come.wait()
+        closing = asyncio.create_task(there.close())
+        await asyncio.sleep(0)
+        gate.set()
+        assert (await send).answer is Answer.TAKEN
+        await closing
+        assert receiver.got == [b"x"]
+
+    world.run_all(talk())
+
+
+def test_a_sender_that_gives_up_does_not_stop_what_is_being_received(world, receiver):
+    async def talk():
+        come, gate = asyncio.Event(), asyncio.Event()
+
+        async def receive(parcel):
+            come.set()
+            await gate.wait()
+            return await receiver(parcel)
+
+        _, there = await world.start("there", receive)
+        here, _ = await world.start("here", receiver)
+        send = asyncio.create_task(here.send(there, b"x"))
+        await come.wait()
+        send.cancel()
+        await asyncio.wait([send])
+        assert send.cancelled()
+        gate.set()
+        assert (await here.send(there, b"y")).answer is Answer.TAKEN
+        assert sorted(receiver.got) == [b"x", b"y"]
+
+    world.run_all(talk())
+
+
+def test_an_address_in_use_is_refused_at_the_start(world, receiver):
+    async def talk():
+        _, address = await world.start("there", receiver)
+        with pytest.raises(TransportError, match="in use"):
+            await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        assert (await here.send(address, b"x")).answer is Answer.TAKEN, "who was there first is not disturbed"
+
+    world.run_all(talk())
+
+
+def test_who_is_refused_too_often_waits_and_costs_the_receiver_nothing(world, receiver, caplog):
+    receiver.answer = Reply(Answer.REFUSED, "forged")
+
+    async def talk():
+        limits = replace(LIMITS, refusals=20, refusals_per_second=0.001)
+        _, there = await world.start("there", receiver, limits)
+        here, _ = await world.start("here", receiver, limits)
+        answers = [(await here.send(there, b"x")).answer for _ in range(50)]
+        assert answers == [Answer.REFUSED] * 20 + [Answer.BUSY] * 30
+        assert len(receiver.got) == 20
+
+    world.run_all(talk())
+    lines = [r for r in caplog.records if "refused what came from" in r.getMessage()]
+    assert 1 <= len(lines) <= 12, "the log has the reason, and is not filled"
+    assert "forged" in lines[0].getMessage()

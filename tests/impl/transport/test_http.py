@@ -1,0 +1,392 @@
+"""HTTP: what strangers may try, requests shared by parcels, and the rest of the port."""
+
+import asyncio
+import datetime
+import gzip
+import ipaddress
+import json
+from dataclasses import replace
+
+import aiohttp
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leasehold.impl.transport import frames
+from leasehold.impl.transport.http import HttpTransport
+from leasehold.impl.transport.lanes import Lane
+from leasehold.impl.transport.limits import LIMITS
+from leasehold.impl.transport.open import open_transport
+from leasehold.impl.transport.transport import Answer, Reply, TransportError
+
+QUICK = replace(LIMITS, header_seconds=0.2, body_seconds=0.2, close_seconds=0.5, parcel=1000, body=4000)
+
+
+async def say(address, content, end=False):
+    """What the server answers to raw bytes, until it closes the connection."""
+    host, port = address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(content)
+        if end:
+            writer.write_eof()
+        async with asyncio.timeout(10):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+def post(body, length=None, extra=b"", method=b"POST", path=b"/parcels"):
+    size = str(len(body) if length is None else length).encode()
+    return method + b" " + path + b" HTTP/1.1\r\nHost: h\r\nContent-Length: " + size + b"\r\n" + extra + b"\r\n" + body
+
+
+GOOD = frames.pack([b"good"])
+CLOSE = b"Connection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        pytest.param(post(b"", extra=CLOSE), 400, id="empty"),
+        pytest.param(post(b"abc", extra=CLOSE), 400, id="cut off in a length"),
+        pytest.param(post(GOOD[:-1], extra=CLOSE), 400, id="cut off in a parcel"),
+        pytest.param(post(GOOD + b"\xff\xff\xff\xff", extra=CLOSE), 400, id="a parcel longer than memory"),
+        pytest.param(post(frames.pack([b""] * 300), extra=CLOSE), 400, id="too many parcels"),
+        pytest.param(post(b"x" * 5000, extra=CLOSE), 413, id="too large"),
+        pytest.param(post(b"", length=10**15, extra=CLOSE), 413, id="said to be too large"),
+        pytest.param(
+            b"POST /parcels HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1400\r\n"
+            + b"x" * 5120
+            + b"\r\n0\r\n\r\n",
+            413,
+            id="too large in chunks",
+        ),
+        pytest.param(post(GOOD, method=b"GET", extra=CLOSE), 405, id="another method"),
+        pytest.param(post(GOOD, method=b"DELETE", extra=CLOSE), 405, id="yet another method"),
+        pytest.param(post(GOOD, path=b"/other", extra=CLOSE), 404, id="another path"),
+        pytest.param(post(GOOD, path=b"/parcels/../etc", extra=CLOSE), 404, id="a path upwards"),
+        pytest.param(post(b"", path=b"/health", extra=CLOSE), 405, id="posted to health"),
+        pytest.param(post(GOOD, length="-1"), 400, id="a length below nothing"),
+        pytest.param(post(GOOD, extra=b"Transfer-Encoding: chunked\r\n"), 400, id="two lengths"),
+        pytest.param(b"\x00\x01\x02\r\n\r\n", 400, id="no HTTP"),
+        pytest.param(b"POST /parcels HTTP/1.1\r\n" + b"A: " + b"x" * 20_000 + b"\r\n\r\n", 400, id="a long header"),
+        pytest.param(post(GOOD[:-2], length=len(GOOD)), 408, id="a body that never ends"),
+        pytest.param(post(gzip.compress(GOOD), extra=CLOSE + b"Content-Encoding: gzip\r\n"), 400, id="compressed"),
+    ],
+)
+def test_a_bad_request_has_a_clean_answer_and_changes_nothing(http_world, receiver, request_bytes, status):
+    async def talk():
+        _, address = await http_world.start("there", receiver, replace(QUICK, body_seconds=0.5))
+        answer = await say(address, request_bytes)
+        assert answer.split(b" ")[1:2] == [str(status).encode()], answer[:200]
+        assert b"Traceback" not in answer
+        assert receiver.got == []
+        here, _ = await http_world.start("here", receiver)
+        assert (await here.send(address, b"x")).answer is Answer.TAKEN, "and the server goes on"
+
+    http_world.run_all(talk())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"P", b"POST /parcels HTTP/1.1\r\nHost: h\r\nA"], ids=["nothing", "a letter", "half"]
+)
+def test_a_connection_that_asks_nothing_is_closed(http_world, receiver, content):
+    async def talk():
+        _, address = await http_world.start("there", receiver, QUICK)
+        assert await say(address, content) == b""
+        assert receiver.got == []
+
+    http_world.run_all(talk())
+
+
+def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, receiver):
+    """Slow loris: each drop comes in time, the whole never does."""
+
+    async def talk():
+        _, address = await http_world.start("there", receiver, QUICK)
+        host, port = address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        answer = asyncio.create_task(reader.read())
+        for byte in post(GOOD):
+            writer.write(bytes([byte]))
+            done, _ = await asyncio.wait([answer], timeout=0.02)
+            if done:
+                break
+        else:
+            raise AssertionError("the server took every drop")
+        assert answer.exception() is not None or answer.result() == b""
+        assert receiver.got == []
+        writer.close()
+
+    http_world.run_all(talk())
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.binary(min_size=1, max_size=80) | st.just(post(GOOD[:5])), min_size=1, max_size=10))
+def test_no_bytes_stop_the_server(http_world, contents):
+    got = []
+
+    async def receive(parcel):
+        got.append(parcel)
+        return Reply(Answer.TAKEN)
+
+    async def talk():
+        transport = HttpTransport(limits=replace(QUICK, refusals=1000))
+        address = await transport.start(receive)
+        for content in contents:
+            await say(address, content, end=True)
+        assert got == []
+        assert (await transport.send(address, b"x")).answer is Answer.TAKEN
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_more_connections_than_one_address_may_have_are_closed(http_world, receiver, caplog):
+    async def talk():
+        _, address = await http_world.start("there", receiver, replace(LIMITS, connections=3))
+        host, port = address.removeprefix("http://").split(":")
+        held = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
+        assert await say(address, b"") == b"", "the fourth is closed at once, not after the time for headers"
+        held[0][1].write(post(b"", method=b"GET", path=b"/health"))
+        assert b" 200 " in await held[0][0].readline(), "and those before it go on"
+        for _, writer in held:
+            writer.close()
+
+    http_world.run_all(talk())
+    assert "closed a connection" in caplog.text
+
+
+def test_an_address_that_is_refused_too_often_waits_whatever_it_sends(http_world, receiver):
+    async def talk():
+        limits = replace(QUICK, refusals=3, refusals_per_second=0.001)
+        _, address = await http_world.start("there", receiver, limits)
+        here, _ = await http_world.start("here", receiver)
+        assert b" 400 " in await say(address, post(b"abc", extra=CLOSE))
+        assert b" 404 " in await say(address, post(b"", path=b"/admin", extra=CLOSE))
+        assert b" 400 " in await say(address, b"\x00\r\n\r\n")
+        answer = await say(address, post(GOOD, extra=CLOSE))
+        assert b" 429 " in answer
+        assert b"Retry-After: 1000" in answer
+        assert (await here.send(address, b"x")).answer is Answer.BUSY
+        assert receiver.got == []
+
+    http_world.run_all(talk())
+
+
+def test_health_and_the_actors_own_routes_share_the_port(receiver):
+    async def hello(request):
+        return web.json_response({"hello": request.match_info["name"]})
+
+    async def talk():
+        transport = HttpTransport(routes=[web.get("/hello/{name}", hello)])
+        address = await transport.start(receiver)
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{address}/health") as response:
+                assert (response.status, await response.json()) == (200, {"status": "ok"})
+            async with session.get(f"{address}/hello/you") as response:
+                assert await response.json() == {"hello": "you"}
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_parcels_that_wait_share_requests():
+    batches = []
+
+    async def talk():
+        gate = asyncio.Event()
+
+        async def post_them(parcels):
+            batches.append(len(parcels))
+            await gate.wait()
+            return [Reply(Answer.TAKEN)] * len(parcels)
+
+        lane = Lane(post_them, replace(LIMITS, in_flight=2, batch=100))
+        sends = [asyncio.create_task(lane.send(b"x"))]
+        while not batches:
+            await asyncio.sleep(0)
+        sends += [asyncio.create_task(lane.send(b"x")) for _ in range(350)]
+        while len(batches) < 2:
+            await asyncio.sleep(0)
+        assert batches == [1, 100], "a lone parcel does not wait; no more than two requests are under way"
+        gate.set()
+        await asyncio.gather(*sends)
+        assert lane.idle
+
+    asyncio.run(talk())
+    assert batches == [1, 100, 100, 100, 50]
+
+
+def test_a_request_carries_no_more_bytes_than_its_limit():
+    sizes = []
+
+    async def talk():
+        async def post_them(parcels):
+            sizes.append(len(frames.pack(parcels)))
+            return [Reply(Answer.TAKEN)] * len(parcels)
+
+        lane = Lane(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
+        await asyncio.gather(*(lane.send(b"x" * 1000) for _ in range(7)))
+
+    asyncio.run(talk())
+    assert sizes == [2008, 2008, 2008, 1004]
+
+
+def test_more_than_may_wait_is_busy_here():
+    async def talk():
+        gate = asyncio.Event()
+
+        async def post_them(parcels):
+            await gate.wait()
+            return [Reply(Answer.TAKEN)] * len(parcels)
+
+        lane = Lane(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
+        sends = [asyncio.create_task(lane.send(b"x")) for _ in range(8)]
+        done, _ = await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
+        assert [t.result().answer for t in done] == [Answer.BUSY] * 3
+        gate.set()
+        assert [(await t).answer for t in sends].count(Answer.TAKEN) == 5
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "answer"),
+    [
+        (200, b"", Answer.UNREACHABLE),
+        (200, b"[]", Answer.UNREACHABLE),
+        (200, b'[["taken",""],["taken",""]]', Answer.UNREACHABLE),
+        (200, b'[["taken",""]]' + b" " * 100_000, Answer.UNREACHABLE),
+        (200, b'[["refused","no"]]', Answer.REFUSED),
+        (301, b"", Answer.UNREACHABLE),
+        (307, b"", Answer.UNREACHABLE),
+        (413, b"", Answer.REFUSED),
+        (429, b"", Answer.BUSY),
+        (500, b"", Answer.UNREACHABLE),
+        (503, b"", Answer.BUSY),
+    ],
+)
+def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
+    """The other end may be anything: here a server that says what it is told to."""
+
+    async def parrot(request):
+        return web.Response(status=status, body=body, headers={"Location": "/elsewhere"} if status < 400 else None)
+
+    async def elsewhere(request):
+        return web.Response(body=b'[["taken",""]]')
+
+    async def talk():
+        app = web.Application()
+        app.router.add_post("/parcels", parrot)
+        app.router.add_route("*", "/elsewhere", elsewhere)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        here = HttpTransport()
+        reply = await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")
+        assert reply.answer is answer
+        await here.close()
+        await runner.cleanup()
+
+    asyncio.run(talk())
+
+
+def test_a_server_that_never_answers_is_unreachable_in_time():
+    async def talk():
+        async def silent(reader, writer):
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        here = HttpTransport(limits=replace(LIMITS, send_seconds=0.2))
+        port = server.sockets[0].getsockname()[1]
+        assert (await here.send(f"http://127.0.0.1:{port}", b"x")).answer is Answer.UNREACHABLE
+        await here.close()
+        server.close()
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("settings_", "words"),
+    [
+        ({"host": "0.0.0.0"}, "needs `advertise`"),
+        ({"host": "192.0.2.1"}, "no address of this machine"),
+        ({"host": "no.such.host.invalid"}, "nothing can listen on"),
+        ({"port": 70_000}, "nothing can listen on"),
+    ],
+)
+def test_where_nothing_can_listen_the_start_says_why(receiver, settings_, words):
+    async def talk():
+        transport = HttpTransport(**settings_)
+        with pytest.raises(TransportError, match=words):
+            await transport.start(receiver)
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_what_is_advertised_is_the_address(receiver):
+    async def talk():
+        transport = HttpTransport("0.0.0.0", advertise="http://site.example:8470/")
+        assert await transport.start(receiver) == "http://site.example:8470"
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_https_carries_parcels_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):
+    certificate, key = certify(tmp_path)
+    tls = {"certificate": certificate, "key": key, "authority": certificate}
+
+    async def talk():
+        there = open_transport({"listen": "https://127.0.0.1:0", "tls": tls})
+        address = await there.start(receiver)
+        assert address.startswith("https://")
+        assert (await there.send(address, b"x")).answer is Answer.TAKEN
+        stranger = HttpTransport()  # judges as the system does, which does not know this authority
+        assert (await stranger.send(address, b"y")).answer is Answer.UNREACHABLE
+        assert (await stranger.send(address.replace("https", "http"), b"z")).answer is Answer.UNREACHABLE
+        await stranger.close()
+        await there.close()
+
+    asyncio.run(talk())
+    assert receiver.got == [b"x"]
+
+
+def certify(folder):
+    key = generate_private_key(SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(
+            name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(1)
+        )
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .add_extension(x509.BasicConstraints(True, None), True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "c.pem").write_bytes(certificate.public_bytes(pem))
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "k.pem").write_bytes(private)
+    return str(folder / "c.pem"), str(folder / "k.pem")
+
+
+def test_a_reply_is_json(http_world, receiver):
+    async def talk():
+        _, address = await http_world.start("there", receiver)
+        answer = await say(address, post(frames.pack([b"a", b"b"]), extra=CLOSE))
+        assert json.loads(answer.partition(b"\r\n\r\n")[2]) == [["taken", ""], ["taken", ""]]
+        assert receiver.got == [b"a", b"b"]
+
+    http_world.run_all(talk())

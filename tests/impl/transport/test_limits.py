@@ -1,0 +1,88 @@
+"""The limits, with a clock that the test moves."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.impl.transport.limits import LIMITS, Refusals, SparseLog, TokenBucket
+from leasehold.impl.transport.transport import TransportError
+
+UNHURRIED = settings(deadline=None)  # the machine may be busy
+
+
+def test_a_bucket_gives_its_burst_and_then_its_rate():
+    bucket = TokenBucket(rate=2, burst=3, now=0)
+    assert [bucket.take(0) for _ in range(4)] == [True, True, True, False]
+    assert bucket.wait(0) == 0.5
+    assert not bucket.take(0.25)
+    assert bucket.take(0.5)
+    assert not bucket.take(0.75)
+    assert [bucket.take(100) for _ in range(4)] == [True, True, True, False], "it never holds more than its burst"
+
+
+def test_a_clock_that_goes_back_gives_nothing():
+    bucket = TokenBucket(rate=1, burst=1, now=10)
+    assert bucket.take(10)
+    assert not bucket.take(0)
+    assert not bucket.take(10.5)
+    assert bucket.take(11)
+
+
+@UNHURRIED
+@given(st.integers(1, 9), st.integers(1, 9), st.lists(st.integers(0, 300), max_size=60))
+def test_no_more_is_ever_given_than_burst_and_rate_allow(rate, burst, pauses):
+    now, given_out, bucket = 0.0, 0, TokenBucket(rate, burst, 0)
+    for pause in pauses:
+        now += pause / 100
+        given_out += bucket.take(now)
+        assert given_out <= burst + rate * now + 1e-6
+
+
+def test_one_address_that_is_refused_does_not_stop_another():
+    refusals = Refusals(replace(LIMITS, refusals=2, refusals_per_second=1))
+    for _ in range(2):
+        refusals.add("bad", 0)
+    assert refusals.wait("bad", 0) == 1
+    assert refusals.wait("good", 0) == 0
+    assert refusals.wait("bad", 1) == 0
+
+
+def test_addresses_without_end_do_not_fill_the_memory():
+    refusals = Refusals(replace(LIMITS, refusals=5, refusals_per_second=1))
+    for i in range(20_000):
+        refusals.add(f"a{i}", 0)
+    assert len(refusals._buckets) <= 10_000
+    refusals.add("late", 1000)
+    assert len(refusals._buckets) == 1, "those that were not refused for long are forgotten"
+
+
+def test_a_log_says_how_much_it_left_out(caplog):
+    caplog.set_level(logging.WARNING)
+    log = SparseLog(logging.getLogger("test.sparse"), per_second=1, burst=2)
+    for i in range(10):
+        log.warning(0, "kind", "line %d", i)
+    log.warning(0, "other", "another kind")
+    log.warning(1, "kind", "line %d", 10)
+    assert [r.getMessage() for r in caplog.records] == [
+        "line 0", "line 1", "another kind", "line 10 (and 8 more of this kind before it, not logged)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"parcel": 0}, "`parcel` must be a whole number above 0"),
+        ({"parcel": 1.5}, "`parcel`"),
+        ({"batch": True}, "`batch`"),
+        ({"send_seconds": -1}, "`send_seconds` must be a number above 0"),
+        ({"send_seconds": "10"}, "`send_seconds`"),
+        ({"answer_seconds": float("nan")}, "`answer_seconds`"),
+        ({"body": LIMITS.parcel + 3}, "must hold one parcel"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(changes, words):
+    with pytest.raises(TransportError, match=words):
+        replace(LIMITS, **changes)

@@ -1,0 +1,103 @@
+"""The memory transport's hand: what it loses, delays, doubles and reorders; and a crash, which nothing hides."""
+
+import asyncio
+
+from leasehold.impl.transport.memory import Fate, MemoryTransport, Network, Weather
+from leasehold.impl.transport.transport import Answer, Reply
+
+
+def conversation(hand, count=20):
+    """Sends numbers one after the other without waiting; answers what came, and the replies."""
+    got = []
+
+    async def receive(parcel):
+        got.append(int(parcel))
+        return Reply(Answer.TAKEN)
+
+    async def talk():
+        network = Network(hand)
+        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+        await here.start(receive)
+        address = await there.start(receive)
+        replies = await asyncio.gather(*(here.send(address, str(i).encode()) for i in range(count)))
+        await network.settle()
+        await here.close()
+        await there.close()
+        return [r.answer for r in replies]
+
+    return got, asyncio.run(talk())
+
+
+def test_without_a_hand_each_parcel_comes_once_and_in_order():
+    got, answers = conversation(None)
+    assert got == list(range(20))
+    assert set(answers) == {Answer.TAKEN}
+
+
+def test_a_lost_parcel_is_unreachable_and_does_not_come():
+    got, answers = conversation(lambda source, target, parcel: Fate(()) if parcel == b"7" else Fate())
+    assert got == [i for i in range(20) if i != 7]
+    assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
+
+
+def test_a_lost_answer_is_unreachable_although_the_parcel_came():
+    got, answers = conversation(lambda source, target, parcel: Fate(answered=parcel != b"7"))
+    assert 7 in got
+    assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
+
+
+def test_a_doubled_parcel_comes_twice_and_the_sender_need_not_wait_for_the_second():
+    got, answers = conversation(lambda source, target, parcel: Fate((0, 50)) if parcel == b"7" else Fate())
+    assert got == [*range(20), 7]
+    assert set(answers) == {Answer.TAKEN}
+
+
+def test_a_delayed_parcel_is_overtaken():
+    got, _ = conversation(lambda source, target, parcel: Fate((30,)) if parcel == b"0" else Fate())
+    assert got == [*range(1, 20), 0]
+
+
+def test_the_hand_knows_who_sends_to_whom():
+    seen = set()
+
+    def hand(source, target, parcel):
+        seen.add((source, target))
+        return Fate()
+
+    conversation(hand)
+    assert seen == {("memory:here", "memory:there")}
+
+
+def test_the_same_seed_does_the_same_harm():
+    def weather(seed):
+        return conversation(Weather(seed, lose=0.2, duplicate=0.3, delay=9, unanswered=0.1), 100)
+
+    assert weather(4) == weather(4)
+    assert weather(4) != weather(5)
+    got, answers = weather(4)
+    assert len(set(got)) < 100
+    assert len(got) > len(set(got))
+    assert got != sorted(got)
+    assert answers.count(Answer.UNREACHABLE) > 100 - len(set(got)), "some that came were not answered"
+
+
+class Crash(BaseException):
+    """A simulated crash, which is no Exception."""
+
+
+def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender():
+    told = []
+
+    async def receive(parcel):
+        raise Crash
+
+    async def talk():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
+        network = Network()
+        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+        address = await there.start(receive)
+        assert (await here.send(address, b"x")).answer is Answer.UNREACHABLE
+        await there.close()
+
+    asyncio.run(talk())
+    assert [type(e) for e in told] == [Crash]
