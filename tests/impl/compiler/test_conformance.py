@@ -179,9 +179,11 @@ def walk(system: System, budget: str) -> Twin:
     ("name", "settings", "budget"),
     [
         ("lease", {"max_units": 1, "last_end": 2}, ""),
-        ("lease", {"max_units": 2, "expiry": False}, "duplicate=1"),
+        pytest.param("lease", {"max_units": 2, "expiry": False}, "duplicate=1", marks=pytest.mark.slow),
+        ("lease", {"max_units": 1, "expiry": False}, "duplicate=1"),
         ("lease", {"max_units": 1, "last_end": 2, "lazy_close": False, "reorders": 1}, ""),
-        ("contention", {}, ""),
+        pytest.param("contention", {}, "", marks=pytest.mark.slow),
+        ("contention", {"leases": 1}, ""),
         ("two_phase_commit", {"participants": 3}, "duplicate=1"),
         ("three_phase_commit", {"participants": 2}, "duplicate=1"),
         ("three_phase_commit_termination", {"participants": 2}, ""),

@@ -1,0 +1,40 @@
+"""The plugin, used as a user uses it: it is found by its entry point alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leasehold.impl.pytest_plugin import EmbeddedCluster
+
+
+def test_a_test_leases_in_three_lines(leasehold_cluster: EmbeddedCluster) -> None:
+    lease = leasehold_cluster.lease(units=2, until=30)
+    assert len(leasehold_cluster.units()) == 2
+    assert set(leasehold_cluster.state(lease).values()) == {"active", "ticketed"}
+
+
+def test_actors_are_crashed_and_leases_live_on(leasehold_cluster: EmbeddedCluster) -> None:
+    lease = leasehold_cluster.lease(units=1, until=40)
+    for actor in ("tenant", "broker", "site"):
+        leasehold_cluster.crash(actor)
+        leasehold_cluster.advance(5)
+        assert leasehold_cluster.state(lease)["service_manager"] == "active"
+    leasehold_cluster.flex(lease, 3)
+    leasehold_cluster.advance(6)
+    assert len(leasehold_cluster.units()) == 3
+    leasehold_cluster.close(lease)
+    assert leasehold_cluster.units() == set()
+
+
+def test_an_actor_may_stay_away_for_a_while(leasehold_cluster_of: Callable[..., EmbeddedCluster]) -> None:
+    """Paper, section 4.2.1: a lazy site keeps what an unreachable service manager holds, past its end."""
+    cluster = leasehold_cluster_of(units=2)
+    lease = cluster.lease(units=2, until=100, term=10)
+    cluster.crash("tenant", restart=False)
+    cluster.advance(20)
+    assert cluster.state(lease)["authority"] == "active"
+    assert len(cluster.units()) == 2
+    cluster.restart("tenant")
+    cluster.advance(1)
+    assert cluster.state(lease)["authority"] == "closed"
+    assert cluster.now == 21
