@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Any
 
 from leasehold.checker.explore import Exploration
@@ -15,44 +14,13 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import Path, Step
 from leasehold.checker.stabilise import Ways
+from leasehold.checker.worst import AT_ONCE, NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
 from leasehold.faults import CrashPoint
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec.language.model import System
 
 ANY = "any"  # the mode of a system that tells none apart
 Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The worst convergence of a case; None where there is no such number."""
-
-    steps: int | None
-    exchanges: int | None
-
-    @property
-    def size(self) -> int:
-        """For comparison; what has no number is more than any."""
-        return 1 << 60 if self.steps is None else self.steps
-
-
-AT_ONCE = Worst(0, 0)
-
-
-@cache  # there are few, and each is met very often
-def worst_of(steps: int | None, exchanges: int | None) -> Worst:
-    """The one such value."""
-    return Worst(steps, exchanges)
-
-
-@cache
-def or_worse(one: Worst, other: Worst) -> Worst:
-    """The worse of two in each respect."""
-    return worst_of(_more(one.steps, other.steps), _more(one.exchanges, other.exchanges))
-
-
-def _more(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
 
 
 def _join(found: dict[str, Worst], other: Mapping[str, Worst]) -> bool:
@@ -69,23 +37,33 @@ def _join(found: dict[str, Worst], other: Mapping[str, Worst]) -> bool:
 
 
 class CaseFinder:
-    """The cases of a finished exploration."""
+    """The cases of a finished exploration.
 
-    def __init__(self, found: Exploration, ways: Ways, points: tuple[CrashPoint, ...]) -> None:
+    Without `ways` it was not asked whether the system comes back, and no case has a worst convergence.
+    """
+
+    def __init__(self, found: Exploration, ways: Ways | None, points: tuple[CrashPoint, ...]) -> None:
         world = found.paths.world
         assert isinstance(world, FaultySystem)
-        self.world, self.ways, self.paths = world, ways, found.paths
         self.states: list[State] = found.paths.states
+        self.asked = ways is not None
+        self.ways = ways or Ways(self.states, bytearray(len(self.states)), found.graph, found.paths)
+        self.world, self.paths = world, found.paths
         self.graph = found.graph
         self.system = found.system
-        self.product = [world.layout.at(r, i, None) for r, i in _product(found.system)]
+        self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
         self.look = looking(machine.cell for machine in world.machines)
         self.crashed = list(zip(found.graph.crashed, found.graph.crash_points, strict=True))
         self.points = list(found.graph.points)
         self.by_effect: dict[str, list[str]] = {}
+        self.restarting: dict[str, list[str]] = {}  # the points of recovery with the effect of `#recovering`
         for point in points:
             for effect in point.effects:
                 self.by_effect.setdefault(effect, []).append(point.name)
+        for point in points:
+            if point.name.endswith(f"#{RECOVERING}"):
+                alike = [name for effect in point.effects for name in self.by_effect[effect]]
+                self.restarting[point.name] = [name for name in alike if f"#{RECOVERING}" in name]
         self.modes = {name: world.world(e) for name, e in self.system.faults.modes.items()}
         self.actors = {actor.name: actor for actor in world.layout.actors}
         self._modes: dict[int, tuple[str, ...]] = {}
@@ -127,7 +105,7 @@ class CaseFinder:
     def _names(self, state: int, number: int | None, actor: Actor) -> list[str]:
         """The points of the catalogue that a crash stands for."""
         if number is None:
-            return list(self._at(state, actor, RECOVERING))
+            return list(dict.fromkeys(p for n in self._at(state, actor, RECOVERING) for p in self.restarting[n]))
         bare, at, group = self.points[number][0].partition("@")
         names = self.by_effect.get(bare, [bare])
         if bare.endswith(f"#{BEFORE}"):
@@ -174,14 +152,21 @@ class CaseFinder:
 
     def _after(self, state: int) -> Worst:
         """The worst convergence from a state."""
+        if not self.asked:
+            return NOT_ASKED
         if not self.ways.astray[state]:
             return AT_ONCE
+        if self.ways.stays[state]:
+            return NO_RETURN
         return worst_of(self.ways.steps.get(state), self.ways.exchanges.get(state))
 
     # One case, as a path
 
     def path(self, case: Case) -> Path:
-        """A shortest path into a case from which its worst way back is left, the restart, and that way."""
+        """A shortest path into a case from which its worst way back is left, the restart, and that way.
+
+        Where a fair run does not come back, it is followed once round.
+        """
         cell, point, mode = case
         starts = [
             (state, at, actor) for state, at, actor in self._crashes()
@@ -195,7 +180,10 @@ class CaseFinder:
         numbers, stop, actor = self._into(starts)
         crash_at = len(numbers) - 2
         numbers += self._until_restart(numbers[-1], actor, mode, most)
-        found: Path = self.paths.along([*numbers, *self.ways.way(numbers[-1])])
+        way, loop = self.ways.way(numbers[-1]), None
+        if most == NO_RETURN.size:
+            way, loop = self.ways.run(numbers[-1])
+        found: Path = self.paths.along([*numbers, *way], None if loop is None else len(numbers) + loop)
         if stop is None:
             return found
         steps = list(found.steps)
@@ -250,7 +238,8 @@ class CaseFinder:
         raise LookupError("there is no such case")
 
 
-def _product(system: System) -> Iterator[tuple[str, int]]:
+def product_of(system: System) -> Iterator[tuple[str, int]]:
+    """The machines of the product."""
     for name in system.product:
         for i in range(system.roles[name].count):
             yield name, i

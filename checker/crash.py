@@ -5,7 +5,8 @@ at a chosen point, and restarted it in two modes: while the term of the lease la
 explored graph is the list. A *case* is a cell of the product, a crash point and a mode: the control states of the
 product when the actor stops, where in its work it stops, and which of the system's `modes` hold when it restarts.
 Between the two the others go on. Of each case the worst convergence is known: from the restart on, the most steps and
-the most messages until the system is in a state that it could be in without faults.
+the most messages until the system is in a state that it could be in without faults; or that a fair run never comes to
+one. Where somebody halts, lies or has another time, that is not asked, but the cases are the same.
 
 A crash between two steps is the point `#before-commit` of every machine of the actor; a crash again before recovery has
 done anything changes nothing, and is the point `#recovering`.
@@ -17,11 +18,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from leasehold.checker.cases import ANY, AT_ONCE, Case, CaseFinder, Worst, or_worse
+from leasehold.checker.cases import ANY, Case, CaseFinder, product_of
 from leasehold.checker.explore import Exploration, Limits, Progress, explore
+from leasehold.checker.explore.fault_layout import Actor
+from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.checker.stabilise import Convergence, convergence
+from leasehold.checker.worst import AT_ONCE, Worst, or_worse
 from leasehold.faults import Budget, CrashPoint, crash_points
 from leasehold.faults.mutants import Deviation
 from leasehold.spec.language.model import System
@@ -35,7 +39,7 @@ class CellVerdict:
 
     Attributes:
         control: the control state of each machine of the product.
-        legal: some state of it is reachable without faults.
+        legal: some state of it is reachable without faults; of who may do anything, the state does not count.
         points: the crash points that were tried in it.
         cases: by mode, how many cases.
         worst: over its cases.
@@ -56,12 +60,12 @@ class CrashReport:
         budget: the faults.
         legal: the exploration without faults.
         faulty: the one with them.
-        convergence: None where it was not asked: an actor halts for good or may do anything, or the search was cut
-            short.
+        convergence: None where it was not asked: an actor halts for good, may do anything or has another time, or the
+            search was cut short.
         points: all crash points of the specification.
         tried: the names of those that were explored, and `point@group` for crashes of several actors.
         modes: the modes' names.
-        cases: the worst convergence of each case.
+        cases: the worst convergence of each case; none where the search was cut short.
         cells: the same by cell.
         weakest: for each property that faults break, the weakest budget that does; without those of which the search
             for it was cut short.
@@ -98,8 +102,31 @@ class CrashReport:
     def holds(self) -> bool:
         return not self.broken and (self.convergence is None or self.convergence.converges)
 
+    @property
+    def _actors(self) -> list[Actor]:
+        world = self.faulty.paths.world
+        assert isinstance(world, FaultySystem)
+        return world.layout.actors
+
+    @property
+    def traitor(self) -> Actor | None:
+        """The actor that may do anything."""
+        return _traitor(self.faulty)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The crash points at which nothing stopped, though actors crash; empty where the search was cut short."""
+        if not self.complete or not (self.budget.crash or self.budget.power_cut):
+            return ()
+        met = {name.partition("@")[0] for name in self.tried}
+        honest = {role for actor in self._actors for role, _ in actor.machines if actor is not self.traitor}
+        return tuple(p.name for p in self.points if p.name not in met and p.role in honest)
+
     def path(self, case: Case) -> Path:
-        """A shortest path into a case from which its worst way back is left, the restart, and that way."""
+        """A shortest path into a case from which its worst way back is left, the restart, and that way.
+
+        Where a fair run never comes back, it is shown instead.
+        """
         assert self.finder is not None
         return self.finder.path(case)
 
@@ -116,10 +143,12 @@ def crash(
     legal = legal or explore(system, limits, progress)
     faulty = explore(system, limits, progress, budget=budget, deviation=deviation)
     asked = legal.complete and faulty.complete and budget.passes
-    after = convergence(legal, faulty) if asked else None
+    after = convergence(legal, faulty, throughout=True) if asked else None
     modes = tuple(system.faults.modes) or (ANY,)
     points = crash_points(system)
-    finder = CaseFinder(faulty, after.ways, points) if after is not None and after.ways is not None else None
+    ways = None if after is None else after.ways
+    crashes = faulty.complete and faulty.graph is not None and bool(budget.crash or budget.power_cut)
+    finder = CaseFinder(faulty, ways, points) if crashes else None
     cases = finder.cases() if finder is not None else {}
     report = CrashReport(
         system, budget, legal, faulty, after, points, frozenset(point for _, point, _ in cases), modes, cases,
@@ -132,10 +161,18 @@ def crash(
     )  # fmt: skip
 
 
+def _traitor(faulty: Exploration) -> Actor | None:
+    world = faulty.paths.world
+    return world.layout.traitor if isinstance(world, FaultySystem) else None
+
+
 def _cells(
     legal: Exploration, faulty: Exploration, cases: Mapping[Case, Worst], modes: tuple[str, ...]
 ) -> Iterator[CellVerdict]:
-    fine = {c.control for c in legal.cells}
+    traitor = _traitor(faulty)
+    liars = () if traitor is None else traitor.machines  # they stand still, whatever they say
+    telling = [i for i, machine in enumerate(product_of(faulty.system)) if machine not in liars]
+    fine = {tuple(c.control[i] for i in telling) for c in legal.cells}
     by_cell: dict[tuple[str, ...], list[tuple[str, str, Worst]]] = {}
     for (control, point, mode), worst in cases.items():
         by_cell.setdefault(control, []).append((point, mode, worst))
@@ -145,7 +182,8 @@ def _cells(
         for _, _, worst in mine:
             total = or_worse(total, worst)
         counts = {mode: sum(1 for _, m, _ in mine if m == mode) for mode in modes}
-        yield CellVerdict(cell.control, cell.control in fine, tuple(sorted({p for p, _, _ in mine})), counts, total)
+        known = tuple(cell.control[i] for i in telling) in fine
+        yield CellVerdict(cell.control, known, tuple(sorted({p for p, _, _ in mine})), counts, total)
 
 
 def _weakest(

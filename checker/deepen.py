@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -14,9 +15,13 @@ from leasehold.spec.language.model import System
 def deepen(system: System, seconds: float, progress: Watch = None) -> Iterator[CrashReport]:
     """A report for each budget, until the time is over or something breaks.
 
+    `seconds` must be a finite number.
+
     The last may have been cut off, which it says. The time bounds the searches: what is decided on a graph that was
     finished in time is still decided.
     """
+    if not math.isfinite(seconds):
+        raise ValueError(f"the time must be finite, not {seconds}")
     started = time.perf_counter()
     legal: Exploration | None = None
     for budget in deepening():

@@ -67,8 +67,13 @@ class Convergence:
         }
 
 
-def convergence(legal: Exploration, faulty: Exploration) -> Convergence:
+def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = False) -> Convergence:
     """Decides convergence from the finished explorations of one system without and with faults.
+
+    Args:
+        legal: the one without.
+        faulty: the one with them.
+        throughout: decide it of every recovery state, also where one is found from which a run never returns.
 
     Raises:
         ValueError: one of them is not complete, or the second was made without a budget of faults.
@@ -83,7 +88,7 @@ def convergence(legal: Exploration, faulty: Exploration) -> Convergence:
     astray = bytearray(0 if world.without_faults(s) in fine else 1 for s in states)
     ends = [world.world(end.holds) for end in legal.system.ends or ()]
     return Ways(states, astray, faulty.graph, faulty.paths).decide(
-        lambda n: any(end(states[n], (), -1) for end in ends)
+        lambda n: any(end(states[n], (), -1) for end in ends), throughout
     )
 
 
@@ -93,12 +98,14 @@ class Ways:
     Attributes:
         graph, first: these steps, and where those of each state begin.
         astray: which states are recovery states.
+        stays: those from which a fair run can stay among them for ever.
         steps: for each recovery state, the most steps to a legal one; missing where there is no such number.
         exchanges: likewise, the most messages that are received.
     """
 
     def __init__(self, states: Sequence[State], astray: bytearray, graph: liveness.Graph, paths: Paths) -> None:
         self.astray, self.paths = astray, paths
+        self.stays = bytearray(len(astray))
         self.graph = graph.without_faults()
         self.first = self.graph.index(len(states))
         self.steps: dict[int, int] = {}
@@ -112,23 +119,28 @@ class Ways:
         """The steps from a state."""
         return range(self.first[n], self.first[n + 1])
 
-    def decide(self, ended: Callable[[int], bool]) -> Convergence:
+    def decide(self, ended: Callable[[int], bool], throughout: bool) -> Convergence:
+        rests = []
         for n, bad in enumerate(self.astray):
             if bad and self._may_rest(n):
                 if not ended(n):
-                    return self._found(False, path=self.paths.to(n))
+                    rests.append(n)
+                    if not throughout:
+                        return self._found(False, path=self.paths.to(n))
+                    continue
                 self.astray[n] = 0
                 self.other_ends += 1
         knots = self._knots()
-        tangled = [n for knot in knots for n in knot]
-        numbers, loop = liveness.fair_run(tangled, self.astray, self.graph, self.first, self.paths)
-        if numbers is not None:
-            return self._found(False, path=self.paths.along(numbers, loop))
-        for part in self._order(knots):
+        lasting = self._lasting(rests, knots)
+        if lasting is not None and not throughout:
+            return self._found(False, path=lasting)
+        for part in self._order([knot for knot in knots if not self.stays[knot[0]]]):
             if len(part) == 1:
                 self._single(part[0])
             else:
                 self._through(part)
+        if lasting is not None:
+            return self._found(False, path=lasting)
         if not self.steps:
             return self._found(True, 0, 0) if self.whole else self._found(True)
         if not self.whole:
@@ -136,6 +148,38 @@ class Ways:
         worst = max(self.steps, key=lambda n: (self.steps[n], -n))
         numbers = [*self.paths.chain(worst), *self.way(worst)]
         return self._found(True, self.steps[worst], max(self.exchanges.values()), self.paths.along(numbers))
+
+    def _lasting(self, rests: list[int], knots: list[list[int]]) -> Path | None:
+        """A fair run that never returns, if there is one; marks the states from which there is."""
+        lasting = [n for knot in knots if liveness.fair(set(knot), self.graph, self.first) for n in knot]
+        todo = [*rests, *lasting]
+        if not todo:
+            return None
+        if rests:
+            path = self.paths.to(rests[0])
+        else:
+            numbers, loop = liveness.fair_run(lasting, self.astray, self.graph, self.first, self.paths)
+            assert numbers is not None
+            path = self.paths.along(numbers, loop)
+        back: dict[int, list[int]] = {}
+        for source, target in zip(self.graph.sources, self.graph.targets, strict=True):
+            if self.astray[source] and self.astray[target]:
+                back.setdefault(target, []).append(source)
+        for n in todo:
+            self.stays[n] = 1
+        while todo:
+            for source in back.get(todo.pop(), ()):
+                if not self.stays[source]:
+                    self.stays[source] = 1
+                    todo.append(source)
+        return path
+
+    def run(self, n: int) -> tuple[list[int], int | None]:
+        """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""
+        numbers, loop = liveness.fair_run([n], self.astray, self.graph, self.first, self.paths)
+        assert numbers is not None and loop is not None
+        begin = numbers.index(n) + 1
+        return numbers[begin:], loop - begin
 
     def _may_rest(self, n: int) -> bool:
         """Whether a fair run may stay in a state for ever: no step must come, or one that must changes nothing."""
@@ -192,12 +236,12 @@ class Ways:
         return [sorted(part) for part in nx.strongly_connected_components(tangle) if len(part) > 1]
 
     def _order(self, knots: list[list[int]]) -> Iterator[list[int]]:
-        """The recovery states, knots as one, each after all that its steps lead to."""
+        """The recovery states from which every run returns, knots as one, each after all that its steps lead to."""
         knot_of = {n: knot for knot in knots for n in knot}
         waiting: dict[int, int] = {}  # by the first state of a knot
         back: dict[int, list[int]] = {}
         for n, bad in enumerate(self.astray):
-            if not bad:
+            if not bad or self.stays[n]:
                 continue
             own = knot_of.get(n)
             name = own[0] if own else n

@@ -11,6 +11,8 @@ from leasehold.checker.crash import CrashReport
 from leasehold.checker.crash import crash as crash_test
 from leasehold.checker.expectations import Difference, differences, expectation_for
 from leasehold.checker.explore import Exploration
+from leasehold.checker.unmet import differences as unmet_differences
+from leasehold.checker.unmet import unmet
 from leasehold.cli import crash_text, tables
 from leasehold.cli.common import (
     HOLDS,
@@ -26,7 +28,7 @@ from leasehold.cli.common import (
     progress_line,
     system_options,
 )
-from leasehold.cli.crash import crash_code, load_for_faults
+from leasehold.cli.crash import crash_code, load_for_faults, reasons_or_exit
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
@@ -45,7 +47,8 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
     explained all fail the check. Without an expected.yaml, no number is compared.
 
     Where `faults` in system.yaml has a budget `check`, SYSTEM is also explored under these faults. A property that they
-    break fails the check, and so does a system that does not come back once they stop.
+    break fails the check, and so does a system that does not come back once they stop, or a crash point at which
+    nothing stops and that crash.yaml does not explain; with --set, such points are listed only.
 
     \b
     Example:  leasehold check lease
@@ -65,6 +68,8 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
         ]
     asked = first.faults.check if not no_crash else ""
     budget = parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
+    faulty, own = load_for_faults(system, chosen, as_json) if asked else (first, {})
+    known = reasons_or_exit(system, faulty, as_json) if asked else ()
     results: list[tuple[Exploration, Expectation | None, Sequence[Difference]]] = []
     screen = console()
     for number, (model, expectation) in enumerate(runs):
@@ -78,22 +83,27 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
         if interrupted(found):
             break
     crashed: CrashReport | None = None
+    not_met: Sequence[Difference] = ()
     if budget is not None and not any(interrupted(found) for found, _, _ in results):
-        model, own = load_for_faults(system, chosen, as_json)
         if not as_json:
             screen.print()
             crash_text.asked(screen, str(budget), "system.yaml", own)
         try:
             with progress_line(quiet=as_json) as show:
-                crashed = crash_test(model, budget, show)
+                crashed = crash_test(faulty, budget, show)
         except KeyboardInterrupt:
             click.echo("interrupted before it was decided", err=True)
             sys.exit(INTERRUPTED)
+        missed = unmet(crashed, known)
+        not_met = [] if chosen or not crashed.complete else list(unmet_differences(missed, known))
         if not as_json:
-            crash_text.brief(screen, crashed)
+            crash_text.brief(screen, crashed, missed)
+            _print_differences(not_met)
     if as_json:
         report = _json(*results[0])
-        report["crash"] = None if crashed is None else crash_json(crashed, cells=False)
+        report["crash"] = None if crashed is None else {
+            **crash_json(crashed, cells=False, known=known), "differences": _differences_json(not_met)
+        }  # fmt: skip
         if every:
             report["runs"] = [_json(*r) for r in results]
         print_json(report)
@@ -106,7 +116,7 @@ def check(system: str, settings: tuple[str, ...], as_json: bool, every: bool, sl
         for found, meant, _ in results
         for p in found.properties
     )
-    code = INTERRUPTED if stopped and not violated else VIOLATED if failed else HOLDS
+    code = INTERRUPTED if stopped and not violated else VIOLATED if failed or not_met else HOLDS
     sys.exit(code or (HOLDS if crashed is None else crash_code(crashed)))
 
 
@@ -124,19 +134,28 @@ def _print(found: Exploration, expectation: Expectation | None, differ: Sequence
     tables.counterexamples(screen, [p for p in found.properties if p.name not in meant], found.system.properties)
     for warning in found.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
+    _print_differences(differ)
+    if not differ:
+        words = "as expected.yaml says" if expectation else "expected.yaml has no numbers for this setting"
+        screen.print(f"[green]holds[/] [dim]({words})[/]")
+
+
+def _print_differences(differ: Sequence[Difference]) -> None:
     if differ:
+        screen = console()
         count = f"{len(differ)} difference{'s' if len(differ) != 1 else ''}"
         screen.print(f"\nnot as expected: {count}", markup=False, style="red")
         tables.differences(screen, differ)
-    else:
-        words = "as expected.yaml says" if expectation else "expected.yaml has no numbers for this setting"
-        screen.print(f"[green]holds[/] [dim]({words})[/]")
+
+
+def _differences_json(differ: Sequence[Difference]) -> list[dict[str, str]]:
+    return [{"what": d.what, "expected": d.expected, "found": d.found} for d in differ]
 
 
 def _json(found: Exploration, expectation: Expectation | None, differ: Sequence[Difference]) -> dict[str, object]:
     report: dict[str, object] = json_report(found)
     report["setting"] = expectation.name if expectation else None
     report["warnings"] = [w.as_json() for w in found.system.warnings]
-    report["differences"] = [{"what": d.what, "expected": d.expected, "found": d.found} for d in differ]
+    report["differences"] = _differences_json(differ)
     report["as_expected"] = not differ
     return report

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from leasehold.checker.battery import Explanation
 from leasehold.checker.crash import CrashReport
 from leasehold.checker.crash import crash as crash_test
 from leasehold.checker.deepen import deepen
+from leasehold.checker.unmet import explanations, unmet
 from leasehold.cli import crash_text
 from leasehold.cli.common import (
     HOLDS,
     INTERRUPTED,
     VIOLATED,
     console,
+    fail,
     interrupted,
     load_or_exit,
     make_folder,
@@ -32,17 +36,28 @@ from leasehold.cli.crash_case import Wanted, print_case, wanted_case
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps
-from leasehold.spec import System
+from leasehold.spec import SpecError, System
 
 DEEP = "deep"
+
+
+class Hours(click.FloatRange):
+    """A number of hours more than 0 that comes to an end."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        hours = float(super().convert(value, param, ctx))
+        if not math.isfinite(hours):
+            self.fail(f"{value} is no number of hours that comes to an end; write one such as 8", param, ctx)
+        return hours
 
 
 @click.command()
 @system_options
 @click.option("--faults", metavar="BUDGET", help="What may go wrong, such as crash=2,lose=any; `deep`: more and more.")
-@click.option(
-    "--hours", metavar="H", type=click.FloatRange(min=0, min_open=True), help="With `--faults deep`: for how long; 1."
-)
+@click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`: for how long; 1.")
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
 @click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
 @click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
@@ -80,6 +95,7 @@ def crash(
     if points:
         _print_points(model, as_json)
         return
+    known = reasons_or_exit(system, model, as_json)
     case = None if cell is None or point is None else wanted_case(model, cell, point, mode)
     budget, source = (None, "") if faults == DEEP else budget_of(model, faults)
     if out is not None:
@@ -98,7 +114,7 @@ def crash(
                 assert found is not None
             else:
                 found = crash_test(model, budget, show)
-            written = _write(found, case, out)
+            written = _write(found, case, known, out)
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
         sys.exit(INTERRUPTED)
@@ -106,11 +122,11 @@ def crash(
         print_case(found, case, as_json)
     elif as_json:
         extra = {"budgets": [asdict(b) for b in tried]} if tried else {}
-        print_json({**crash_json(found), **extra})
+        print_json({**crash_json(found, known=known), **extra})
     else:
         if tried:
             crash_text.budgets(screen, tried)
-        crash_text.report(screen, found, all_cells)
+        crash_text.report(screen, found, unmet(found, known), system, all_cells)
     if written and not as_json:
         screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
     sys.exit(crash_code(found, cut=bool(tried) and tried[-1].verdict.endswith("interrupted")))
@@ -121,6 +137,14 @@ def load_for_faults(system: str, chosen: Mapping[str, str], as_json: bool) -> tu
     model = load_or_exit(system, chosen, as_json)
     own = {name: value for name, value in model.faults.settings.items() if name not in chosen}
     return (load_or_exit(system, {**own, **chosen}, as_json) if own else model), own
+
+
+def reasons_or_exit(system: str, model: System, as_json: bool) -> tuple[Explanation, ...]:
+    """Why crash points are not met, as the system's crash.yaml says; where it is wrong, prints why and exits with 2."""
+    try:
+        return explanations(system, model)
+    except SpecError as error:
+        fail(error, as_json)
 
 
 def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
@@ -138,14 +162,16 @@ def crash_code(found: CrashReport, cut: bool = False) -> int:
     return INTERRUPTED if cut or interrupted(found.legal) or interrupted(found.faulty) else HOLDS
 
 
-def _write(found: CrashReport, case: Wanted | None, folder: Path | None) -> list[Path]:
+def _write(
+    found: CrashReport, case: Wanted | None, known: Sequence[Explanation], folder: Path | None
+) -> list[Path]:  # fmt: skip
     if folder is None:
         return []
     files = (
         dict([case.drawing(found)]) if case is not None
         else {
-            "crash.md": crash_markdown(found), "crash.json": dumps(crash_json(found, measured=False)),
-            "worst.svg": worst_svg(found),
+            "crash.md": crash_markdown(found, known, "worst.svg"),
+            "crash.json": dumps(crash_json(found, measured=False, known=known)), "worst.svg": worst_svg(found),
         }
     )  # fmt: skip
     try:

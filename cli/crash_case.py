@@ -13,7 +13,7 @@ from leasehold.checker.crash import CrashReport
 from leasehold.cli import tables
 from leasehold.cli.common import console, print_json
 from leasehold.faults import crash_points
-from leasehold.reports.crash import case_name, cell_name, convergence_words
+from leasehold.reports.crash_words import case_name, cell_name, why_incomplete
 from leasehold.reports.json_report import path_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.words import counted
@@ -34,7 +34,8 @@ class Wanted:
     def of(self, found: CrashReport) -> Case:
         """The case; a usage error where it was not explored."""
         if not found.cases:
-            raise click.UsageError(f"no case was tried: {convergence_words(found)}")
+            why = f"nobody crashes under {found.budget}" if found.complete else why_incomplete(found)
+            raise click.UsageError(f"no case was tried: {why}")
         name = cell_name(self.cell)
         if all(cell != self.cell for cell, _, _ in found.cases):
             cells = dict.fromkeys(cell_name(cell) for cell, _, _ in found.cases)
@@ -89,14 +90,17 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
         print_json(
             {
                 "case": list(cell), "point": point, "mode": mode, "worst_steps": worst.steps,
-                "worst_exchanges": worst.exchanges, "path": path_json(path),
+                "worst_exchanges": worst.exchanges, "returns": worst.returns, "path": path_json(path),
             }
         )  # fmt: skip
         return
     screen = console()
-    if worst.steps is None:
-        lasting = found.convergence is not None and not found.convergence.converges
-        words = convergence_words(found) if lasting else "no bound is known for how long it takes"
+    if worst.returns is None:
+        words = "whether it returns was not asked"
+    elif not worst.returns:
+        words = "once faults stop, a run never comes back to a legal state"
+    elif worst.steps is None:
+        words = "no bound is known for how long it takes"
     elif not worst.steps:
         words = "legal again with the restart"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,9 +12,14 @@ from rich.text import Text
 
 from leasehold.checker.crash import CellVerdict, CrashReport
 from leasehold.checker.explore import PropertyResult
+from leasehold.checker.unmet import FILE, Unmet
 from leasehold.cli import tables
-from leasehold.reports.crash import (
+from leasehold.reports.crash_words import (
+    case_command,
     convergence_words,
+    liar_words,
+    longest_case,
+    longest_words,
     never_reached,
     points_tried,
     why_incomplete,
@@ -63,20 +69,25 @@ def budgets(screen: Console, found: Sequence[Completed]) -> None:
         screen.print(line.append(b.verdict, style=style), soft_wrap=True)
 
 
-def report(screen: Console, found: CrashReport, every_cell: bool) -> None:
+def report(screen: Console, found: CrashReport, missed: Sequence[Unmet], system: str, every_cell: bool) -> None:
     """All of it: counts, whether the system stabilises, what breaks, and the cells."""
     tables.headline(screen, found.faulty)
     counts(screen, found)
+    not_met(screen, missed)
     tables.stabilises(screen, found.convergence, convergence_words(found))
+    longest(screen, found, system)
     cells(screen, found, every_cell)
     properties(screen, found)
     broken(screen, found)
 
 
-def brief(screen: Console, found: CrashReport) -> None:
+def brief(screen: Console, found: CrashReport, missed: Sequence[Unmet]) -> None:
     """A few lines, for `check`."""
-    cut = "" if found.complete else f"; not complete: {why_incomplete(found)}"
-    screen.print(f"{found.faulty.distinct:,} distinct states, {len(found.cases):,} cases of a crash{cut}", markup=False)
+    what = (
+        f"{len(found.cases):,} cases of a crash" if found.complete else f"not complete: {why_incomplete(found)}"
+    )  # fmt: skip
+    screen.print(f"{found.faulty.distinct:,} distinct states, {what}", markup=False)
+    not_met(screen, missed)
     tables.stabilises(screen, found.convergence, convergence_words(found))
     properties(screen, found)
     broken(screen, found)
@@ -102,6 +113,30 @@ def counts(screen: Console, found: CrashReport) -> None:
         f"alone; {never_reached(found):,} {never}",
         markup=False,
     )
+    for line in textwrap.wrap(liar_words(found), min(screen.width, 110) - 2):
+        screen.print(Text(f"  {line}", style="dim"))
+
+
+def not_met(screen: Console, missed: Sequence[Unmet]) -> None:
+    """How many crash points nothing stopped at, and those that nothing explains."""
+    fresh = [u.name for u in missed if not u.reason]
+    told = sum(1 for u in missed if u.pattern)
+    seen = len(missed) - len(fresh) - told
+    for count, why in ((told, f"as {FILE} explains"), (seen, "because of the budget of faults")):
+        if count:
+            screen.print(f"[dim]{counted(count, 'crash point')} not met, {why}[/]")
+    if fresh:
+        names = listed(fresh) if len(fresh) <= tables.FEW else f"{listed(fresh[: tables.FEW])}, and more"
+        screen.print(f"[yellow]{counted(len(fresh), 'crash point')} not met, and not explained:[/] {escape(names)}")
+
+
+def longest(screen: Console, found: CrashReport, system: str) -> None:
+    """The worst case, and the command that shows it."""
+    case, words = longest_case(found), longest_words(found)
+    if case is not None and words:
+        for line in textwrap.wrap(words, min(screen.width, 110) - 2):
+            screen.print(Text(f"  {line}", style="dim"))
+        screen.print(f"  {case_command(found, case, system)}", markup=False, soft_wrap=True)
 
 
 def properties(screen: Console, found: CrashReport) -> None:
@@ -154,7 +189,10 @@ def cells(screen: Console, found: CrashReport, every: bool) -> None:
 
 
 def _row(cell: CellVerdict, modes: Iterable[str]) -> list[str]:
-    worst = [_number(cell.worst.steps), _number(cell.worst.exchanges)] if cell.points else ["", ""]
+    worst = ["", ""]
+    if cell.points:
+        apart = {None: "not asked", False: "no return"}.get(cell.worst.returns)
+        worst = [apart or _number(cell.worst.steps), "" if apart else _number(cell.worst.exchanges)]
     kind = "legal" if cell.legal else "recovery"
     return [*cell.control, kind, str(len(cell.points)), *(str(cell.cases[m]) for m in modes), *worst]
 

@@ -17,7 +17,7 @@ from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Path
 from leasehold.checker.stabilise import Convergence
-from leasehold.reports.crash import other_ends_words, stabilises_words
+from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.reports.words import counted
 from leasehold.spec.language import expression as x

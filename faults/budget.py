@@ -14,6 +14,11 @@ from typing import Literal, TypeAlias
 
 Count: TypeAlias = int | Literal["any"]
 
+# Words for whole budgets, and what else is said to whoever takes them for faults.
+ALONE = {
+    "none": "", "default": "",
+    "deep": ": ever larger budgets are tried, for as long as --hours says, as in `crash lease --faults deep --hours 2`",
+}  # fmt: skip
 _UNLIMITED = ("duplicate", "lose", "reorder")
 
 
@@ -110,6 +115,8 @@ def _fewer(value: Count | str) -> list[Count | str]:
 
 def _known(name: str) -> str:
     names = [f.name for f in fields(Budget)]
+    if name in ALONE:
+        raise BudgetError(f"`{name}` stands alone, without a number or other faults{ALONE[name]}")
     if name not in names:
         near = difflib.get_close_matches(name, names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

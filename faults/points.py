@@ -31,7 +31,8 @@ class CrashPoint:
         name: such as `crash:broker/ticketed#after-commit`.
         effects: the names of the model's points with the same effect; which one depends on what led to the state.
         role, state: the machine at work and the state in its record.
-        done: tasks of the work list that were done before; `some-NAME` where a part of its targets was reached.
+        done: of a point within a work list, the tasks that were done before; `some-NAME` where a part of its targets
+            was reached. At the other points nothing was, or all of it.
     """
 
     name: str
@@ -81,8 +82,8 @@ def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str
         if transition.target == state.name:
             finished = named(ACKNOWLEDGE) if transition.event in system.messages else at_rest
             for done, seen, everything in _subsets(system, role, _work(state, transition)):
-                name = finished if everything else named(AFTER, done)
-                yield name, finished if seen is None else named(AFTER, seen), done
+                effect = finished if seen is None else named(AFTER, seen)
+                yield (finished, effect, ()) if everything else (named(AFTER, done), effect, done)
     if any(m.name in {*state.ignore, *state.refuse} for m in system.received_by(role.name)):
         yield named(ACKNOWLEDGE), named(ACKNOWLEDGE), ()
     for done, seen, everything in _subsets(system, role, state.tasks):
@@ -109,5 +110,7 @@ def _subsets(
 def _single(system: System, role: Role, name: str) -> bool:
     task = role.tasks[name]
     if isinstance(task, Call):
+        return True
+    if isinstance(task, Send) and system.channel_of(task.message).same_index:
         return True
     return system.roles[task.receiver if isinstance(task, Send) else task.role].count == 1

@@ -6,24 +6,43 @@ time and memory out of the JSON for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from leasehold.checker.cases import Case, Worst
+from leasehold.checker.battery import Explanation
 from leasehold.checker.crash import CellVerdict, CrashReport
-from leasehold.checker.explore.result import Path, PropertyResult
-from leasehold.checker.stabilise import Convergence
-from leasehold.reports.json_report import constant_value, property_json
+from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.unmet import Unmet, unmet
+from leasehold.reports.crash_words import (
+    case_command,
+    cell_name,
+    convergence_words,
+    liar_words,
+    longest_case,
+    longest_words,
+    never_reached,
+    other_ends_words,
+    points_tried,
+    why_incomplete,
+    worst_case,
+    worst_words,
+)
+from leasehold.reports.json_report import constant_value, path_json, property_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.markdown import code, prose, table_rows
 from leasehold.reports.verdicts import WORDS
-from leasehold.reports.words import counted
 from leasehold.spec.language.types import show
 
 
-def crash_json(report: CrashReport, *, cells: bool = True, measured: bool = True) -> dict[str, Any]:
-    """The report as JSON values; null stands for what was not asked or has no number."""
+def crash_json(
+    report: CrashReport, *, cells: bool = True, measured: bool = True, known: Iterable[Explanation] = ()
+) -> dict[str, Any]:
+    """The report as JSON values; null stands for what was not asked or has no number.
+
+    `worst_path` is a run with the longest way back, or, where the system does not stabilise, one that never comes back.
+    """
     system, faulty, after = report.system, report.faulty, report.convergence
+    whole = faulty.complete
     found: dict[str, Any] = {
         "system": system.name,
         "spec_digest": system.digest,
@@ -31,15 +50,18 @@ def crash_json(report: CrashReport, *, cells: bool = True, measured: bool = True
         "faults": str(report.budget),
         "distinct": faulty.distinct,
         "generated": faulty.generated,
-        "crash_points": len(points_tried(report)),
+        "crash_points": len(points_tried(report)) if whole else None,
         "crash_points_total": len(report.points),
-        "scenarios": len(report.cases),
+        "crash_points_not_met": [_unmet(u) for u in unmet(report, known)] if report.complete else None,
+        "scenarios": len(report.cases) if whole else None,
         "legal_states": None if after is None else after.legal_states,
         "recovery_states": None if after is None else after.recovery_states,
         "other_ends": None if after is None else after.other_ends,
         "converges": None if after is None else after.converges,
         "worst_steps": None if after is None else after.worst_steps,
         "worst_exchanges": None if after is None else after.worst_exchanges,
+        "worst_case": _worst_case(report),
+        "worst_path": None if after is None or after.path is None else path_json(after.path),
         "never_reached": never_reached(report),
         "complete": report.complete,
         "why_incomplete": why_incomplete(report),
@@ -55,13 +77,14 @@ def crash_json(report: CrashReport, *, cells: bool = True, measured: bool = True
     return found
 
 
-def crash_markdown(report: CrashReport) -> str:
-    """The page, as text."""
+def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawing: str = "") -> str:
+    """The page, as text; `known` are reasons for points that are not met, `drawing` is the file of the worst case."""
     system = report.system
     settings = [code(f"{c.name}={show(c.type, c.value)}") for c in system.constants.values()]
     with_settings = f" with {', '.join(settings)}" if settings else ""
     lines = [f"# {prose(system.name)} under {code(str(report.budget))}", ""]
-    lines += [f"What faults do to the system{with_settings}.", "", *_findings(report), ""]
+    lines += [f"What faults do to the system{with_settings}.", "", *_findings(report)]
+    lines += [*_longest(report, drawing), ""]
     lines += table_rows(("", ""), _counts(report))
     lines += ["", "## Properties", ""]
     lines += table_rows(("verdict", "property", "kind", "says"), (_property_row(p, report) for p in _by_need(report)))
@@ -71,108 +94,39 @@ def crash_markdown(report: CrashReport) -> str:
         lines += ["", "## Cases"]
         for cell in tried:
             lines += ["", f"### {prose(cell_name(cell.control))}", "", *_cases(report, cell)]
-    untried = [p.name for p in report.points if p.name not in points_tried(report)]
-    if untried and report.cases:
+    missed = unmet(report, known)
+    if missed:
         lines += ["", "## Crash points that were not met", ""]
-        lines += [f"- {code(name)}" for name in untried]
+        lines += table_rows(("crash point", "why"), ([code(u.name), prose(u.reason)] for u in missed))
     return "\n".join(lines) + "\n"
 
 
 def _findings(report: CrashReport) -> Iterator[str]:
-    for words in filter(None, (convergence_words(report), other_ends_words(report.convergence))):
-        yield prose(words[0].upper() + words[1:] + ".")
+    for words in (convergence_words(report), other_ends_words(report.convergence), liar_words(report)):
+        if words:
+            yield _sentence(words)
 
 
-def worst_case(report: CrashReport) -> tuple[str, Path] | None:
-    """What to draw: the run that never returns, or else the case with the longest way back, and its name."""
-    after = report.convergence
-    if after is not None and not after.converges and after.path is not None:
-        return "once faults stop, this run never comes back", after.path
-    if not report.cases:
-        return None
-    case = min(report.cases, key=lambda c: (*_badness(report.cases[c]), c))
-    return case_name(case), report.path(case)
+def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
+    """The worst case, how to see it, and where it is drawn."""
+    words, case = longest_words(report), longest_case(report)
+    if words and case is not None:
+        yield _sentence(words)
+        yield from ("", "```sh", case_command(report, case), "```")
+    if drawing and worst_case(report) is not None:
+        after = report.convergence
+        what = "that case" if after is None or after.converges else "a run that never comes back"
+        yield from ("", f"[{prose(drawing)}]({drawing}) shows {what}.")
+
+
+def _sentence(words: str) -> str:
+    return prose(words[0].upper() + words[1:] + ".")
 
 
 def worst_svg(report: CrashReport) -> str | None:
     """The worst case as a sequence diagram."""
     worst = worst_case(report)
     return None if worst is None else path_svg(worst[1], f"{report.system.name}: {worst[0]}")
-
-
-def worst_first(report: CrashReport) -> list[CellVerdict]:
-    """The cells by their worst convergence."""
-    return sorted(report.cells, key=lambda cell: (not cell.points, *_badness(cell.worst), cell.control))
-
-
-def cell_name(control: Sequence[str]) -> str:
-    """`redeeming/ticketed/priming`."""
-    return "/".join(control)
-
-
-def case_name(case: Case) -> str:
-    cell, point, mode = case
-    return f"{cell_name(cell)}, {point}, {mode}"
-
-
-def points_tried(report: CrashReport) -> frozenset[str]:
-    """The points of the catalogue that were explored, alone or in a crash of several actors."""
-    return frozenset(p.name for p in report.points) & {name.partition("@")[0] for name in report.tried}
-
-
-def never_reached(report: CrashReport) -> int:
-    return report.faulty.product_states - len(report.faulty.cells)
-
-
-def why_incomplete(report: CrashReport) -> str:
-    return report.legal.why_incomplete or report.faulty.why_incomplete
-
-
-def convergence_words(report: CrashReport) -> str:
-    """The same, or why it was not asked."""
-    after, budget = report.convergence, report.budget
-    if after is None:
-        why = (
-            why_incomplete(report) if not report.complete
-            else "an actor may halt for good" if budget.halt
-            else "clocks go on to differ" if budget.skew
-            else f"{budget.byzantine} may do anything"
-        )  # fmt: skip
-        return f"not asked whether it stabilises: {why}"
-    return stabilises_words(after)
-
-
-def stabilises_words(after: Convergence) -> str:
-    """Whether a system stabilises by itself, as a sentence without its full stop."""
-    if not after.converges:
-        return "does not stabilise: once faults stop, a run never comes back to a legal state"
-    if after.worst_steps is None:
-        return "stabilises: every fair run comes back to a legal state; no bound was found for how long it takes"
-    if not after.recovery_states:
-        return "stabilises: no fault leads to a state that is not legal"
-    return (
-        f"stabilises: every fair run comes back to a legal state, in at most {counted(after.worst_steps, 'step')} and "
-        f"{counted(after.worst_exchanges or 0, 'message')} received"
-    )
-
-
-def other_ends_words(after: Convergence | None) -> str:
-    """What has to be said of runs that end elsewhere; empty where none does."""
-    if after is None or not after.other_ends:
-        return ""
-    return (
-        f"{counted(after.other_ends, 'recovery state')} {'counts' if after.other_ends == 1 else 'count'} as come back "
-        "because the run is over there: nothing has to happen any more and an end of the system holds, though no run "
-        "without faults ends so"
-    )
-
-
-def _badness(worst: Worst) -> tuple[int, int]:
-    """For sorting, the worst first; what has no number is worse than any."""
-    return (
-        -(1 << 60) if worst.steps is None else -worst.steps,
-        -(1 << 60) if worst.exchanges is None else -worst.exchanges,
-    )
 
 
 def _property(p: PropertyResult, report: CrashReport) -> dict[str, Any]:
@@ -190,7 +144,23 @@ def _cell(cell: CellVerdict) -> dict[str, Any]:
         "cases": dict(cell.cases),
         "worst_steps": cell.worst.steps if cell.points else None,
         "worst_exchanges": cell.worst.exchanges if cell.points else None,
+        "returns": cell.worst.returns if cell.points else None,
     }
+
+
+def _unmet(point: Unmet) -> dict[str, Any]:
+    return {"name": point.name, "reason": point.reason or None}
+
+
+def _worst_case(report: CrashReport) -> dict[str, Any] | None:
+    case = longest_case(report)
+    if case is None:
+        return None
+    (cell, point, mode), worst = case, report.cases[case]
+    return {
+        "case": list(cell), "point": point, "mode": mode, "worst_steps": worst.steps,
+        "worst_exchanges": worst.exchanges, "returns": worst.returns,
+    }  # fmt: skip
 
 
 def _by_need(report: CrashReport) -> list[PropertyResult]:
@@ -245,8 +215,8 @@ def _cells(report: CrashReport) -> Iterator[str]:
                 "legal" if cell.legal else "recovery",
                 str(len(cell.points)),
                 *(str(cell.cases[mode]) for mode in report.modes),
-                _verdict(report, cell),
-                _worst(cell.worst) if cell.points else "",
+                _verdict(cell),
+                worst_words(cell.worst) if cell.points and cell.worst.returns is not None else "",
             ]
             for cell in report.cells
         ),
@@ -256,27 +226,19 @@ def _cells(report: CrashReport) -> Iterator[str]:
     yield f"{never_reached(report):,} of {report.faulty.product_states:,} control states are never {where}."
 
 
-def _verdict(report: CrashReport, cell: CellVerdict) -> str:
-    if report.convergence is None or not cell.points:
+def _verdict(cell: CellVerdict) -> str:
+    if not cell.points or cell.worst.returns is None:
         return "not asked"
-    if report.convergence.converges:
-        return "returns"
-    return "returns" if cell.worst == Worst(0, 0) else "**not decided**: the system does not stabilise"
+    return "returns" if cell.worst.returns else "**does not return**"
 
 
 def _cases(report: CrashReport, cell: CellVerdict) -> Iterator[str]:
     yield from table_rows(
         ("crash point", *(prose(mode) for mode in report.modes)),
-        (
-            [code(point), *(_worst(report.cases.get((cell.control, point, mode))) for mode in report.modes)]
-            for point in cell.points
-        ),
+        ([code(point), *(_case(report, cell, point, mode) for mode in report.modes)] for point in cell.points),
     )
 
 
-def _worst(worst: Worst | None) -> str:
-    if worst is None:
-        return ""
-    if worst.steps is None:
-        return "no bound"
-    return "legal at once" if not worst.steps else f"{worst.steps} steps, {worst.exchanges} messages"
+def _case(report: CrashReport, cell: CellVerdict, point: str, mode: str) -> str:
+    worst = report.cases.get((cell.control, point, mode))
+    return "" if worst is None else "tried" if worst.returns is None else worst_words(worst)

@@ -18,8 +18,11 @@ MOST_LISTED = 60
 _SIGN: dict[Mark, str] = {"legal": "", "reachable": "", "recovery": "†"}
 
 
-def markdown(exploration: Exploration, legal: Exploration | None = None) -> str:
-    """The page, as text; `legal` is the exploration of the same system without faults."""
+def markdown(exploration: Exploration, legal: Exploration | None = None, crashes: str = "") -> str:
+    """The page, as text.
+
+    `legal` is the exploration of the same system without faults, `crashes` a file beside that says what they do.
+    """
     system, expected = exploration.system, meant(exploration)
     lines = [f"# {prose(system.name)}", ""]
     if system.doc:
@@ -28,6 +31,8 @@ def markdown(exploration: Exploration, legal: Exploration | None = None) -> str:
     if expected.doc:
         lines += [prose(expected.doc), ""]
     lines += table_rows(("", ""), _counts(exploration))
+    if crashes:
+        lines += ["", f"What crashes do to it: [{prose(crashes)}]({crashes})."]
     if system.constants:
         lines += ["", "## Settings", ""]
         lines += table_rows(

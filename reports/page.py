@@ -28,9 +28,15 @@ MOST_NODES = 3000  # control states that are embedded at all; of more, the neare
 SCRIPTS = ("dom.js", "layout.js", "graph.js", "sequence.js", "roles.js", "product.js", "page.js")
 
 
-def page(exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True) -> str:
-    """The page, as text; write it as UTF-8. `legal` is the exploration of the same system without faults."""
-    data = json.dumps(page_data(exploration, legal, measured=measured), ensure_ascii=False, separators=(",", ":"))
+def page(
+    exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True, crashes: str = ""
+) -> str:  # fmt: skip
+    """The page, as text; write it as UTF-8.
+
+    `legal` is the exploration of the same system without faults, `crashes` a file beside that says what they do.
+    """
+    values = {**page_data(exploration, legal, measured=measured), **({"crashes": crashes} if crashes else {})}
+    data = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     parts = {
         "title": _html(f"{exploration.system.name}: Leasehold report"),
         "style": _asset("style.css"),

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from leasehold.checker.crash import crash
 from leasehold.checker.explore import explore
+from leasehold.checker.unmet import explanations
 from leasehold.faults import Budget
 from leasehold.reports.crash import crash_markdown, worst_svg
 from leasehold.reports.write import committed_files
 from leasehold.spec.language.load import load
+
+CRASHES, DRAWING = "crash.md", "worst_crash.svg"
 
 
 def committed(name: str) -> dict[str, bytes]:
@@ -21,7 +24,8 @@ def committed(name: str) -> dict[str, bytes]:
     Raises:
         SpecError: there is no such system, or it is wrong.
     """
-    return {**committed_files(explore(load(name))), **_crashes(name)}
+    crashes = _crashes(name)
+    return {**committed_files(explore(load(name)), crashes=CRASHES if crashes else ""), **crashes}
 
 
 def _crashes(name: str) -> dict[str, bytes]:
@@ -29,9 +33,11 @@ def _crashes(name: str) -> dict[str, bytes]:
     faults = load(name).faults
     if not faults.check:
         return {}
-    report = crash(load(name, faults.settings), Budget.parse(faults.check))
+    system = load(name, faults.settings)
+    report = crash(system, Budget.parse(faults.check))
     drawn = worst_svg(report)
-    files = {"crash.md": crash_markdown(report), **({"worst_crash.svg": drawn} if drawn is not None else {})}
+    page = crash_markdown(report, explanations(name, system), DRAWING if drawn is not None else "")
+    files = {CRASHES: page, **({DRAWING: drawn} if drawn is not None else {})}
     return {file: content.encode() for file, content in files.items()}
 
 

@@ -69,9 +69,18 @@ def write_report(
     return written
 
 
-def committed_files(exploration: Exploration, legal: Exploration | None = None) -> dict[str, bytes]:
-    """The files of a report that are the same wherever they are made, by their path in the report's folder."""
-    return {path: content.encode() for make in COMMITTED for path, content in make(exploration, legal, False)}
+def committed_files(
+    exploration: Exploration, legal: Exploration | None = None, crashes: str = ""
+) -> dict[str, bytes]:  # fmt: skip
+    """The files of a report that are the same wherever they are made, by their path in the report's folder.
+
+    With `crashes`, the name of a file that says what they do, the pages link it.
+    """
+    files = dict(named for make in COMMITTED for named in make(exploration, legal, False))
+    if crashes:
+        files["index.html"] = page(exploration, legal, measured=False, crashes=crashes)
+        files["report.md"] = markdown(exploration, legal, crashes)
+    return {path: content.encode() for path, content in files.items()}
 
 
 def safe_name(words: str) -> str:

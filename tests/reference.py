@@ -1,13 +1,15 @@
 """Print a generated page of docs/reference: ``python tests/reference.py diagnostics``, ``keys`` or ``faults``.
 
-`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py, `faults`
-from faults/catalogue.yaml and the crash points of the lease.
+`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py and
+checker/unmet.py, `faults` from faults/catalogue.yaml and the crash points of shipped systems.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.checker import unmet
+from leasehold.checker.unmet import explanations
 from leasehold.faults import DEFAULT, crash_points
 from leasehold.faults.catalogue import catalogue
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
@@ -20,6 +22,7 @@ BAD_SPECS = Path(__file__).resolve().parent / "bad_specs"
 GROUPS = {
     "1": "Files", "2": "Shape", "3": "Names, types and expressions", "4": "Machines", "5": "The system",
     "6": "Properties and expectations", "7": "What is given at the call",
+    "8": "Running (`leasehold compile`)",
 }  # fmt: skip
 
 FILES = {
@@ -29,7 +32,9 @@ FILES = {
     "invariants": ("invariants.yaml", "What must hold. It may be left out."),
     "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
     "mutation": ("mutation.yaml", "How `leasehold mutate` tries mutants of the system. It may be left out."),
+    "crash": (unmet.FILE, "Why crash points are not met under the faults of `check`. It may be left out."),
 }
+SHAPES = {**shape.FILES, "crash": unmet.SHAPE}
 
 
 # What a text stands for, and several of them; all others are words, and the key's own line lists them.
@@ -50,7 +55,8 @@ def diagnostics() -> Iterator[str]:
     yield "read, or a value has the wrong kind, what the files mean is not looked at; and what may be no more than the"
     yield "echo of another error waits for that one."
     yield ""
-    yield "Every message below is what the loader says of the spec of that name in `tests/bad_specs/`."
+    yield "Every message below is what the loader (of the last group: the compiler) says of the spec of that name in"
+    yield "`tests/bad_specs/`."
     for group, title in GROUPS.items():
         codes = [code for code in CATALOGUE if code[2] == group]
         yield ""
@@ -84,9 +90,9 @@ def keys() -> Iterator[str]:
         yield ""
         yield doc
         seen: list[shape.Record] = []
-        inside(shape.FILES[kind], seen)
+        inside(SHAPES[kind], seen)
         for record in seen:
-            if record is not shape.FILES[kind]:
+            if record is not SHAPES[kind]:
                 yield ""
                 yield f"### {record.title[:1].upper()}{record.title[1:]}"
             yield ""
@@ -147,6 +153,15 @@ POINTS = (
 )
 
 
+def met(name: str) -> Iterator[str]:
+    """The crash points of a system with the constants that it sets for faults, but for those that are explained."""
+    system = load(name, load(name).faults.settings)
+    known = explanations(name, system)
+    for point in crash_points(system):
+        if not any(e.fits(point.name) for e in known):
+            yield point.name
+
+
 def faults() -> Iterator[str]:
     yield "# Faults"
     yield ""
@@ -176,14 +191,14 @@ def faults() -> Iterator[str]:
     yield "A crash point is named for the machine at work and the state in its record: `crash:ROLE/STATE#POINT`. The"
     yield "steps from one state to another stop at `before-commit` of the first and at the other points of the second."
     yield "Tasks of one work list may overlap, so every part of the list is a point. `leasehold crash SYSTEM --points`"
-    yield "lists them."
+    yield "lists them. The examples are points of the lease and of two-phase commit, with the constants that these set"
+    yield "for faults."
     yield ""
     yield "| point | the actor stops | for example |"
     yield "|---|---|---|"
-    shipped = [p for name in ("lease", "two_phase_commit") for p in crash_points(load(name))]
+    names = [name for system in ("lease", "two_phase_commit") for name in met(system)]
     for point, words, part in POINTS:
-        example = next(p.name for p in shipped if part in p.name)
-        yield f"| `{point}` | {words} | `{example}` |"
+        yield f"| `{point}` | {words} | `{next(name for name in names if part in name)}` |"
     yield ""
     yield "What a call of a policy or handler has begun is no part of the model's state, so there a point after a call"
     yield "is the same as the one before it; a running actor has them all. `@NODE` at the end of a name says that the"

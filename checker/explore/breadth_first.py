@@ -89,7 +89,7 @@ class _Search:
         self.paths = Paths(self.world, self.states, self.labels)
         self.faulty = isinstance(world, FaultySystem)
         self.graph = liveness.Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
-        self.spans: dict[int, list[tuple[int, int]]] = {}  # of the edges that each expansion of a state has found
+        self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
         self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
         self.transitions: dict[int, list[str]] = {}  # of numbered changes
@@ -248,7 +248,7 @@ class _Search:
             claims.stuck(number, state)
 
     def _follow(self, label: int, number: int, graph: liveness.Graph) -> None:
-        """Takes what is left of the faults along steps that the state has shown before."""
+        """Follows the edges that a state is known to have, with what a label leaves of the faults."""
         left = self.labels.lefts[label]
         for begin, end in self.spans[number]:
             for e in range(begin, end):

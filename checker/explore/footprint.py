@@ -6,8 +6,10 @@ footprint the same steps are possible, and they make the same changes; so they a
 by the reference semantics, and for the others the changes are applied. Most of a large graph is one part's few
 footprints in every combination with those of the others.
 
-The footprint is read off the compiled source itself. Where that does not show which cells it reads, the part is worked
-out in every state; so it is where footprints turn out to differ nearly everywhere.
+What expressions read is read off their compiled source. Where that does not show it, the part is worked out in every
+state; so it is where footprints turn out to differ nearly everywhere. The other cells (a machine's own, its channels,
+who is up) are listed by whoever makes the part. A step that writes elsewhere is refused; one that reads elsewhere is
+seen only by the test that compares footprints with the semantics.
 """
 
 from __future__ import annotations
@@ -67,7 +69,14 @@ class Part:
         try:
             for action, after in self._steps(s, of):
                 writes = tuple((c, after[c]) for c in self._cells if after[c] is not s[c])
+                self._check(s, after, {c for c, _ in writes})
                 changes.append((action._replace(change=next(_numbers)), writes))
         except SpecFault as fault:
             return changes, fault
         return changes, None
+
+    def _check(self, s: State, after: State, written: set[int]) -> None:
+        """A step that writes outside the footprint would be kept without what it wrote there."""
+        for c, (was, became) in enumerate(zip(s, after, strict=True)):
+            if was is not became and c not in written and was != became:
+                raise AssertionError(f"the step {self._steps} writes cell {c}, which is not in its footprint")

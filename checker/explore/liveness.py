@@ -270,7 +270,7 @@ def fair_run(
                     todo.append(target)
     part_of: dict[int, set[int]] = {}
     for part in nx.strongly_connected_components(inside):
-        if _fair(part, graph, first):
+        if fair(part, graph, first):
             part_of.update(dict.fromkeys(part, part))
     if part_of:
         for stop in _runs(starts, missing, graph, first, paths):
@@ -281,7 +281,7 @@ def fair_run(
     return None, None
 
 
-def _fair(part: set[int], graph: Graph, first: list[int]) -> bool:
+def fair(part: set[int], graph: Graph, first: list[int]) -> bool:
     """Whether some fair run stays in the part: every fair group is taken inside it or disabled somewhere in it."""
     taken: set[int] = set()
     always: set[int] | None = None

@@ -85,7 +85,8 @@ class Claims:
         self.new_states = [c for c in self.invariants if c.when is not None]
         self.new_steps = [c for c in self.steps if c.when is not None]
         self._join()
-        # Of states that look alike to the claims one is asked about; of steps likewise, one from such a state.
+        # Claims are asked once about all states that they cannot tell apart, and once about all steps that make the
+        # same change to such a state.
         self.look_at_state = self._look(
             [c.property for c in (*self.invariants, *self.witnesses)] + [c.property for c in self.graphical]
         )

@@ -39,7 +39,7 @@ class Retrier:
                 self.back[lane.cell] = other if other is not None and other.channel.kind == "mailbox" else lane
 
     def part(self) -> Part:
-        """Its retries, worked out once for each of what it and its neighbours may look like."""
+        """The retries as a part: they depend on the machine, on its neighbours and on the channels between them."""
         world = self.world
         neighbours = {world.by_name[r.channel.sender, r.sender] for r in self.back.values()} | {self.machine}
         cells = [world.cells_of(m) for m in neighbours]

@@ -37,6 +37,7 @@ function summary() {
     h("p", { class: "headline" }, headline()),
     run.complete ? null : h("p", { class: "notice" }, `The exploration is not complete: ${run.why_incomplete || "it was cut short"}.`),
     h("dl", { class: "numbers" }, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
+    data.crashes ? h("p", null, h("a", { href: data.crashes }, "What crashes do to it")) : null,
     verdicts(),
     h("details", { class: "more" }, h("summary", null, "How it was explored"), h("table", { class: "facts wide" },
       h("tbody", null,

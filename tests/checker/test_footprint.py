@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from leasehold.checker.explore import footprint
 from leasehold.checker.explore.compiled import cells_read
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.footprint import Part
@@ -65,6 +66,31 @@ def test_footprints_change_nothing(system: str, settings: dict[str, int], budget
             assert _steps(fast, s, left) == _steps(plain, s, left)
         known += 1
     assert known > 10
+
+
+@pytest.mark.parametrize("budget", ["crash=1,duplicate=1,lose=1", "crash=1,partition=1"])
+def test_a_part_that_stops_keeping_its_steps_gives_the_same(budget: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After TRIAL footprints of which few came again, a part works its steps out in every state."""
+    monkeypatch.setattr(footprint, "TRIAL", 20)
+    model = load("lease", {"max_units": 1, "last_end": 2})
+    fast, plain = FaultySystem(model, Budget.parse(budget)), _PlainFaulty(model, Budget.parse(budget))
+    for s in _reached(plain, 1_500):
+        for left in (None, plain.budgeted):
+            assert _steps(fast, s, left) == _steps(plain, s, left)
+    recovery = [part for _, part in fast._recoveries]
+    kept = [part._look is not None for part in (*fast.parts, *recovery)]
+    assert True in kept
+    assert False in kept
+    assert [part._look for part in plain.parts] == [None] * len(plain.parts)
+
+
+def test_a_step_that_writes_outside_its_footprint_is_refused() -> None:
+    def steps(s: State, of: object) -> Iterable[tuple[Action, State]]:
+        yield Action("local", "a", 0, "go"), (1, s[1] + 1)
+
+    with pytest.raises(AssertionError, match="writes cell 1, which is not in its footprint"):
+        list(Part([0], steps).steps((0, 5)))  # type: ignore[arg-type]
+    assert next(Part([0, 1], steps).steps((0, 5)))[1] == (1, 6)  # type: ignore[arg-type]
 
 
 def test_a_change_is_numbered_once_for_what_it_does() -> None:

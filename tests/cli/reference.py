@@ -72,9 +72,11 @@ CRASH_KEYS = {
     "faults": "the budget of faults, see [faults](faults.md)",
     "distinct": "distinct states under faults",
     "generated": "initial states, and all steps that were found",
-    "crash_points": "how many points of the catalogue were tried",
+    "crash_points": "how many points of the catalogue were tried; null where the search was cut short",
     "crash_points_total": "how many there are",
-    "scenarios": "how many cases were tried: a cell of the product, a crash point, and a mode",
+    "crash_points_not_met": "those at which nothing stopped, each with `name` and `reason` (null where nothing "
+    "explains it); null where the search was cut short",
+    "scenarios": "how many cases were tried: a cell of the product, a crash point, and a mode; null likewise",
     "legal_states": "states that are reachable without faults too; null where it was not asked",
     "recovery_states": "the others, likewise",
     "other_ends": "of the recovery states, those that count as come back because nothing has to happen any more and an "
@@ -83,6 +85,10 @@ CRASH_KEYS = {
     "cut short, or somebody may never come back",
     "worst_steps": "the most steps that takes, or null where no bound is known",
     "worst_exchanges": "the most messages that are received on the way, or null",
+    "worst_case": "the case with the longest way back, counted from the restart: `case`, `point`, `mode`, "
+    "`worst_steps`, `worst_exchanges`, `returns`; null where it was not asked",
+    "worst_path": "a path that ends with the longest way back of all, or, where it does not converge, one that never "
+    "comes back; null where it was not asked",
     "never_reached": "how many cells of the product were not reached",
     "complete": "whether all was visited",
     "why_incomplete": "why not, or empty",
@@ -94,7 +100,11 @@ CRASH_KEYS = {
 CRASH_CELL_KEYS = {
     "product_machines": "the machines of the product, in the order of a cell's `control`",
     "cells": "the cells that were reached: `control`, `legal`, `crash_points`, `cases` by mode, `worst_steps`, "
-    "`worst_exchanges`",
+    "`worst_exchanges`, `returns` (whether every fair run comes back)",
+}
+CHECK_CRASH_KEYS = {
+    "differences": "of `crash` within `check`: crash points that are neither met nor explained, each with `what`, "
+    "`expected` and `found`",
 }
 DEEP_KEYS = {
     "budgets": "with `--faults deep`: every budget that was tried, each with `faults`, `states`, `seconds`, `verdict` "
@@ -106,7 +116,8 @@ CASE_KEYS = {
     "mode": "what holds when the actor restarts",
     "worst_steps": "the most steps back to a legal state, or null where no bound is known",
     "worst_exchanges": "the most messages that are received on the way, or null",
-    "path": "a path of the case that takes the most steps back",
+    "returns": "whether every fair run comes back; null where it was not asked",
+    "path": "a path of the case that takes the most steps back, or that never comes back",
 }
 POINTS_KEYS = {
     "system": "the system's name",
@@ -118,7 +129,7 @@ CHECK_KEYS = {
     "setting": "the run of `expected.yaml` that has these constants, or null",
     "warnings": "diagnostics that are no errors",
     "differences": "each with `what`, `expected` and `found`",
-    "as_expected": "whether there is none",
+    "as_expected": "whether there is none; those of `crash` are told there",
     "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }
 ALL_KEYS = {"runs": "with `--all`: the same object for each setting; what stands beside it is of the first"}
@@ -247,7 +258,7 @@ def page() -> Iterator[str]:
     yield from table(STEP_KEYS)
     yield "`crash --json`:"
     yield ""
-    yield from table({**CRASH_KEYS, **CRASH_CELL_KEYS, **DEEP_KEYS})
+    yield from table({**CRASH_KEYS, **CRASH_CELL_KEYS, **DEEP_KEYS, **CHECK_CRASH_KEYS})
     yield "There a property also has `weakest`, the weakest budget of faults that breaks it, or null; and a path only"
     yield "where it is violated: under that budget, where there is one. With `--case`:"
     yield ""

@@ -2,12 +2,13 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import LIGHT, Run, write
+from tests.cli.conftest import LIGHT, Run, as_json, write
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
 CASE = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
@@ -30,6 +31,29 @@ ASKED = {
     "roles/teller.yaml": (
         "role: teller\nstates:\n  idle: {initial: true, on: {asked: {to: once}}}\n"
         "  once: {on: {asked: {to: twice}}}\n  twice: {ignore: {asked: enough}}\n"
+    ),
+}
+# A question and its answer; the answer would be ignored before the question, but nobody gives it then.
+SHY = {
+    "system.yaml": (
+        "system: shy\nroles: {asker: {}, teller: {}}\n"
+        "channels:\n  there: {from: asker, to: teller, kind: mailbox}\n"
+        "  back: {from: teller, to: asker, kind: mailbox}\n"
+        "environment: {begin: {to: asker, fair: true}}\n"
+        "faults: {check: crash=1}\n"
+    ),
+    "messages.yaml": "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n",
+    "invariants.yaml": "properties: {comes_to_an_end: {sometimes: asker.state == done}}\n",
+    "roles/asker.yaml": (
+        "role: asker\nevents: {begin: it begins}\n"
+        "states:\n  idle: {initial: true, on: {begin: {to: asking}}, ignore: {told: nothing was asked}}\n"
+        "  asking: {tasks: [ask], on: {told: {to: done}}, ignore: {begin: it has begun}}\n"
+        "  done: {ignore: {begin: it is done, told: it is known}}\n"
+        "tasks: {ask: {send: asked, to: teller}}\n"
+    ),
+    "roles/teller.yaml": (
+        "role: teller\nstates:\n  idle: {initial: true, on: {asked: {to: telling}}}\n"
+        "  telling: {tasks: [tell], ignore: {asked: it is answered}}\ntasks: {tell: {send: told, to: asker}}\n"
     ),
 }
 
@@ -88,6 +112,8 @@ def test_points_are_listed_without_exploring(run: Run) -> None:
     done = run("crash", "lease", "--points")
     assert done.returncode == 0
     assert re.search(r"^crash:authority/priming#after-place +done before: place$", done.stdout, re.M)
+    assert re.search(r"^crash:service_manager/closing#before-commit$", done.stdout, re.M)
+    assert re.search(r"^crash:service_manager/closing#before-acknowledge$", done.stdout, re.M)
     assert done.stdout.splitlines()[-1] == f"{len(done.stdout.splitlines()) - 1} crash points"
 
 
@@ -119,6 +145,14 @@ def test_what_is_written(run: Run, tmp_path: Path) -> None:
         (("--faults", "crush=1"), "--faults: there is no fault 'crush'; did you mean crash?"),
         (("--faults", "byzantine=participent"), "has no role 'participent'; did you mean `participant`?"),
         (("--hours", "2"), "--hours goes with --faults deep"),
+        (("--faults", "deep", "--hours", "nan"), "nan is no number of hours that comes to an end; write one such as 8"),
+        (("--faults", "deep", "--hours", "inf"), "inf is no number of hours that comes to an end"),
+        (
+            ("--faults", "deep=3"),
+            "--faults: `deep` stands alone, without a number or other faults: ever larger budgets",
+        ),
+        (("--faults", "crash=1,deep"), "as in `crash lease --faults deep --hours 2`"),
+        (("--faults", "none=1"), "--faults: `none` stands alone, without a number or other faults\n"),
         (("--case", "asking/voting"), "a case needs --case and --point"),
         (("--mode", "any"), "a case needs --case and --point"),
         (("--case", "asking", "--point", "x"), "has 2 states (coordinator, participant[0]), such as idle/working"),
@@ -135,7 +169,7 @@ def test_what_is_written(run: Run, tmp_path: Path) -> None:
         ),
         (
             (*CASE, "--faults", "halt=1"),
-            "no case was tried: not asked whether it stabilises: an actor may halt for good",
+            "no case was tried: nobody crashes under halt=1",
         ),
     ],
 )
@@ -161,7 +195,101 @@ def test_a_folder_that_cannot_be_written_is_2(run: Run, tmp_path: Path) -> None:
     assert "cannot write to there/folder: Not a directory" in done.stderr
 
 
+def test_the_worst_case_is_named_with_its_command(run: Run) -> None:
+    """The command that is printed shows the case, with as many steps as were said."""
+    done = run("crash", *SMALL, "--faults", "crash=1")
+    words = " ".join(done.stdout.split())
+    said = re.search(r"the worst case is (\S+), (\S+), any: (\d+) steps, \d+ messages; it is counted", words)
+    assert said is not None, done.stdout
+    (command,) = [line for line in done.stdout.splitlines() if line.startswith("  leasehold crash ")]
+    shown = run(*shlex.split(command)[1:])
+    assert shown.returncode == 0
+    assert f"\n{said[1]}, {said[2]}, any: legal again at most {said[3]} steps and " in shown.stdout
+
+
+def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None:
+    """Who halts does not come back; crashes are tried all the same."""
+    found = as_json(run("crash", *SMALL, "--faults", "crash=1,halt=1", "--json"))
+    assert found["crash_points"] > 20
+    assert found["scenarios"] > 50
+    nothing = ["converges", "worst_steps", "worst_case", "worst_path", "legal_states"]
+    assert [found[key] for key in nothing] == [None] * len(nothing)
+    done = run("crash", *SMALL, "--faults", "crash=1,halt=1", *CASE)
+    assert ", any: whether it returns was not asked\n" in done.stdout
+    text = run("crash", *SMALL, "--faults", "crash=1,halt=1").stdout
+    assert re.search(r"^asking +voting +legal +\d+ +\d+ +not asked$", text, re.M)
+    cut = as_json(run("crash", "lease", "--faults", "deep", "--hours", "0.0001", "--json"))
+    assert [cut[key] for key in ("crash_points", "crash_points_not_met", "scenarios")] == [None] * 3
+
+
+def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
+    """What comes again over a plain queue is taken for new, and the teller never comes out of `twice`."""
+    write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
+    case = ("--case", "asking/once", "--point", "crash:teller/once#before-acknowledge")
+    done = run("crash", "asked", "--faults", "crash=1", *case)
+    assert done.returncode == 1
+    assert ", any: once faults stop, a run never comes back to a legal state\n" in done.stdout
+    assert done.stdout.endswith("  --- nothing more happens ---\n")
+    found = as_json(run("crash", "asked", "--faults", "crash=1", "--json"))
+    returns = {tuple(cell["control"]): cell["returns"] for cell in found["cells"]}
+    assert returns["asking", "once"] is False
+    assert returns["idle", "idle"] is True
+    assert found["worst_path"]["steps"]
+
+
 # check
+
+
+def test_check_wants_every_point_met_or_explained(run: Run, tmp_path: Path) -> None:
+    folder = write(tmp_path / "shy", SHY)
+    done = run("check", "shy")
+    assert done.returncode == 1
+    assert "\n1 crash point not met, and not explained: crash:asker/idle#before-acknowledge\n" in done.stdout
+    line = (
+        "crash:asker/idle#before-acknowledge: expected a crash there, or an explanation in crash.yaml, found never met"
+    )
+    assert f"\nnot as expected: 1 difference\n  {line}\n" in done.stdout
+    (difference,) = as_json(run("check", "shy", "--json"))["crash"]["differences"]
+    assert difference["what"] == "crash:asker/idle#before-acknowledge"
+    (folder / "crash.yaml").write_text("unmet: {'crash:asker/idle#before-ack*': nobody answers before he asks}\n")
+    explained = run("check", "shy")
+    assert explained.returncode == 0, explained.stdout
+    assert "\n1 crash point not met, as crash.yaml explains\n" in explained.stdout
+    (folder / "crash.yaml").write_text(
+        "unmet: {'crash:asker/idle#before-ack*': nobody answers, 'crash:asker/done#before-commit': out of date}\n"
+    )
+    stale = run("check", "shy")
+    assert stale.returncode == 1
+    assert "\n  crash:asker/done#before-commit: expected never met, found met, or the budget of" in stale.stdout
+
+
+def test_what_is_not_met_in_another_setting_is_listed_only(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "shy", {**SHY, "system.yaml": SHY["system.yaml"] + "constants: {most: {type: int, value: 3}}\n"})
+    assert run("check", "shy").returncode == 1
+    other = run("check", "shy", "--set", "most=2")
+    assert other.returncode == 0
+    assert "\n1 crash point not met, and not explained: crash:asker/idle#before-acknowledge\n" in other.stdout
+
+
+@pytest.mark.parametrize("verb", ["check", "crash"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "unmet: {'crash:asker/idel#before-acknowledge': no}\n",
+            "shy/crash.yaml:1:10: error LH602: there is no crash point `crash:asker/idel#before-acknowledge`\n"
+            "  did you mean `crash:asker/idle#before-acknowledge`?\n",
+        ),
+        ("unmett: {}\n", "did you mean `unmet`?"),
+        ("unmet: [\n", "crash.yaml:"),
+    ],
+)
+def test_a_bad_explanation_is_2(verb: str, text: str, said: str, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "shy", {**SHY, "crash.yaml": text})
+    done = run(verb, "shy")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "shy/crash.yaml:" in done.stderr
+    assert said in done.stderr
 
 
 def test_check_explores_the_faults_that_the_system_asks_for(run: Run, tmp_path: Path) -> None:

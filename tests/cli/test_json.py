@@ -152,7 +152,7 @@ def test_check_with_faults(run: Run, light: Path) -> None:
     assert as_json(run("check", "light", "--json"))["crash"] is None
     system.write_text(system.read_text() + "faults: {check: crash=1}\n")
     found = as_json(run("check", "light", "--json"))
-    _same(found["crash"], reference.CRASH_KEYS)
+    _same(found["crash"], {**reference.CRASH_KEYS, **reference.CHECK_CRASH_KEYS})
     assert (found["crash"]["faults"], found["crash"]["converges"]) == ("crash=1", True)
     assert as_json(run("check", "light", "--no-crash", "--json"))["crash"] is None
 

@@ -332,7 +332,7 @@ def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
 def test_ctrl_c_ends_the_search_and_prints_what_was_found(verb: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "leasehold", verb, "lease", "--set", "max_units=4"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(2.5)  # no event says that a process is in its search; it takes a quarter of a second to come there
+    time.sleep(4)  # no event says that a process is in its search; it takes a second or two to come there
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert "not complete: interrupted\n" in out

@@ -7,14 +7,15 @@ import pytest
 
 from leasehold.checker.crash import CrashReport, crash
 from leasehold.faults import Budget
-from leasehold.reports.crash import (
+from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
+from leasehold.reports.crash_words import (
+    case_command,
     convergence_words,
-    crash_json,
-    crash_markdown,
+    liar_words,
+    longest_case,
     other_ends_words,
     worst_case,
     worst_first,
-    worst_svg,
 )
 from leasehold.reports.json_report import dumps
 from leasehold.spec import load
@@ -35,6 +36,12 @@ def lease() -> CrashReport:
     return crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 1}), Budget(crash=1))
 
 
+@pytest.fixture(scope="module")
+def liar() -> CrashReport:
+    system = load("lease", {"expiry": False, "max_units": 1, "last_end": 1})
+    return crash(system, Budget(crash=1, byzantine="unit"))
+
+
 def test_the_page_has_every_cell_and_every_case(lease: CrashReport) -> None:
     page = crash_markdown(lease)
     assert page.startswith("# lease under `crash=1`\n\nWhat faults do to the system with `max_units=1`, `last_end=1`,")
@@ -43,10 +50,11 @@ def test_the_page_has_every_cell_and_every_case(lease: CrashReport) -> None:
     assert f"\n| service\\_manager | {head} |\n" in page
     for cell in lease.cells:
         assert f"| {' | '.join(cell.control)} | legal | {len(cell.points)} |".replace("_", "\\_") in page
-    rows = [line for line in page.splitlines() if line.startswith("| `crash:")]
+    before, missed = page.split("\n## Crash points that were not met\n")
+    rows = [line for line in before.splitlines() if line.startswith("| `crash:")]
     assert len(rows) == sum(len(cell.points) for cell in lease.cells)
     assert f"{360 - len(lease.cells)} of 360 control states are never reached." in page
-    assert "\n## Crash points that were not met\n" in page
+    assert [line.split("`")[1] for line in missed.splitlines() if "`crash:" in line] == list(lease.unmet)
 
 
 def test_the_page_is_the_same_each_time(commit: CrashReport) -> None:
@@ -81,6 +89,7 @@ def test_what_was_not_asked_is_said(halted: CrashReport) -> None:
     assert "not asked |" in crash_markdown(halted)
     found = crash_json(halted)
     assert [found[key] for key in ("converges", "legal_states", "worst_steps", "scenarios")] == [None, None, None, 0]
+    assert [found["worst_case"], found["worst_path"]] == [None, None]
     assert worst_case(halted) is None
     assert worst_svg(halted) is None
 
@@ -103,6 +112,64 @@ def test_the_worst_case_is_drawn_with_its_crash_and_restart(commit: CrashReport)
     assert ElementTree.fromstring(drawing)[0].text == f"two_phase_commit: {name}"
     assert " – crash<" in drawing
     assert " – recovery<" in drawing
+
+
+def test_the_worst_path_is_as_long_as_is_said(lease: CrashReport) -> None:
+    """The longest way back of all ends the path that the JSON has; a case's way back may be shorter."""
+    found = crash_json(lease)
+    path = lease.convergence.path if lease.convergence is not None else None
+    assert path is not None
+    assert len(found["worst_path"]["steps"]) == len(path.steps)
+    faults = [i for i, step in enumerate(path.steps) if step.kind in ("crash", "lose")]
+    assert len(path.steps) - 1 - faults[-1] == found["worst_steps"]
+    case = longest_case(lease)
+    assert case is not None
+    assert found["worst_case"] == {
+        "case": list(case[0]), "point": case[1], "mode": case[2], "worst_steps": lease.cases[case].steps,
+        "worst_exchanges": lease.cases[case].exchanges, "returns": True,
+    }  # fmt: skip
+    assert found["worst_case"]["worst_steps"] == max(w.steps or 0 for w in lease.cases.values())
+
+
+def test_the_page_names_the_worst_case_and_links_its_drawing(lease: CrashReport) -> None:
+    page, case = crash_markdown(lease, drawing="worst.svg"), longest_case(lease)
+    assert case is not None
+    assert "\nThe worst case is " in page
+    assert f"\n```sh\n{case_command(lease, case)}\n```\n\n[worst.svg](worst.svg) shows that case.\n" in page
+    assert "](worst.svg)" not in crash_markdown(lease)
+    assert lease.convergence is not None
+    assert (lease.convergence.worst_steps or 0) > (lease.cases[case].steps or 0)
+    assert f"; it is counted from the restart, and the {lease.convergence.worst_steps} steps from any" in page
+
+
+def test_the_command_has_the_constants_that_are_not_usual(lease: CrashReport) -> None:
+    """`max_units=1` the lease sets for faults itself."""
+    case = (("nascent", "nascent", "nascent"), "crash:broker/nascent#recovering", "alive")
+    assert case_command(lease, case, "./lease").split(" --case ") == [
+        "leasehold crash ./lease --set last_end=1 --set expiry=false --faults crash=1",
+        "nascent/nascent/nascent --point 'crash:broker/nascent#recovering' --mode alive",
+    ]
+
+
+def test_who_lies_is_named_with_its_actor(liar: CrashReport) -> None:
+    assert convergence_words(liar) == "not asked whether it stabilises: site (authority, unit) may do anything"
+    assert liar_words(liar).startswith(
+        "of site (authority, unit), which may do anything and does not crash, a cell has the first state"
+    )
+    assert "\nOf site (authority, unit), which may do anything and does not crash, " in crash_markdown(liar)
+    assert not any(point.startswith(("crash:unit/", "crash:authority/")) for point in (*liar.tried, *liar.unmet))
+
+
+def test_the_state_of_who_lies_makes_no_cell_illegal(liar: CrashReport) -> None:
+    """The liar stays in nascent; with that, the others are in few cells that were reached without faults."""
+    legal = {cell.control[:2] for cell in liar.legal.cells}
+    assert {cell.control[2] for cell in liar.cells} == {"nascent"}
+    assert {cell.control[:2] for cell in liar.cells if cell.legal} == {
+        cell.control[:2] for cell in liar.cells if cell.control[:2] in legal
+    }
+    assert sum(cell.legal for cell in liar.cells) > sum(
+        cell.control in {c.control for c in liar.legal.cells} for cell in liar.cells
+    )
 
 
 def test_the_worst_cells_come_first(commit: CrashReport) -> None:

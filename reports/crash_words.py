@@ -1,0 +1,170 @@
+"""What crashes do to a system, in words and in order: names of cases, whether it comes back, what is worst."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from leasehold.checker.cases import Case
+from leasehold.checker.crash import CellVerdict, CrashReport
+from leasehold.checker.explore.result import Path
+from leasehold.checker.stabilise import Convergence
+from leasehold.checker.worst import Worst
+from leasehold.reports.words import counted
+from leasehold.spec.language.types import show
+
+
+def cell_name(control: Sequence[str]) -> str:
+    """`redeeming/ticketed/priming`."""
+    return "/".join(control)
+
+
+def case_name(case: Case) -> str:
+    cell, point, mode = case
+    return f"{cell_name(cell)}, {point}, {mode}"
+
+
+def case_command(report: CrashReport, case: Case, system: str = "") -> str:
+    """The command that prints the path of a case; `system` is how the system is named there."""
+    cell, point, mode = case
+    model = report.system
+    usual = {**{name: str(value).lower() for name, value in model.defaults.items()}, **model.faults.settings}
+    constants = {name: show(c.type, c.value) for name, c in model.constants.items()}
+    words = ["leasehold", "crash", system or model.name]
+    for name, value in constants.items():
+        if str(usual.get(name, "")).lower() != value:
+            words += ["--set", f"{name}={value}"]
+    words += ["--faults", str(report.budget), "--case", cell_name(cell), "--point", point, "--mode", mode]
+    return shlex.join(words)
+
+
+def points_tried(report: CrashReport) -> frozenset[str]:
+    """The points of the catalogue that were explored, alone or in a crash of several actors."""
+    return frozenset(p.name for p in report.points) & {name.partition("@")[0] for name in report.tried}
+
+
+def never_reached(report: CrashReport) -> int:
+    return report.faulty.product_states - len(report.faulty.cells)
+
+
+def why_incomplete(report: CrashReport) -> str:
+    return report.legal.why_incomplete or report.faulty.why_incomplete
+
+
+# Whether it comes back
+
+
+def convergence_words(report: CrashReport) -> str:
+    """Whether the system stabilises, or why that was not asked."""
+    after, budget = report.convergence, report.budget
+    if after is None:
+        why = (
+            why_incomplete(report) if not report.complete
+            else "an actor may halt for good" if budget.halt
+            else "clocks go on to differ" if budget.skew
+            else f"{traitor_words(report)} may do anything"
+        )  # fmt: skip
+        return f"not asked whether it stabilises: {why}"
+    return stabilises_words(after)
+
+
+def traitor_words(report: CrashReport) -> str:
+    """The actor that may do anything, with its machines where its name does not say them."""
+    traitor = report.traitor
+    if traitor is None:
+        return report.budget.byzantine
+    roles = list(dict.fromkeys(role for role, _ in traitor.machines))
+    return traitor.name if roles == [traitor.name.partition("[")[0]] else f"{traitor.name} ({', '.join(roles)})"
+
+
+def liar_words(report: CrashReport) -> str:
+    """What has to be said of cells where an actor may do anything; empty where none does."""
+    if report.traitor is None:
+        return ""
+    return (
+        f"of {traitor_words(report)}, which may do anything and does not crash, a cell has the first state alone: it "
+        "says nothing, and does not count when a cell is called legal"
+    )
+
+
+def stabilises_words(after: Convergence) -> str:
+    """Whether a system stabilises by itself, as a sentence without its full stop."""
+    if not after.converges:
+        return "does not stabilise: once faults stop, a run never comes back to a legal state"
+    if after.worst_steps is None:
+        return "stabilises: every fair run comes back to a legal state; no bound was found for how long it takes"
+    if not after.recovery_states:
+        return "stabilises: no fault leads to a state that is not legal"
+    return (
+        f"stabilises: every fair run comes back to a legal state, in at most {counted(after.worst_steps, 'step')} and "
+        f"{counted(after.worst_exchanges or 0, 'message')} received"
+    )
+
+
+def other_ends_words(after: Convergence | None) -> str:
+    """What has to be said of runs that end elsewhere; empty where none does."""
+    if after is None or not after.other_ends:
+        return ""
+    return (
+        f"{counted(after.other_ends, 'recovery state')} {'counts' if after.other_ends == 1 else 'count'} as come back "
+        "because the run is over there: nothing has to happen any more and an end of the system holds, though no run "
+        "without faults ends so"
+    )
+
+
+def worst_words(worst: Worst) -> str:
+    """What follows a case at worst."""
+    if worst.returns is None:
+        return "not asked"
+    if not worst.returns:
+        return "does not return"
+    if worst.steps is None:
+        return "no bound"
+    return (
+        "legal at once" if not worst.steps
+        else f"{counted(worst.steps, 'step')}, {counted(worst.exchanges or 0, 'message')}"
+    )  # fmt: skip
+
+
+# What is worst
+
+
+def longest_case(report: CrashReport) -> Case | None:
+    """The case with the longest way back, or from which a run does not come back; None where nothing is asked."""
+    if report.convergence is None or not report.cases:
+        return None
+    return min(report.cases, key=lambda c: (*badness(report.cases[c]), c))
+
+
+def longest_words(report: CrashReport) -> str:
+    """The longest way back of a case, and why it may be shorter than what the system takes; empty where none is."""
+    case, after = longest_case(report), report.convergence
+    if case is None or after is None or not report.cases[case].size:
+        return ""
+    worst = report.cases[case]
+    words = f"the worst case is {case_name(case)}: {worst_words(worst)}"
+    if after.converges and worst.steps is not None and (after.worst_steps or 0) > worst.steps:
+        words += (
+            f"; it is counted from the restart, and the {after.worst_steps} steps from any recovery state, such as one "
+            "in which an actor is still down"
+        )
+    return words
+
+
+def worst_case(report: CrashReport) -> tuple[str, Path] | None:
+    """What to draw: the run that never returns, or else the case with the longest way back, and its name."""
+    after = report.convergence
+    if after is not None and not after.converges and after.path is not None:
+        return "once faults stop, this run never comes back", after.path
+    case = longest_case(report)
+    return None if case is None else (case_name(case), report.path(case))
+
+
+def worst_first(report: CrashReport) -> list[CellVerdict]:
+    """The cells by their worst convergence."""
+    return sorted(report.cells, key=lambda cell: (not cell.points, *badness(cell.worst), cell.control))
+
+
+def badness(worst: Worst) -> tuple[int, int]:
+    """For sorting, the worst first; what has no number is worse than any."""
+    return -worst.size, -(1 << 60) if worst.exchanges is None else -worst.exchanges
