@@ -114,7 +114,7 @@ def read_head(body: bytes) -> tuple[str, str, list[Any]]:
     """
     try:
         found = msgspec.msgpack.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RecordError(f"the bytes are no record: {error}") from None
     match found:
         case [int(version), bytes(digest), str(role), list(plain)] if version == VERSION and plain:

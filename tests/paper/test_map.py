@@ -56,7 +56,8 @@ def test_files_exist():
 
 def test_tests_exist():
     known = set()
-    for file in (f for folder in ("paper", "checker", "faults") for f in (ROOT / "tests" / folder).glob("test_*.py")):
+    folders = [ROOT / "tests" / name for name in ("paper", "checker", "faults", "impl")]
+    for file in (file for folder in folders for file in folder.rglob("test_*.py")):
         known |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
     assert set(re.findall(r"`(test_\w+)`", TEXT)) - known == set()
 
