@@ -42,7 +42,11 @@ class Extensions:
         for held in self.memory.held.values():
             policy = self.actor.world.policies.get(held.core.role)
             if policy is not None:
-                policy.recovered(held.lease())
+                policy.recovered(self.memory.view(*held.key))
+        for lease, role in self.memory.orphans():  # their units may be in quarantine
+            policy = self.actor.world.policies.get(role)
+            if policy is not None:
+                policy.recovered(self.memory.view(lease, role))
         for name, body in self.memory.words.items():
             for wishing in self.wishing() if name.startswith(WISH) else ():
                 wishing.restore(name.removeprefix(WISH), body)
@@ -64,15 +68,22 @@ class Extensions:
         policy = self.actor.world.policies.get(held.core.role)
         if policy is None or held.entry != entry:
             return
-        question = Question(piece.target.partition(".")[2], held.lease(), piece.answers, entry)
+        question = Question(piece.target.partition(".")[2], self.memory.view(*held.key), piece.answers, entry)
         if self.actor.tell_all(self.actor.about(Kind.CALL, held, piece.target)) is None:
             return
         self.decide(policy.begin(question, self.actor.clock.now()))
 
     def changed(self, turn: Turn, held: Held) -> None:
-        policy = self.actor.world.policies.get(held.core.role)
-        if policy is not None:
-            turn.after.append(lambda: self.decide(policy.changed(held.lease(), self.actor.clock.now())))
+        """Tells a policy of a lease that has changed, or one of whose subsidiary machines has."""
+        lease, machine = held.key
+        if held.core.subsidiary:
+            lease, machine = held.papers.get("lease", ""), self.memory.parents[held.core.role]
+        policy = self.actor.world.policies.get(machine.partition("[")[0])
+        if policy is not None and lease:
+            turn.after.append(partial(self._tell, policy, lease, machine))
+
+    def _tell(self, policy: Policy, lease: str, machine: str) -> None:
+        self.decide(policy.changed(self.memory.view(lease, machine), self.actor.clock.now()))
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Takes what a policy wants, as events that the core judges."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.errors import RecordError
 from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.work import Record
-from leasehold.impl.policy.policy import Lease
 from leasehold.impl.store.store import Key
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor
@@ -64,29 +63,6 @@ class Held:
     @property
     def below(self) -> tuple[Machines, ...]:
         return tuple(self.record[self.core.below_at :])
-
-    def lease(self) -> Lease:
-        """As a policy or handler sees it."""
-        units = _Below(self.core, self.below)
-        return Lease(self.key.lease, self.key.machine, self.state, self.core.view(self.record), units)
-
-
-class _Below(Mapping[tuple[str, int], Mapping[str, Any]]):
-    """The subsidiary machines that something has happened to, by role and number; read when they are asked for."""
-
-    def __init__(self, core: Core, below: tuple[Machines, ...]) -> None:
-        self._cores = {sub.role: (sub, machines) for sub, machines in zip(core.below, below, strict=True)}
-
-    def __getitem__(self, key: tuple[str, int]) -> Mapping[str, Any]:
-        core, machines = self._cores[key[0]]
-        record = machines[key[1]]
-        return {"state": record[0], **core.view(record)}
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        return ((role, i) for role, (_, machines) in self._cores.items() for i in sorted(machines))
-
-    def __len__(self) -> int:
-        return sum(len(machines) for _, machines in self._cores.values())
 
 
 class Rows:

@@ -11,6 +11,7 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.core.errors import RecordError
 from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.work import Record
+from leasehold.impl.policy.policy import Lease
 from leasehold.impl.store.store import Key
 
 PRUNED = "pruned of "  # words: the leases of an origin that are forgotten
@@ -23,6 +24,7 @@ class Memory:
         held: by key.
         below: the records of subsidiary machines by role and number, as all leases see them.
         drivers: for each subsidiary machine, the machines that have driven it and may wait for it.
+        driven: for each lease, the subsidiary machines that it was the last to drive.
         pruned: the leases that are forgotten.
         words: what the actor keeps about itself, as it is in the store.
     """
@@ -32,6 +34,8 @@ class Memory:
         self.held: dict[Key, Held] = {}
         self.below = {sub.role: Machines(sub.first) for role in roles for sub in program.roles[role].below}
         self.drivers: dict[Key, set[Key]] = {}
+        self.driven: dict[str, set[Key]] = {}
+        self.parents = {sub.role: role for role in roles for sub in program.roles[role].below}
         self.pruned = Pruned()
         self.words: dict[str, bytes] = {}
         self._wakes: list[tuple[int, Key]] = []
@@ -57,6 +61,7 @@ class Memory:
         self.held[held.key] = held
         if held.key.lease == BELOW:
             self.see(held, held.record)
+            self.drive(held, held.papers.get("lease", ""))
         self.wake_later(held)
         if "over" in held.papers:
             heappush(self._ended, (held.papers["over"], held.key))
@@ -72,6 +77,38 @@ class Memory:
         named = role_of(held.key.machine)
         assert named is not None
         self.below[named[0]][named[1]] = record
+
+    def drive(self, held: Held, lease: str) -> None:
+        """A lease drives a subsidiary machine, from now on the last to do so."""
+        before = self.driven.get(held.papers.get("lease", ""))
+        if before is not None:
+            before.discard(held.key)
+        held.papers["lease"] = lease
+        self.driven.setdefault(lease, set()).add(held.key)
+
+    def view(self, lease: str, machine: str) -> Lease:
+        """A lease as a policy or handler sees it; one that is forgotten, or was never held, is at its end.
+
+        Of the subsidiary machines it has those that it was the last to drive.
+        """
+        held = self.held.get(Key(lease, machine))
+        core = self.program.roles[machine.partition("[")[0]]
+        record = held.record if held is not None else (min(core.ends, default=core.states[0]), *core.first()[1:])
+        units = {}
+        for key in sorted(self.driven.get(lease, ())):
+            named = role_of(key.machine)
+            below = self.held[key]
+            if named is not None:
+                units[named] = {"state": below.state, **below.core.view(below.record)}
+        return Lease(lease, machine, record[0], core.view(record), units)
+
+    def orphans(self) -> Iterator[tuple[str, str]]:
+        """Leases that are forgotten while subsidiary machines still remember them, with the machine's name."""
+        for lease, keys in sorted(self.driven.items()):
+            roles = {self.parents[named[0]] for key in keys if (named := role_of(key.machine)) is not None}
+            for role in sorted(roles):
+                if lease and Key(lease, role) not in self.held:
+                    yield lease, role
 
     def waiting_for(self, key: Key) -> Iterator[Held]:
         """The machines that wait for a subsidiary machine."""

@@ -98,7 +98,7 @@ class Steps:
         below = self.memory.held.get(key)
         if below is None:
             below = self.memory.held[key] = Held(key, core, core.first(index), [])
-        below.papers["lease"] = held.key.lease
+        self.memory.drive(below, held.key.lease)
         self.memory.drivers.setdefault(key, set()).add(held.key)
         self.step(turn, below, local(piece.event, piece.fields(record)))
 

@@ -330,3 +330,42 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = Options(seed=0, patience=Patience(tries=2, pause=0.001))
     play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
+
+
+def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
+    """After the lease is forgotten and the site has restarted, the unit is still not given out."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(1, until=8, term=8)
+        await c.advance(12)
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+            await c.settle()
+        await c.advance(12)
+        assert c.state(lease) == (None, None, None)
+        await c.kill(SITE)
+        await c.start(SITE)
+        three = await c.lease(3, until=60, term=20)
+        assert c.state(three) == ("active", "ticketed", "active")
+        assert up(c) - {"unit-0"} == {"unit-1", "unit-2", "unit-3"}
+
+    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    options = Options(seed=0, retire_after=5, patience=Patience(tries=1))
+    play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
+
+
+def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
+    """What one lease gives back is there for the next, while a third goes on."""
+
+    async def story(c: Cluster) -> None:
+        long = await c.lease(1, until=200, term=50)
+        for _ in range(4):
+            now = c.clock.now()
+            short = await c.lease(3, until=now + 10, term=10)
+            assert c.state(short) == ("active", "ticketed", "active")
+            await c.advance(14)
+            assert c.state(short)[2] in ("closed", None)
+        assert c.state(long) == ("active", "ticketed", "active")
+        assert len(up(c)) == 1
+
+    play(story)
