@@ -20,21 +20,10 @@ from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec import SpecError, System, find
 from leasehold.spec.language.diagnostics import Sink, near_miss
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.shape import TEXT, Key, Named, Record, check
+from leasehold.spec.language.shape import CRASH, check
 from leasehold.spec.language.source import read_file
 
 FILE = "crash.yaml"
-SHAPE = Record(
-    "crash points that are not met",
-    {
-        "unmet": Key(
-            Named(TEXT, "anything"),
-            "Crash points at which nothing stops under the faults of `check`, each with the reason; `*` stands for any "
-            "letters. None is needed where the machine never comes to the state, or has no crash left for the point.",
-            True,
-        ),
-    },
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +52,7 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
         return ()
     sink = Sink()
     node = read_file(folder / FILE, f"{shown}/{FILE}", sink)
-    if node is None or not check(node, SHAPE, sink):
+    if node is None or not check(node, CRASH, sink):
         raise SpecError(sink.found)
     known = [p.name for p in crash_points(system)]
     found = []

@@ -1,14 +1,14 @@
 """Print a generated page of docs/reference: ``python tests/reference.py diagnostics``, ``keys`` or ``faults``.
 
-`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py and
-checker/unmet.py, `faults` from faults/catalogue.yaml and the crash points of shipped systems.
+`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py, `faults`
+from faults/catalogue.yaml and the crash points of shipped systems.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.checker import unmet
+from leasehold.checker.unmet import FILE as UNMET
 from leasehold.checker.unmet import explanations
 from leasehold.faults import DEFAULT, crash_points
 from leasehold.faults.catalogue import catalogue
@@ -32,9 +32,8 @@ FILES = {
     "invariants": ("invariants.yaml", "What must hold. It may be left out."),
     "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
     "mutation": ("mutation.yaml", "How `leasehold mutate` tries mutants of the system. It may be left out."),
-    "crash": (unmet.FILE, "Why crash points are not met under the faults of `check`. It may be left out."),
+    "crash": (UNMET, "Why crash points are not met under the faults of `check`. It may be left out."),
 }
-SHAPES = {**shape.FILES, "crash": unmet.SHAPE}
 
 
 # What a text stands for, and several of them; all others are words, and the key's own line lists them.
@@ -90,9 +89,9 @@ def keys() -> Iterator[str]:
         yield ""
         yield doc
         seen: list[shape.Record] = []
-        inside(SHAPES[kind], seen)
+        inside(shape.FILES[kind], seen)
         for record in seen:
-            if record is not SHAPES[kind]:
+            if record is not shape.FILES[kind]:
                 yield ""
                 yield f"### {record.title[:1].upper()}{record.title[1:]}"
             yield ""

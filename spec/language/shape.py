@@ -324,12 +324,24 @@ MUTATION = Record(
     },
 )
 
+CRASH = Record(
+    "crash points that are not met",
+    {
+        "unmet": Key(
+            Named(TEXT, "anything"),
+            "Crash points at which nothing stops under the faults of `check`, each with the reason; `*` stands for any "
+            "letters. None is needed where the machine never comes to the state, or has no crash left for the point.",
+            True,
+        ),
+    },
+)
+
 # An included file that holds part of system.yaml: nothing is required of it.
 PART = Record("part of a system", {name: Key(key.shape, key.doc) for name, key in SYSTEM.keys.items()})
 
 FILES: Mapping[str, Record] = {
     "system": SYSTEM, "messages": MESSAGES, "role": ROLE, "invariants": INVARIANTS, "expected": EXPECTED,
-    "mutation": MUTATION,
+    "mutation": MUTATION, "crash": CRASH,
 }  # fmt: skip
 
 
