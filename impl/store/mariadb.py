@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import aiomysql  # type: ignore[import-untyped]
+import aiomysql
 
 from leasehold.impl.store.failures import LOST, MARIADB, meaning, said
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiomysql  # type: ignore[import-untyped]
+import aiomysql
 import psycopg
 import pytest
 
