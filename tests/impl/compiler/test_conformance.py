@@ -7,13 +7,16 @@ put beside what the explorer says: the record, the messages with their fields, t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.impl.compiler.program import compile_system
@@ -24,7 +27,8 @@ from leasehold.impl.core.event import message as heard
 from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.work import Call, Drive, Outcome, Record, Send
 from leasehold.spec import load
-from leasehold.spec.language.model import System
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Datum, System
 
 SENT, RECEIVED, ENTRY = 2_000, 1_000, 7
 
@@ -176,7 +180,7 @@ def walk(system: System, budget: str) -> Twin:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "budget"),
+    ("name", "given_", "budget"),
     [
         ("lease", {"max_units": 1, "last_end": 2}, ""),
         pytest.param("lease", {"max_units": 2, "expiry": False}, "duplicate=1", marks=pytest.mark.slow),
@@ -189,8 +193,8 @@ def walk(system: System, budget: str) -> Twin:
         ("three_phase_commit_termination", {"participants": 2}, ""),
     ],
 )
-def test_every_edge(name: str, settings: dict[str, Any], budget: str) -> None:
-    twin = walk(load(name, settings), budget)
+def test_every_edge(name: str, given_: dict[str, Any], budget: str) -> None:
+    twin = walk(load(name, given_), budget)
     assert twin.seen["taken"] > 10
     assert not budget or twin.seen["duplicate"] > 0
 
@@ -199,3 +203,47 @@ def test_every_edge(name: str, settings: dict[str, Any], budget: str) -> None:
 def test_every_edge_of_the_lease() -> None:
     twin = walk(load("lease"), "")
     assert twin.seen["taken"] > 400_000
+
+
+def _values(fields: Sequence[Datum]) -> st.SearchStrategy[tuple[Any, ...]]:
+    every = ([v for v in t.domain(f.type, (0, 3)) if t.in_range(f.type, v)] for f in fields)
+    return st.tuples(*map(st.sampled_from, every))
+
+
+def _states(world: TransitionSystem) -> st.SearchStrategy[State]:
+    """Global states of any kind, reachable or not: records with any values, and a message or two on their way."""
+    system, cells = world.system, []
+    for role, _ in system.machines():
+        cells.append(st.sampled_from(list(role.states)))
+        cells += [st.sampled_from(list(t.domain(d.type, (0, 3)))) for d in role.data.values()]
+    for lane in world.layout.lanes:
+        kinds = [m for m in system.received_by(lane.channel.receiver) if m.sender == lane.channel.sender]
+        entries = [st.tuples(st.integers(0, 1), st.just(m.name), _values(m.fields)) for m in kinds]
+        cells.append(st.one_of(st.just((0, ())), st.tuples(st.integers(1, 2), st.tuples(st.one_of(entries)))))
+    cells += [st.just(0) for _ in world.layout.budgets]
+    if world.layout.clock is not None:
+        cells.append(st.integers(0, 3))
+    return st.tuples(*cells)
+
+
+WORLDS = {
+    name: Twin(TransitionSystem(load(name, settings)))
+    for name, settings in (
+        ("lease", {"max_units": 2}), ("two_phase_commit", {"participants": 2}),
+        ("three_phase_commit_termination", {"participants": 2}),
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_event_in_any_state(name: str, data: st.DataObject) -> None:
+    """Also where no run comes to; but for states in which the specification itself is at fault."""
+    twin = WORLDS[name]
+    s = data.draw(_states(twin.world))
+    try:
+        list(twin.world.successors(s))
+    except SpecFault:
+        return
+    twin.state(s)
