@@ -32,7 +32,12 @@ from leasehold.cli.common import (
     progress_line,
     system_options,
 )
+from leasehold.cli.crash_by_chance import crash_by_chance
 from leasehold.cli.crash_case import Wanted, print_case, wanted_case
+from leasehold.cli.crash_processes import crash_processes
+from leasehold.cli.crash_real import DEFAULT as LEASE
+from leasehold.cli.crash_real import PREFIX, crash_real
+from leasehold.cli.crash_seeded import crash_seeded
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps
@@ -57,18 +62,35 @@ class Hours(click.FloatRange):
 @click.command()
 @system_options
 @click.option("--faults", metavar="BUDGET", help="What may go wrong, such as crash=2,lose=any; `deep`: more and more.")
-@click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`: for how long; 1.")
+@click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`, or --real: for how long.")
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
 @click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
 @click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
 @click.option("--mode", metavar="MODE", help="With --case: what holds when it restarts; the first where left out.")
 @click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
+@click.option("--real", is_flag=True, help="Play every case with real actors, in simulation.")
+@click.option("--pairs", is_flag=True, help="With --real: also stop an actor once more, at each point after a restart.")
+@click.option("--random", "runs", metavar="RUNS", type=click.IntRange(min=1), help="With --real: so many random runs.")
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), help="With --random: the first run's seed; 0.")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write crash.md, crash.json and worst.svg."
+    "--seeded",
+    metavar="BUG",
+    multiple=True,
+    help="With --real: plant this bug, or `all`, and see what catches it.",
 )
+@click.option("--jobs", type=click.IntRange(min=1), help="With --real: processes; one for each processor.")
+@click.option("--processes", is_flag=True, help="With --real: with processes, real stores and real faults.")
+@click.option("--only", metavar="NAME", help="With --processes: the case of that name, or all that begin so.")
+@click.option("--quick", is_flag=True, help="With --processes: a selection that takes some two minutes.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path),
+    help="Write crash.md, crash.json and worst.svg; with --real, recovery.html and recovery.json.",
+)  # fmt: skip
 def crash(
     system: str, settings: tuple[str, ...], as_json: bool, faults: str | None, hours: float | None, points: bool,
-    cell: str | None, point: str | None, mode: str | None, all_cells: bool, out: Path | None,
+    cell: str | None, point: str | None, mode: str | None, all_cells: bool, real: bool, pairs: bool, runs: int | None,
+    seed: int | None, seeded: tuple[str, ...], jobs: int | None, processes: bool, only: str | None, quick: bool,
+    out: Path | None,
 ) -> None:  # fmt: skip
     """Crash every actor of SYSTEM at every point of its work, and see what becomes of it.
 
@@ -80,18 +102,58 @@ def crash(
     Without --faults, the system's own budget is used, from `faults` in system.yaml. The constants that it sets there
     are used too, unless --set gives them.
 
+    With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart; and it is
+    looked at what becomes of the lease, the actors, their policies and the units. In place of SYSTEM the name of a case
+    may stand, POINT@MODE@CELL, or the beginning of one. With --random or --hours, runs are made by chance instead: many
+    leases, contention and mixes of faults; of a run that fails, the seed and the smallest plan that still fails.
+
     \b
     Example:  leasehold crash two_phase_commit --set participants=2
               leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
               leasehold crash lease --faults deep --hours 8 --json
               leasehold crash lease --points
               leasehold crash lease --case active/ticketed/active --point crash:unit/active#recovering
+              leasehold crash lease --real --out recovery
+              leasehold crash --real crash:authority/priming#after-setup@over
+              leasehold crash lease --real --random 10000
+              leasehold crash lease --real --hours 8
+              leasehold crash lease --real --seeded all
+              leasehold crash lease --real --processes --only kill/site/before-commit
     """  # noqa: D301 (click reads the character)
-    if hours is not None and faults != DEEP:
-        raise click.UsageError(f"--hours goes with --faults {DEEP}")
+    if (processes and not real) or ((only is not None or quick) and not processes):
+        raise click.UsageError("--processes goes with --real; --only and --quick go with --processes")
+    if processes:
+        others = (settings, faults, points, cell, all_cells, pairs, runs is not None, seed is not None, seeded, out)
+        if any(others):
+            raise click.UsageError("--processes takes --only, --quick, --jobs, --hours and --json, and no other option")
+        model = load_or_exit(system, {}, as_json)
+        crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
+    if system.startswith(PREFIX):
+        if not real:
+            raise click.UsageError(f"{system[:60]} names a case, which is played with --real")
+        system, only = LEASE, system
+    by_chance = runs is not None or (real and hours is not None) or seed is not None
+    if (pairs or jobs is not None or by_chance or seeded) and not real:
+        raise click.UsageError("--pairs, --random, --seed, --seeded and --jobs go with --real")
+    if real and (faults or points or cell or all_cells):
+        raise click.UsageError("--real plays every case of one crash; it takes no --faults, --points or --case")
+    if by_chance and (pairs or only or seeded):
+        raise click.UsageError("random runs are no cases: leave out --pairs, --seeded and the name")
+    if seeded and (pairs or only):
+        raise click.UsageError("seeded bugs are tried with every case of one crash: leave out --pairs and the name")
+    if hours is not None and faults != DEEP and not real:
+        raise click.UsageError(f"--hours goes with --faults {DEEP}, or with --real for random runs")
     if (cell is None) != (point is None) or (mode is not None and cell is None):
         raise click.UsageError("a case needs --case and --point; --mode goes with them")
     model, own = load_for_faults(system, parsed(settings), as_json)
+    if real:
+        if out is not None:
+            make_folder(out)
+        if by_chance:
+            crash_by_chance(model, runs=runs, hours=hours, seed=seed or 0, jobs=jobs, as_json=as_json, out=out)
+        if seeded:
+            crash_seeded(model, names=seeded, jobs=jobs, as_json=as_json, out=out)
+        crash_real(model, only=only, pairs=pairs, jobs=jobs, as_json=as_json, out=out)
     if points:
         _print_points(model, as_json)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from errno import EIO, ENOSPC
@@ -9,32 +10,72 @@ from signal import SIGPIPE
 
 import click
 
-from leasehold.cli.check import check
-from leasehold.cli.compile import compile_
-from leasehold.cli.crash import crash
-from leasehold.cli.explore import explore
-from leasehold.cli.init import init
-from leasehold.cli.lint import lint
-from leasehold.cli.mutate import mutate
-from leasehold.cli.report import report
+from leasehold.impl.words import did_you_mean
+
+# Where each verb is, as `module:name`, in the order in which the help shows them. A verb is imported when it is asked
+# for, as most need only a few of the packages that all of them together do.
+SECTIONS: dict[str, dict[str, str]] = {
+    "Systems": {
+        "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
+        "mutate": "mutate:mutate", "compile": "compile:compile_", "report": "report:report", "init": "init:init",
+    },
+    "Running actors": {
+        "demo": "demo:demo", "run": "run:run", "demand": "client:demand", "leases": "client:leases",
+        "show": "client:show", "explain": "client:explain", "extend": "client:extend", "close": "client:close",
+        "begin": "client:begin", "tell": "client:tell", "recover": "client:recover", "migrate": "migrate:migrate",
+    },
+    "Keys and trust": {
+        "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-broker": "trust:add_broker",
+        "add-authority": "trust:add_authority", "add-service-manager": "trust:add_service_manager",
+        "add-actor": "trust:add_actor", "rotate": "trust:rotate_", "revoke": "trust:revoke_",
+        "remove-actor": "trust:remove_actor", "readdress": "trust:readdress_",
+    },
+}  # fmt: skip
+VERBS = {name: place for verbs in SECTIONS.values() for name, place in verbs.items()}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Sections(click.Group):
+    """A group whose help shows the verbs under headings, and that imports a verb when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name].partition(":")
+        found: click.Command = getattr(importlib.import_module(f"leasehold.cli.{module}"), name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            raise click.UsageError(f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], VERBS)}", ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = formatter.width - 6 - max(map(len, VERBS))
+        for heading, verbs in SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in verbs]
+            with formatter.section(heading):
+                formatter.write_dl([(name, verb.get_short_help_str(width)) for name, verb in found if verb is not None])
+
+
+@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="leasehold", prog_name="leasehold")
 def cli() -> None:
-    """Check systems of interacting recoverable state machines, written in YAML.
+    """Check systems of interacting recoverable state machines, written in YAML, and run them.
 
     SYSTEM is a shipped system (lease, two_phase_commit, three_phase_commit, three_phase_commit_termination,
     contention) or a folder that holds system.yaml.
 
     \b
     Start here:  leasehold check lease
+                 leasehold demo
                  leasehold init my_system
     """  # noqa: D301 (click reads the character)
-
-
-for verb in (check, explore, crash, lint, mutate, compile_, report, init):
-    cli.add_command(verb)
 
 
 def main() -> None:

@@ -66,4 +66,5 @@ class RealClock:
         while True:
             await on_tick(self.now())
             ahead = (self.now() + 1) * self.tick_seconds - time.time()
-            await asyncio.sleep(max(ahead, self.tick_seconds / 100))
+            # A calendar clock that was set back would make this a long sleep.
+            await asyncio.sleep(min(max(ahead, self.tick_seconds / 100), self.tick_seconds))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
@@ -26,6 +27,7 @@ from leasehold.impl.policy.service_manager import FixedDemand, Wish
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key, Store
 from leasehold.impl.transport.memory import Hand, MemoryTransport, Network
+from leasehold.impl.transport.transport import Transport
 from leasehold.spec import load
 
 TENANT, BROKER, SITE = "tenant", "broker", "site"
@@ -41,13 +43,15 @@ class Cluster:
         hand: what the network does to parcels.
         store: makes the store of an actor; the same one again after a restart. Left out: in memory.
         handler: of the site's units; left out: a simulated world, `world`.
+        transport: makes the transport of an actor; left out: in memory, over `network`.
     """
 
     def __init__(
         self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
         store: Callable[[str], Store] | None = None, options: Options | None = None, handler: Any = None,
+        transport: Callable[[str], Transport] | None = None,
     ) -> None:  # fmt: skip
-        self.system = load("lease", {"max_units": units, **(settings or {})} if units <= 6 else settings)
+        self.system = load("lease", {"max_units": units, **(settings or {})})
         self.program = compile_system(self.system)
         self.clock, self.network = HandClock(), Network(hand)
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
@@ -55,10 +59,11 @@ class Cluster:
         self.options = options or Options(seed=0, reopen_pause=0.01)
         self.disks = {name: Disk() for name in _ROLES}
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
+        self._transport = transport or (lambda name: MemoryTransport(self.network, name))
         keys = {name: PrivateKey.generate() for name in _ROLES}
         trust = Trust()
         for name, role in _ROLES.items():
-            trust = add(trust, name, role, keys[name].public, f"memory:{name}")
+            trust = add(trust, name, role, keys[name].public, "" if transport else f"memory:{name}")
         self._identities = {name: Identity(name, keys[name], trust) for name in _ROLES}
         self.actors: dict[str, Actor] = {}
         self._number = 0
@@ -76,11 +81,17 @@ class Cluster:
         """Starts an actor, which recovers what its store has."""
         role = _ROLES[name]
         actor = self.actors[name] = Actor(
-            self._identities[name], self.program, (role,), self._store(name), MemoryTransport(self.network, name),
+            self._identities[name], self.program, (role,), self._store(name), self._transport(name),
             self.clock, self._world(role), self.options,
         )  # fmt: skip
-        await actor.start()
+        self._publish(name, await actor.start())
         return actor
+
+    def _publish(self, name: str, address: str) -> None:
+        """All learn where an actor is reached: of some transports that is known only once it listens."""
+        for identity in self._identities.values():
+            actors = identity.trust.actors
+            identity.trust = Trust({**actors, name: replace(actors[name], address=address)})
 
     async def kill(self, name: str) -> None:
         """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed."""
@@ -92,10 +103,12 @@ class Cluster:
             peers = {"broker": BROKER, "authority": SITE}
             return World({role: FixedDemand()}, {"join": Null(), "leave": Null()}, peers=peers)
         if role == "broker":
-            return World({role: FirstComeFirstServed(self.inventory)}, peers={"authority": SITE})
+            return World(
+                {role: FirstComeFirstServed(self.inventory)}, peers={"authority": SITE}, inventory=self.inventory
+            )
         names = tuple(unit.name for unit in self.inventory.units)
         acts = dict.fromkeys(("setup", "modify", "teardown"), self.handler)
-        return World({role: FirstFit(self.inventory)}, acts, {"unit": names})
+        return World({role: FirstFit(self.inventory)}, acts, {"unit": names}, inventory=self.inventory)
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
         """Asks for units until a time, in terms of so many ticks; answers the lease's name."""
@@ -130,11 +143,14 @@ class Cluster:
         return policy.wish(lease)
 
     async def settle(self, turns: int = 2_000) -> None:
-        """Waits until nothing is left to do at this time."""
+        """Waits until nothing is left to do at this time; looked at twice, as work changes hands between two turns."""
+        quiet = 0
         for _ in range(turns):
             for _ in range(5):
                 await asyncio.sleep(0)
-            if all(actor.idle for actor in self.actors.values()) and not self.network.busy:
+            idle = all(actor.idle for actor in self.actors.values()) and not self.network.busy
+            quiet = quiet + 1 if idle else 0
+            if quiet == 2:
                 return
         raise TimeoutError("the cluster does not come to rest")
 

@@ -24,6 +24,7 @@ class Kind(Enum):
     SEND = "send"  # a message is about to be sent
     COMMIT = "commit"  # a batch is about to be committed
     CALL = "call"  # a policy or handler is about to be called
+    FORGET = "forget"  # a machine that has been over for long enough is about to be forgotten
     COMMITTED = "committed"
     TRANSITION = "transition"  # a committed one
     IGNORED = "ignored"  # an event that moved nothing, with the reason
@@ -35,7 +36,7 @@ class Kind(Enum):
     @property
     def about_to(self) -> bool:
         """Whether it has not happened yet, and may be consumed or altered."""
-        return self in (Kind.RECEIVE, Kind.SEND, Kind.COMMIT, Kind.CALL)
+        return self in (Kind.RECEIVE, Kind.SEND, Kind.COMMIT, Kind.CALL, Kind.FORGET)
 
 
 @dataclass(frozen=True, slots=True)

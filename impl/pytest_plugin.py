@@ -5,20 +5,24 @@
         leasehold_cluster.crash("site")
         assert leasehold_cluster.state(lease)["service_manager"] == "active"
 
-The actors run in the test's own process, with a clock that the test moves; nothing waits for real time.
+The actors run in the test's own process, with a clock that the test moves, and nothing waits for real time. With
+`pytest --leasehold-cluster=processes`, or for one test `@pytest.mark.leasehold_cluster(processes=True)`, the same test
+has three processes with SQLite files, HTTP and units that are processes, in real time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     from leasehold.impl.cluster import Cluster
+    from leasehold.impl.process_cluster import ProcessCluster
 
+AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
 T = TypeVar("T")
 
 
@@ -66,7 +70,9 @@ class EmbeddedCluster:
 
     def crash(self, actor: str, restart: bool = True) -> None:
         """Ends an actor (`tenant`, `broker`, `site`) as a power cut would, and starts it again."""
-        self._run(self.cluster.kill(actor))
+        from leasehold.impl.fleet import check_actor
+
+        self._run(self.cluster.kill(check_actor(actor)))
         if restart:
             self.restart(actor)
 
@@ -93,21 +99,45 @@ class EmbeddedCluster:
         self._loop.close()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--leasehold-cluster", choices=("embedded", "processes"), default="embedded",
+        help="what leasehold_cluster is: actors in this process with a hand-moved clock, or three processes",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "leasehold_cluster(units=4, processes=False, **options): what the fixture leasehold_cluster is"
+    )
+
+
+def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
+    if processes is None:
+        processes = config.getoption("--leasehold-cluster") == "processes"
+    if not processes:
+        return EmbeddedCluster(units, **options)
+    from leasehold.impl.process_cluster import ProcessCluster
+
+    return ProcessCluster(units, **options)
+
+
 @pytest.fixture
-def leasehold_cluster() -> Iterator[EmbeddedCluster]:
-    """A service manager, a broker and a site of four units, with a clock that the test moves."""
-    cluster = EmbeddedCluster()
+def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
+    """A service manager, a broker and a site of four units; the marker of the same name says otherwise."""
+    marker = request.node.get_closest_marker("leasehold_cluster")
+    cluster = _make(request.config, **(marker.kwargs if marker else {}))
     yield cluster
     cluster.stop()
 
 
 @pytest.fixture
-def leasehold_cluster_of() -> Iterator[Any]:
-    """Makes clusters of other sizes: `leasehold_cluster_of(units=6)`."""
-    made: list[EmbeddedCluster] = []
+def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnyCluster]]:
+    """Makes clusters: `leasehold_cluster_of(units=6)`, `leasehold_cluster_of(units=2, processes=True)`."""
+    made: list[AnyCluster] = []
 
-    def make(units: int, **options: Any) -> EmbeddedCluster:
-        made.append(EmbeddedCluster(units, **options))
+    def make(units: int, **options: Any) -> AnyCluster:
+        made.append(_make(request.config, units, **options))
         return made[-1]
 
     yield make

@@ -33,6 +33,10 @@ FILES = {
     "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
     "mutation": ("mutation.yaml", "How `leasehold mutate` tries mutants of the system. It may be left out."),
     "crash": (UNMET, "Why crash points are not met under the faults of `check`. It may be left out."),
+    "migrations": (
+        "migrations.yaml",
+        "How `leasehold migrate` makes records of older specifications into records of this one. It may be left out.",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.compiled import Driving, Machine, Sending, wanted
+from leasehold.checker.explore.compiled import Machine, Sending, wanted
 from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
@@ -65,10 +65,8 @@ class Retrier:
                     tuple(new),
                 )
 
-    def _is_due(self, s: State, w: Sending | Driving) -> bool:
-        if not isinstance(w, Sending) or w.lane.cell not in self.back:
-            return False
-        if self.world.system.messages[w.task.message].answer:
+    def _is_due(self, s: State, w: Sending) -> bool:
+        if w.lane.cell not in self.back or self.world.system.messages[w.task.message].answer:
             return False
         return channels.missing(s[w.lane.cell]) or self._unanswered(s, w.lane, self.back[w.lane.cell])
 

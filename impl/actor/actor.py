@@ -16,8 +16,9 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from leasehold.impl.actor.calls import Handlers
@@ -34,19 +35,22 @@ from leasehold.impl.actor.steps import Steps
 from leasehold.impl.actor.turn import Turn
 from leasehold.impl.clock import Clock
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.errors import CoreError
+from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.core.event import Event
 from leasehold.impl.core.event import local as local_event
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import Outcome
+from leasehold.impl.migrate.layout import SPECIFICATION, Layout, refusal, with_command
 from leasehold.impl.notices import Kind, Notice, Notices
+from leasehold.impl.policy.inventory import InventoryError
 from leasehold.impl.policy.policy import Decision
-from leasehold.impl.store.store import Batch, Fenced, Key, Store, StoreError
+from leasehold.impl.store.store import Batch, Fenced, Key, Older, Store, StoreError
 from leasehold.impl.transport.transport import Transport
 
 log = logging.getLogger("leasehold.actor")
 
 MOST = 1_000  # events of one turn
+SLICE = 100  # pieces of recovered work that are begun between two turns, once the actor serves
 
 
 @dataclass(slots=True)
@@ -79,8 +83,9 @@ class Actor:
         self.world, self.options = world or World(), options or Options()
         self.roles = frozenset(roles) | {sub.role for role in roles for sub in program.roles[role].below}
         self.notices = Notices()
-        self.mail = Mail(program, identity, self.world.peers.get("authority", ""))
+        self.mail = Mail(program, identity, self.world.peers, getattr(clock, "tick_seconds", 0))
         self.rows = Rows(program)
+        self._layout = Layout.of(program).write()
         self.counts: dict[str, int] = {}
         self.epoch = 0
         self.running = False
@@ -89,7 +94,9 @@ class Actor:
         self._current: list[_Item] = []  # what the turn answers that is being made
         self._more = asyncio.Event()
         self._busy = False
+        self._ended = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._beginning: asyncio.Task[None] | None = None  # what recovery has left to begin
         self._over: asyncio.Future[None] | None = None
         self.memory = Memory(program, self.roles)
         self.steps, self.post, self.extensions = Steps(self), Post(self, self.mail), Extensions(self)
@@ -99,34 +106,46 @@ class Actor:
     async def start(self) -> str:
         """Opens the store, recovers every lease, and begins to serve; answers the actor's address.
 
+        It may be tried again after an error.
+
         Raises:
-            StoreError, RecordError, TransportError: it cannot.
+            StoreError, RecordError, TransportError, InventoryError: it cannot.
         """
         self._over = asyncio.get_running_loop().create_future()
         self._new_helpers()
-        await self._recover()
-        self.mail.address = await self.transport.start(self.post.receive)
+        try:
+            await self._own()
+            # Whoever speaks to it already is told to say it again later; and what recovery says tells where it is.
+            self.mail.address = await self.transport.start(self.post.receive)
+            await self._recover()
+        except BaseException:
+            await self._quiet()
+            await self.transport.close()
+            await self.store.close()
+            self.extensions.renew()  # it may be started again
+            raise
         self.running = True
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._guard(self._turns())), loop.create_task(self._guard(self._ticks()))]
+        self._tasks = [loop.create_task(self._guard(self._turns)), loop.create_task(self._guard(self._ticks))]
         return self.mail.address
 
     async def stop(self) -> None:
         """Ends gracefully: what was accepted is committed, what runs in units goes on."""
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
-        self.running = False
         await self.transport.close()
-        if self._queue and self._tasks:
-            await self._turn_of_all()
+        self._ended = True
+        while self.running and (self._queue or self._busy) and self._tasks:
+            await asyncio.sleep(0.001)
+        self.running = False
         await self._cancel()
+        self._give_up("the actor has ended")
         await self.store.close()
 
     async def kill(self) -> None:
         """Ends at once, as a crash would: what is not committed is lost, and nobody is told."""
-        self.running = False
-        self._fail([*self._current, *self._queue], "the actor has ended")
-        self._queue.clear()
+        self.running, self._ended = False, True
+        self._give_up("the actor has ended")
         await self._cancel()
         await self.transport.close()
 
@@ -144,23 +163,44 @@ class Actor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await self.outbox.close()
-        await self.calls.close()
+        await self._quiet()
 
-    async def _guard(self, work: Any) -> None:
+    async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         """Ends the actor with what ends one of its loops."""
         try:
-            await work
+            await work()
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            self.running = False
-            self._fail([*self._current, *self._queue], "the actor has ended")
-            self._queue.clear()
-            await self.outbox.close()
-            await self.calls.close()
-            if self._over is not None and not self._over.done():
-                self._over.set_exception(error)
+            await self._end(error)
+
+    async def _end(self, error: BaseException) -> None:
+        """The actor ends with an error; whoever waits for its end hears of it."""
+        self.running, self._ended = False, True
+        self._give_up("the actor has ended")
+        await self._quiet()
+        if self._over is not None and not self._over.done():
+            self._over.set_exception(error)
+
+    async def crash(self, error: BaseException) -> None:
+        """A subscriber to notices has ended the actor where neither of its loops could hear it."""
+        await self._end(error)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _quiet(self) -> None:
+        """Nothing is said any more, and no handler is waited for."""
+        if self._beginning is not None and self._beginning is not asyncio.current_task():
+            self._beginning.cancel()
+            await asyncio.gather(self._beginning, return_exceptions=True)
+        self._beginning = None
+        await self.outbox.close()
+        await self.calls.close()
+
+    def _give_up(self, reason: str) -> None:
+        """Whoever waits for a turn is told that there will be none."""
+        self._fail([*self._current, *self._queue], reason)
+        self._queue.clear()
 
     def _new_helpers(self) -> None:
         self.outbox = Outbox(self.transport, self.post.was_refused, self.options.pauses, self._rng)
@@ -168,20 +208,49 @@ class Actor:
 
     # Recovery
 
+    async def _own(self) -> None:
+        """Takes the store, from whoever had it before."""
+        epoch = await self.store.open(self.identity.name)
+        if epoch <= self.epoch:
+            raise Older(
+                f"the store of {self.identity.name} was opened as epoch {self.epoch}, and is at {epoch} now: "
+                "it is an older copy, or another store",
+                "put the right one back, and start the actor again",
+            )
+        self.epoch = self.mail.epoch = epoch
+
     async def _recover(self) -> None:
         """Reads every record, tells the policies, and starts every state's work (paper, sections 3.3 and 4.3.1)."""
         self.memory = Memory(self.program, self.roles)
-        self.epoch = self.mail.epoch = await self.store.open(self.identity.name)
         self.memory.take_words(await self.store.words())
+        other = refusal(self.memory.words, self.program, self.store, self.identity.name)
         async for key, row in self.store.records():
-            self.memory.admit(self.rows.read(key, row, self.memory.below))
+            if other is not None:
+                raise other
+            try:
+                self.memory.admit(self.rows.read(key, row, self.memory.below))
+            except RecordError as error:
+                raise with_command(error, self.program, self.store, self.identity.name) from error
         self.extensions.recovered()
         turn = Turn()
+        if self.memory.held:
+            self._describe(turn)
         for held in tuple(self.memory.held.values()):
             self.steps.start_again(turn, held)
+        # Each message is signed, so that beginning all of many leases' work at once would keep the actor from serving.
+        turn.after, rest = turn.after[:MOST], turn.after[MOST:]
         await self._commit(turn)
+        if rest:
+            self._beginning = asyncio.get_running_loop().create_task(self._guard(partial(self._begin_the_rest, rest)))
         machines = {"machines": len(self.memory.held)}
         self.tell_all(Notice(Kind.RECOVERED, self.identity.name, now=self.clock.now(), data=machines))
+
+    async def _begin_the_rest(self, follows: list[Callable[[], None]]) -> None:
+        """Begins recovered work between the turns; what a lease has left meanwhile begins nothing."""
+        for first in range(0, len(follows), SLICE):
+            for follow in follows[first : first + SLICE]:
+                self._follow(follow)
+            await asyncio.sleep(0)
 
     # The loop
 
@@ -205,8 +274,10 @@ class Actor:
             except (ActorError, Refusal) as error:
                 answers.append(error)
             except CoreError as error:
-                log.error("%s: %s", self.identity.name, error)
-                answers.append(Refusal(str(error)))
+                # Part of it may be in memory already, and must not be committed with the others.
+                self._fail(items, f"a record would have been spoilt: {error}")
+                await self._reopen(error)
+                return
         if not self._queue:
             self._more.clear()
         try:
@@ -214,8 +285,8 @@ class Actor:
         except Fenced:
             self._fail(items, "another incarnation of this actor has taken over")
             raise
-        except StoreError as error:
-            self._fail(items, f"the store has failed: {error}")
+        except Exception as error:  # a driver may raise anything when its connection breaks
+            self._fail(items, f"it could not be committed: {_words(error)}")
             await self._reopen(error)
             return
         for item, answer in zip(items, answers, strict=True):
@@ -227,18 +298,34 @@ class Actor:
 
     async def _commit(self, turn: Turn) -> None:
         """Commits a turn, and does what follows."""
-        turn.words.update(self.extensions.wishes())
+        turn.words.update(self.extensions.words())
+        if turn.changed:
+            self._describe(turn)
         if turn.durable:
             puts = {key: self.rows.write(held) for key, held in turn.changed.items()}
             about = Notice(Kind.COMMIT, self.identity.name, now=self.clock.now(), data={"machines": len(puts)})
-            self.tell_all(about)
+            if self.tell_all(about) is None:
+                raise StoreError("the commit was consumed by a subscriber to notices")
             await self.store.commit(Batch(puts, tuple(turn.dropped), turn.words))
             self.count("commits")
             self.tell_all(Notice(Kind.COMMITTED, self.identity.name, now=self.clock.now(), data=about.data))
         for notice in turn.notices:
             self.tell_all(notice)
         for follow in turn.after:
+            self._follow(follow)
+
+    def _follow(self, follow: Callable[[], None]) -> None:
+        """What follows a commit for one lease; its mistakes harm no other."""
+        try:
             follow()
+        except Exception:
+            self.count("errors")
+            log.exception("%s: what follows a commit has failed", self.identity.name)
+
+    def _describe(self, turn: Turn) -> None:
+        """With the first records, how they are read goes into the store (impl/migrate/layout.py)."""
+        if self.memory.words.get(SPECIFICATION) != self._layout:
+            self.memory.words[SPECIFICATION] = turn.words[SPECIFICATION] = self._layout
 
     def _fail(self, items: list[_Item], reason: str) -> None:
         for item in items:
@@ -247,31 +334,56 @@ class Actor:
                 item.done.exception()  # nobody may be waiting for it
 
     async def _reopen(self, error: Exception) -> None:
-        """Fail-stop: no step until the store is open again and every record was read from it."""
-        log.error("%s stops taking steps: %s", self.identity.name, error)
-        self.tell_all(Notice(Kind.STOPPED, self.identity.name, now=self.clock.now(), data={"reason": str(error)}))
+        """Fail-stop: no step until the store is open again and every record was read from it.
+
+        Raises:
+            Fenced, Older, CoreError, InventoryError: what no other try would cure.
+        """
+        unknown = not isinstance(error, StoreError | CoreError)
+        log.error("%s stops taking steps: %s", self.identity.name, _words(error), exc_info=error if unknown else None)
+        self.tell_all(Notice(Kind.STOPPED, self.identity.name, now=self.clock.now(), data={"reason": _words(error)}))
         self.running = False
         waiting, self._queue = self._queue, deque()
-        self._fail(list(waiting), f"the store has failed: {error}")
-        await self.outbox.close()
-        await self.calls.close()
-        self._new_helpers()
-        while True:
-            await self.store.close()
-            await asyncio.sleep(self.options.reopen_pause)
-            try:
-                await self._recover()
-                break
-            except Fenced:
-                raise
-            except StoreError as again:
-                log.error("%s cannot go on yet: %s", self.identity.name, again)
+        self._fail(list(waiting), f"the store has failed: {_words(error)}")
+        while not await self._came_back():
+            pass
         self.running = True
         log.info("%s goes on with %d machines", self.identity.name, len(self.memory.held))
+
+    async def _came_back(self) -> bool:
+        """One try to go on, after a pause. Whatever fails in it may be well the next time: it is as if it had not been.
+
+        Raises:
+            Fenced, Older, CoreError, InventoryError: what no other try would cure.
+        """
+        pause = self.options.reopen_pause
+        try:
+            await self._quiet()
+            self._new_helpers()
+            self.extensions.renew()
+            await self.store.close()
+            await asyncio.sleep(pause)
+            await self._own()
+            await self._recover()
+        except (Fenced, Older, CoreError, InventoryError):
+            raise
+        except StoreError as error:
+            log.error("%s cannot go on yet, and tries again in %g s: %s", self.identity.name, pause, error)
+            return False
+        except Exception:
+            self.count("errors")
+            log.exception("%s cannot go on yet, and tries again in %g s", self.identity.name, pause)
+            await asyncio.sleep(pause)  # it may have come before the one above
+            return False
+        return True
 
     def put(self, do: Callable[[Turn], Any]) -> asyncio.Future[Any]:
         """Puts something in the queue; its answer comes after the commit."""
         done = asyncio.get_running_loop().create_future()
+        if self._ended:
+            done.set_exception(ActorError("the actor has ended"))
+            done.exception()  # nobody may be waiting for it
+            return done
         self._queue.append(_Item(do, done))
         self._more.set()
         return done
@@ -319,6 +431,17 @@ class Actor:
             raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
         return outcome
 
+    def ask(self, view: Callable[[], Any]) -> Any:
+        """Looks at what is held; answers a future of what was seen, which is done when all of that is durable."""
+
+        def take(turn: Turn) -> Any:
+            try:
+                return view()
+            except Exception as error:
+                raise ActorError(f"{type(error).__name__}: {error}") from error
+
+        return self.put(take)
+
     def wish(self, role: str, say: Callable[[Any, int], Iterable[Decision]]) -> Any:
         """A client's word for a policy; answers a future that is done when the wish is durable.
 
@@ -331,14 +454,19 @@ class Actor:
             policy = self.world.policies.get(role)
             if policy is None:
                 raise ActorError(f"this actor has no policy for {role[:60]}")
-            self.extensions.decide(say(policy, self.clock.now()))
+            try:
+                decisions = list(say(policy, self.clock.now()))
+            except Exception as error:
+                raise ActorError(str(error)) from error
+            self.extensions.decide(decisions)
 
         return self.put(take)
 
     @property
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
-        at_work = self._queue or self._busy or self.calls.under_way() or self.outbox.sending
+        beginning = self._beginning is not None and not self._beginning.done()
+        at_work = self._queue or self._busy or beginning or self.calls.under_way() or self.outbox.sending
         return not (self.running and at_work)
 
     def tell(self, lease: str, machine: str, event: str, fields: Mapping[str, Any] | None = None) -> Any:
@@ -407,3 +535,7 @@ class Actor:
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__

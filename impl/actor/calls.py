@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from leasehold.impl.actor.held import Held
@@ -46,7 +46,7 @@ class Handlers:
     def __init__(self, handlers: Mapping[str, Handler], answered: Answered, patience: Patience) -> None:
         self._handlers, self._answered, self.patience = handlers, answered, patience
         self._runs: dict[tuple[Key, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
-        self.begun = 0
+        self._outliving: dict[tuple[Key, str], int] = {}  # the entries at which those began that outlive their state
 
     def begin(self, held: Held, call: Call, action: Action) -> None:
         """Begins a call in place of the one before it on the same unit."""
@@ -56,11 +56,15 @@ class Handlers:
             log.error("%s %s: no handler for %s", held.key.lease, held.key.machine, call.target)
             return
         slot = held.key, call.task if call.outlives or not held.core.subsidiary else ""
+        began = held.core.began(held.record, call.task)
         before = self._runs.get(slot)
+        if call.outlives:
+            if before is not None and self._outliving.get(slot) == began:
+                return  # another state of the machine only remembers it
+            self._outliving[slot] = began
         if before is not None:
             before.cancel()
-        self.begun += 1
-        run = self._run(handler, held.key, call, held.entry, action, before)
+        run = self._run(handler, held.key, call, began, action, before)
         self._runs[slot] = task = asyncio.get_running_loop().create_task(run)
         task.add_done_callback(lambda done: self._ended(slot, done))
 
@@ -69,6 +73,10 @@ class Handlers:
         for (other, task), run in tuple(self._runs.items()):
             if other == key and task and task not in tasks:
                 run.cancel()
+
+    def of(self, key: Key) -> Iterator[str]:
+        """What is under way for a machine: tasks by name, or the unit's action."""
+        return (task or "action" for other, task in self._runs if other == key)
 
     def under_way(self) -> int:
         """How many calls are under way."""
@@ -110,5 +118,6 @@ class Handlers:
     def _ended(self, slot: tuple[Key, str], run: asyncio.Task[None]) -> None:
         if self._runs.get(slot) is run:
             del self._runs[slot]
+            self._outliving.pop(slot, None)
         if not run.cancelled() and (error := run.exception()) is not None:
             raise error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("leasehold.extensions")
 
+INVENTORY = "inventory"  # words: the units as records know them
 WISH = "wish of "  # words: what a client wants of a lease, as the policy keeps it
 
 
@@ -32,13 +34,28 @@ class Extensions:
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
         self._attempt = 0
+        self._made = {role: made for role, p in actor.world.policies.items() if (made := _copied(p)) is not None}
+        self._wishing: list[Wishing] | None = None
+        self._words: dict[str, bytes] = {}  # that are to be kept with the next commit
+
+    def renew(self) -> None:
+        """Policies as they were made: what they decided since the last commit was never so (paper, section 4.3.1)."""
+        for role, policy in self._made.items():
+            self.actor.world.policies[role] = copy.deepcopy(policy)
+        self._wishing = None
+        self._words = {}
 
     @property
     def memory(self) -> Memory:
         return self.actor.memory
 
     def recovered(self) -> None:
-        """Tells the policies of every lease that was read from the store, and gives them their wishes back."""
+        """Tells the policies of every lease that was read from the store, and gives them their wishes back.
+
+        Raises:
+            InventoryError: records know a unit by another number than the inventory.
+        """
+        self._check_inventory()
         for held in self.memory.held.values():
             policy = self.actor.world.policies.get(held.core.role)
             if policy is not None:
@@ -51,10 +68,21 @@ class Extensions:
             for wishing in self.wishing() if name.startswith(WISH) else ():
                 wishing.restore(name.removeprefix(WISH), body)
 
-    def wishes(self) -> dict[str, bytes]:
-        """The wishes that have changed, as words."""
-        changed = [policy.changed_wishes() for policy in self.wishing()]
-        return {WISH + lease: wish for wishes in changed for lease, wish in wishes.items()}
+    def _check_inventory(self) -> None:
+        inventory = self.actor.world.inventory
+        if inventory is None:
+            return
+        before, now = self.memory.words.get(INVENTORY, b""), inventory.remembered()
+        inventory.check(before)
+        if now != before:
+            self._words[INVENTORY] = self.memory.words[INVENTORY] = now
+
+    def words(self) -> dict[str, bytes]:
+        """What is to be kept with the next commit: the wishes that have changed, and the inventory."""
+        found, self._words = self._words, {}
+        for policy in self.wishing():
+            found |= {WISH + lease: wish for lease, wish in policy.changed_wishes().items()}
+        return found
 
     def tick(self, turn: Turn, now: int) -> None:
         """The clock has come to a time."""
@@ -62,7 +90,7 @@ class Extensions:
             turn.after.append(partial(self._tick, policy, now))
 
     def _tick(self, policy: Policy, now: int) -> None:
-        self.decide(policy.tick(now))
+        self._ask(lambda: policy.tick(now))
 
     def ask_policy(self, held: Held, piece: Call, entry: int) -> None:
         policy = self.actor.world.policies.get(held.core.role)
@@ -71,7 +99,7 @@ class Extensions:
         question = Question(piece.target.partition(".")[2], self.memory.view(*held.key), piece.answers, entry)
         if self.actor.tell_all(self.actor.about(Kind.CALL, held, piece.target)) is None:
             return
-        self.decide(policy.begin(question, self.actor.clock.now()))
+        self._ask(lambda: policy.begin(question, self.actor.clock.now()))
 
     def changed(self, turn: Turn, held: Held) -> None:
         """Tells a policy of a lease that has changed, or one of whose subsidiary machines has."""
@@ -79,11 +107,22 @@ class Extensions:
         if held.core.subsidiary:
             lease, machine = held.papers.get("lease", ""), self.memory.parents[held.core.role]
         policy = self.actor.world.policies.get(machine.partition("[")[0])
-        if policy is not None and lease:
+        if policy is not None and lease and (key := Key(lease, machine)) not in turn.told:
+            turn.told.add(key)
             turn.after.append(partial(self._tell, policy, lease, machine))
 
     def _tell(self, policy: Policy, lease: str, machine: str) -> None:
-        self.decide(policy.changed(self.memory.view(lease, machine), self.actor.clock.now()))
+        self._ask(lambda: policy.changed(self.memory.view(lease, machine), self.actor.clock.now()))
+
+    def _ask(self, policy: Callable[[], Iterable[Decision]]) -> None:
+        """Asks a policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
+        try:
+            decisions = list(policy())
+        except Exception:
+            self.actor.count("policy errors")
+            log.exception("%s: a policy failed, and decides nothing now", self.actor.identity.name)
+            return
+        self.decide(decisions)
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Takes what a policy wants, as events that the core judges."""
@@ -91,7 +130,9 @@ class Extensions:
             self.actor.put_quietly(partial(self._decided, decision=decision))
 
     def wishing(self) -> list[Wishing]:
-        return [policy for policy in self.actor.world.policies.values() if isinstance(policy, Wishing)]
+        if self._wishing is None:
+            self._wishing = [policy for policy in self.actor.world.policies.values() if isinstance(policy, Wishing)]
+        return self._wishing
 
     def _decided(self, turn: Turn, decision: Decision) -> None:
         held = self.memory.held.get(Key(decision.lease, decision.machine))
@@ -139,9 +180,22 @@ class Extensions:
         def take(turn: Turn) -> None:
             held = self.memory.held.get(key)
             if held is not None:
+                told = {"event": event, "well": done.well, "words": done.words}
+                turn.notices.append(self.actor.about(Kind.ANSWERED, held, event, **told))
                 if done.facts and held.entry == entry:
                     held.papers["facts"] = dict(done.facts)
                     turn.change(held)
                 self.actor.steps.step(turn, held, local(event, entry=entry))
 
         self.actor.put_quietly(take)
+
+
+def _copied(policy: Policy) -> Policy | None:
+    """A policy that nothing has happened to; None where it cannot be copied, and the old one has to do."""
+    try:
+        return copy.deepcopy(policy)
+    except Exception as error:
+        log.warning(
+            "the policy %s cannot be copied (%s), and is kept when the store fails", type(policy).__name__, error
+        )
+        return None

@@ -60,10 +60,6 @@ class Held:
         state: str = self.record[0]
         return state
 
-    @property
-    def below(self) -> tuple[Machines, ...]:
-        return tuple(self.record[self.core.below_at :])
-
 
 class Rows:
     """Writes and reads what is held, as the bytes of a store's row."""

@@ -22,22 +22,32 @@ from leasehold.impl.core.work import Send
 from leasehold.impl.identity import ticket as tickets
 from leasehold.impl.identity.envelope import Envelope, open_parcel, seal
 from leasehold.impl.identity.redeemed import Redeemed
-from leasehold.impl.identity.refusal import Malformed, Refusal, Unauthorised
+from leasehold.impl.identity.refusal import Malformed, OtherSpecification, Refusal, Unauthorised
 from leasehold.impl.policy.properties import read as read_properties
 
+AUTHORITY = "authority"  # papers: whom the tickets of a lease are for, as the site cannot change during it
 GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for
 
 
 class Mail:
-    """Writes and reads the envelopes of one actor."""
+    """Writes and reads the envelopes of one actor.
 
-    def __init__(self, program: Program, identity: Identity, authority: str = "") -> None:
-        self.program, self.identity, self.authority = program, identity, authority
+    Args:
+        program: the compiled system.
+        identity: whose they are.
+        peers: who plays which machine; tickets are for the authority where their properties name none.
+        tick_seconds: of the actor's clock; 0: it is moved by hand.
+    """
+
+    def __init__(self, program: Program, identity: Identity, peers: Mapping[str, str], tick_seconds: float = 0) -> None:
+        self.program, self.identity, self.peers = program, identity, peers
+        self.agreement = program.agreement + (f".{tick_seconds:g}" if tick_seconds else "")
         self.address = ""  # where this actor is reached
         self.epoch = 0
         self.carried = {
             shape.carries for shape in program.messages.values() if shape.carries and self._grants(shape.carries)
         }
+        self._issuers = {program.messages[name].sender for name in self.carried}
 
     def _grants(self, name: str) -> bool:
         return [n for n, _ in self.program.messages[name].fields] == list(GRANT)
@@ -55,7 +65,7 @@ class Mail:
         own = held.record[1] if core.indexed else 0
         plain = {n: to_plain(kind, v) for (n, kind), v in zip(shape.fields, fields, strict=True)}
         envelope = Envelope(
-            version=1, system=self.program.system, digest=self.program.digest, sender=self.identity.name,
+            version=1, system=self.program.system, digest=self.agreement, sender=self.identity.name,
             receiver=held.peers[piece.neighbour], lease=held.key.lease, sending_machine=held.key.machine,
             receiving_machine=machine_of(self.program.roles[role], own if index < 0 else index),
             message=piece.message, number=number, epoch=self.epoch, fields=plain,
@@ -70,10 +80,13 @@ class Mail:
             return held.papers.get("ticket")
         if piece.message not in self.carried or not plain["units"]:
             return None
-        holder = self.identity.trust.find(held.peers[piece.neighbour])
+        holder = self.identity.trust.sender(held.peers[piece.neighbour])
         properties = read_properties(plain["properties"])
+        authority = properties.get("authority") or held.papers.get(AUTHORITY) or self.peers.get("authority")
+        if not authority:
+            raise Refusal("nobody is known to play authority; trust exactly one such actor, or name one under `peers`")
         return tickets.issue(
-            self.identity.key, issuer=self.identity.name, authority=str(properties.get("authority", self.authority)),
+            self.identity.key, issuer=self.identity.name, authority=str(authority),
             holder=holder, lease=held.key.lease, serial=number, resource=str(properties.get("resource", "unit")),
             units=plain["units"], end=plain["end"], properties={"of": plain["properties"]},
         )  # fmt: skip
@@ -89,13 +102,24 @@ class Mail:
         envelope = open_parcel(parcel, self.identity.trust, self.identity.name)
         if envelope.system != self.program.system:
             raise Unauthorised(f"this actor serves the system {self.program.system}, not {envelope.system[:60]}")
-        if envelope.digest != self.program.digest:
-            raise Unauthorised(
-                f"this actor serves the specification {self.program.digest[:12]}, and {envelope.sender} "
-                f"{envelope.digest[:12]}; upgrade the older one, with `leasehold migrate` for its records"
-            )
+        if envelope.digest != self.agreement:
+            raise OtherSpecification(self._disagreement(envelope))
         self.identity.trust.speaker(envelope.sender, envelope.sending_machine)
         return envelope
+
+    def _disagreement(self, envelope: Envelope) -> str:
+        theirs = envelope.digest.partition(".")[0]
+        if envelope.digest.startswith(f"{self.program.agreement}."):
+            return f"{envelope.sender} has ticks of another length than this actor; set `tick_seconds` alike"
+        if theirs == self.program.digest:
+            return (
+                f"{envelope.sender} has other constants of {self.program.system} {theirs[:12]} than this actor; "
+                "set them alike, and run `leasehold migrate` where they have changed"
+            )
+        return (
+            f"this actor serves the specification {self.program.digest[:12]}, and {envelope.sender} {theirs[:12]}; "
+            "upgrade the older one, with `leasehold migrate` for its records"
+        )
 
     def event(self, envelope: Envelope, core: Core, instance: int) -> Event:
         """What the machine consumes.
@@ -118,7 +142,7 @@ class Mail:
         return message(envelope.message, fields, near[role, index], envelope.number)
 
     def proof(self, envelope: Envelope, papers: Mapping[str, Any]) -> dict[str, Any]:
-        """What of an envelope is to be kept with the record: the ticket that it brings, or presents.
+        """What is to be kept with the record: the ticket that an envelope brings or presents, whom ours will be for.
 
         Raises:
             Refusal: it shows what nobody has signed for it.
@@ -126,6 +150,8 @@ class Mail:
         shape = self.program.messages[envelope.message]
         if envelope.message in self.carried and envelope.ticket is not None:
             return {"ticket": envelope.ticket}
+        if shape.receiver in self._issuers and AUTHORITY not in papers and (site := self.peers.get("authority")):
+            return {AUTHORITY: site}
         if not shape.carries or shape.carries not in self.carried:
             return {}
         if envelope.ticket is None:

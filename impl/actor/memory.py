@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from leasehold.impl.actor.held import BELOW, Held, role_of
-from leasehold.impl.actor.pruned import Pruned
+from leasehold.impl.actor.pruned import Pruned, origin_of
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.errors import RecordError
 from leasehold.impl.core.machines import Machines
@@ -38,6 +38,7 @@ class Memory:
         self.parents = {sub.role: role for role in roles for sub in program.roles[role].below}
         self.pruned = Pruned()
         self.words: dict[str, bytes] = {}
+        self._named: dict[str, int] = {}  # names that were given out
         self._wakes: list[tuple[int, Key]] = []
         self._ended: list[tuple[int, Key]] = []
         talking = [program.roles[role] for role in roles if not program.roles[role].subsidiary]
@@ -80,11 +81,26 @@ class Memory:
 
     def drive(self, held: Held, lease: str) -> None:
         """A lease drives a subsidiary machine, from now on the last to do so."""
-        before = self.driven.get(held.papers.get("lease", ""))
+        last = held.papers.get("lease", "")
+        before = self.driven.get(last)
         if before is not None:
             before.discard(held.key)
+            if not before:
+                del self.driven[last]
         held.papers["lease"] = lease
         self.driven.setdefault(lease, set()).add(held.key)
+
+    def new_name(self, origin: str) -> str:
+        """A name for a lease of an actor that no lease of it has, or had."""
+        if origin not in self._named:
+            named = (origin_of(key.lease) for key in self.held)
+            used = max((number for who, number in filter(None, named) if who == origin), default=0)
+            self._named[origin] = max(used, self.pruned.newest(origin))
+        while True:
+            self._named[origin] += 1
+            lease = f"{origin}:{self._named[origin]}"
+            if lease not in self.pruned and not any(Key(lease, role) in self.held for role in self.roles):
+                return lease
 
     def view(self, lease: str, machine: str) -> Lease:
         """A lease as a policy or handler sees it; one that is forgotten, or was never held, is at its end.
@@ -155,6 +171,10 @@ class Memory:
             held = self.held.get(key)
             if held is not None and held.papers.get("over", before + 1) <= before:
                 yield held
+
+    def remember(self, held: Held, at: int) -> None:
+        """A machine that is over is not forgotten yet; `ended` answers it again as if it had ended at a time."""
+        heappush(self._ended, (at, held.key))
 
     def forget(self, held: Held) -> dict[str, bytes]:
         """Forgets a machine; answers the words that have changed, if it was the last one of its lease."""

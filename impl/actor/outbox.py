@@ -3,9 +3,10 @@
 Theory of operation (paper, section 4.2; "hang as long as you can"). To each neighbour of a machine at most one message
 is under way: the one of its last transition that sent any. It is sent again, after a pause that doubles up to a limit
 and is never the same (backoff with jitter), until the receiver has taken it; a request is said again, though rarely,
-for as long as its state waits for the answer, as the answer may have been lost with its sender. A message that the
-receiver refuses is not sent again. When the machine moves on to a state that says nothing to that neighbour, it is
-dropped: the receiver would skip its number. Nothing here is durable: recovery says again what every state says.
+for as long as its state waits for the answer, as the answer may have been lost with its sender; a machine at its end
+waits for none. A message that the receiver refuses is not sent again; one that it does not trust is, after the longest
+pause, as it may be told to. When the machine moves on to a state that says nothing to that neighbour, it is dropped:
+the receiver would skip its number. Nothing here is durable: recovery says again what every state says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from leasehold.impl.store.store import Key
@@ -47,9 +48,10 @@ class Parcel:
     message: str
     address: Callable[[], str]  # asked each time, as an actor may have moved
     body: bytes
-    answer: bool
+    last: bool  # nothing is waited for once it is taken
     tries: int = 0  # in a row that nobody took
     times: int = 0  # that it was sent
+    reason: str = ""  # why the last time came to nothing
     again: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
 
@@ -62,7 +64,6 @@ class Outbox:
     ) -> None:
         self._transport, self._refused, self.pauses, self._rng = transport, refused, pauses, rng
         self._all: dict[tuple[Key, int], Parcel] = {}
-        self.sent = 0
         self.stopped = False
 
     def __len__(self) -> int:
@@ -71,7 +72,11 @@ class Outbox:
     @property
     def sending(self) -> bool:
         """Whether a message is on its way for the first time."""
-        return any(parcel.task is not None and parcel.times == 1 for parcel in self._all.values())
+        return any(parcel.task is not None and parcel.times <= 1 for parcel in self._all.values())
+
+    def of(self, key: Key) -> Iterator[Parcel]:
+        """What a machine has to say."""
+        return (parcel for (other, _), parcel in tuple(self._all.items()) if other == key)
 
     def post(self, parcel: Parcel) -> None:
         """Sends a message in place of the one before it."""
@@ -93,13 +98,6 @@ class Outbox:
             if neighbour not in said:
                 self.drop(key, neighbour)
 
-    def hurry(self, name: Callable[[Parcel], bool]) -> None:
-        """Says again at once what waits, where `name` says so: a peer was heard of."""
-        for parcel in tuple(self._all.values()):
-            if parcel.again is not None and name(parcel):
-                parcel.again.cancel()
-                self._go(parcel)
-
     async def close(self) -> None:
         """Stops saying anything."""
         self.stopped = True
@@ -119,14 +117,14 @@ class Outbox:
 
     async def _send(self, parcel: Parcel) -> None:
         address = parcel.address()
-        self.sent += 1
         parcel.times += 1
         reply = await self._transport.send(address, parcel.body) if address else Reply(Answer.UNREACHABLE, "no address")
         parcel.task = None
         if self._all.get((parcel.key, parcel.neighbour)) is not parcel or self.stopped:
             return
+        parcel.reason = reply.reason
         match reply.answer:
-            case Answer.TAKEN if parcel.answer:
+            case Answer.TAKEN if parcel.last:
                 self.drop(parcel.key, parcel.neighbour)
             case Answer.TAKEN:
                 parcel.tries = 0
@@ -134,6 +132,11 @@ class Outbox:
             case Answer.REFUSED:
                 self.drop(parcel.key, parcel.neighbour)
                 self._refused(parcel, reply.reason)
+            case Answer.UNTRUSTED:
+                if not parcel.tries:
+                    self._refused(parcel, reply.reason)
+                parcel.tries += 1
+                self._later(parcel, self.pauses.longest)
             case _:
                 parcel.tries += 1
                 self._later(parcel, min(self.pauses.first * 2 ** min(parcel.tries - 1, 30), self.pauses.longest))

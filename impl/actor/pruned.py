@@ -38,6 +38,11 @@ class Pruned:
         """The number of intervals."""
         return sum(map(len, self._of.values()))
 
+    def newest(self, origin: str) -> int:
+        """The highest number of an origin's leases that is forgotten; 0: none is."""
+        intervals = self._of.get(origin)
+        return intervals[-1][1] if intervals else 0
+
     def add(self, lease: str) -> str:
         """Forgets a lease; answers its origin, whose intervals have changed."""
         named = origin_of(lease)

@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.impl.actor.calls import Patience
 from leasehold.impl.actor.outbox import Pauses
 from leasehold.impl.handlers.handler import Handler
+from leasehold.impl.policy.inventory import Inventory
 from leasehold.impl.policy.policy import Policy
 
 
@@ -44,11 +45,18 @@ class World:
         handlers: by verb: `setup`, `join`.
         units: the names of the subsidiary machines of a role, by number.
         unit_properties: of each, likewise.
-        peers: who plays which machine: the neighbours of one that a policy begins, and whom tickets are for.
+        peers: who plays which machine: the neighbours of one that a policy begins, and whom tickets are for. It is
+            looked at anew each time, and may change.
+        inventory: of these units; records know them by their number in it.
     """
 
-    policies: Mapping[str, Policy] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unit_properties: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     peers: Mapping[str, str] = field(default_factory=dict)
+    inventory: Inventory | None = None
+
+    def each_handler(self) -> list[Handler]:
+        """The handlers, each once: one may serve several verbs."""
+        return list({id(handler): handler for handler in self.handlers.values()}.values())

@@ -61,11 +61,17 @@ class Steps:
 
     def _moved(self, turn: Turn, held: Held, before: Record) -> None:
         """A machine has taken a transition."""
-        core, tasks = held.core, frozenset(w.task for w in held.core.work[held.state](held.record))
-        self.actor.calls.keep(held.key, tasks)
-        if held.entry != before[core.entry_at] and not core.subsidiary:
-            said = frozenset(w.neighbour for w in core.work[held.state](held.record) if isinstance(w, Send))
-            self.actor.outbox.keep(held.key, len(core.neighbours), said)
+        core, calls, outbox = held.core, self.actor.calls, self.actor.outbox
+        self.actor.post.refusals.pop(held.key, None)
+        if held.record[0] != before[0]:
+            held.papers["since"] = self.actor.clock.now()
+        left = held.record[core.entry_at] != before[core.entry_at] and not core.subsidiary
+        if calls.under_way() or (left and outbox):
+            work = core.work[held.record[0]](held.record)
+            calls.keep(held.key, frozenset(w.task for w in work))
+            if left:
+                said = frozenset(w.neighbour for w in work if isinstance(w, Send))
+                outbox.keep(held.key, len(core.neighbours), said)
         self.memory.wake_later(held)
         self.memory.ends(held, self.actor.clock.now())
 
@@ -115,7 +121,14 @@ class Steps:
         for held in self.memory.due(now):
             if not self.step(turn, held, TICK).taken:
                 self.memory.wake_later(held, now + 1)
-        for held in self.memory.ended(now - self.actor.options.retire_after):
+        before = now - self.actor.options.retire_after
+        for held in self.memory.ended(before):
+            if self.actor.notices:
+                over = {"over": held.papers["over"], "peers": held.peers, "data": held.core.view(held.record)}
+                if self.actor.tell_all(self.actor.about(Kind.FORGET, held, held.state, **over)) is None:
+                    self.memory.remember(held, before + 1)
+                    continue
             self.actor.outbox.keep(held.key, len(held.core.neighbours), frozenset())
             turn.drop(held)
+            self.actor.post.refusals.pop(held.key, None)
             turn.words.update(self.memory.forget(held))

@@ -20,6 +20,7 @@ class Turn:
         words: what the actor keeps about itself.
         after: what is done after the commit, in order: messages are sent, tasks are started.
         notices: what is told after the commit.
+        told: the leases of which policies are told after the commit, each once, as they are then.
     """
 
     changed: dict[Key, Held] = field(default_factory=dict)
@@ -27,6 +28,7 @@ class Turn:
     words: dict[str, bytes] = field(default_factory=dict)
     after: list[Callable[[], None]] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
+    told: set[Key] = field(default_factory=set)
 
     @property
     def durable(self) -> bool:

@@ -11,8 +11,9 @@ from leasehold.spec.language.model import Call, Role, System
 TAKEN = frozenset(
     {
         "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
-        "moved", "it", "found", "earliest",
-        "sender", "heard", "entered", "counted", "with_cell", "unmoved", "partial",
+        "it", "found", "earliest",
+        "sender", "heard", "numbered", "remembered", "made", "counted", "with_cell", "unmoved", "partial",
+        "q",  # what stands for a long operand that is needed twice
     }
 )  # fmt: skip
 

@@ -22,7 +22,10 @@ from functools import partial
 from typing import Any
 
 from leasehold.impl.core.core import Answers, Core, Field, MessageShape, Program, Wakes
-from leasehold.impl.core.stepping import Table, WorkOf, counted, entered, heard, unmoved, with_cell
+from leasehold.impl.core.machines import Machines
+from leasehold.impl.core.stepping import (
+    Table, WorkOf, counted, heard, made, numbered, remembered, unmoved, with_cell,
+)
 from leasehold.impl.core.work import Call, Drive, Outcome, Ready, Record, Send, Work
 from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time
 """

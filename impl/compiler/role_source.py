@@ -2,14 +2,18 @@
 
 Theory of operation. A transition becomes a function over the unpacked record, so its guard and its updates read as they
 do in the specification (`msg.units` is `msg_units`). It returns the new record and a constant that says what happened
-and what work follows. Only work that depends on the record (a condition, a choice of receivers) is worked out in the
-step; nothing else of the specification is left to be looked at while it runs.
+and what work follows. Work that depends on the record (a condition, a choice of receivers) is a function of the fields
+that it reads, whose last answers are remembered; nothing else of the specification is left to be looked at while it
+runs. A value that is needed twice, as in `agreed | {sender}`, which a guard asks about and an update then writes, is
+computed once, and the second of two guards that are opposites is not asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from leasehold.impl.compiler.names import Names, Neighbours, Shape, neighbours, shape
 from leasehold.spec.language import expression as x
@@ -55,6 +59,12 @@ class RecordLayout:
         raise NotImplementedError
 
 
+OPPOSITE = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+UNROLLED = 3  # up to so many neighbours, what is counted of them is written out
+
+_FIXED_SET = re.compile(r"frozenset\(\((?:\d+, ?)+\d*\)\)|frozenset\(\)(?!\.)")
+
+
 class RoleSource:
     """The source of one role."""
 
@@ -69,17 +79,35 @@ class RoleSource:
     # Expressions
 
     def _source(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
+        """An expression that stands alone; beside an operator its parentheses are needed (`_operand`)."""
+        return _bare(self._operand(e, fields, kind, it))
+
+    def _operand(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
         arguments = {f.name: f"{kind}_{f.name}" for f in fields}
         frame = Frame(
             self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
             state="", constant_names=self.constants, unrolled=False,
         )  # fmt: skip
-        return _bare(source(e, frame))
+        return source(e, frame).replace("{sender}", f"{self._only_name()}[sender]")
 
     # Parts of the source
 
     def lines(self) -> Iterator[str]:
-        """All of it."""
+        """All of it; sets that are the same at each evaluation are made once."""
+        sets: dict[str, str] = {}
+        found = [_FIXED_SET.sub(partial(self._set_name, sets), line) for line in self._lines()]
+        yield found[0]
+        yield from (f"{name}: frozenset[Any] = {source}" for source, name in sets.items())
+        if any(self._only_name() in line for line in found):
+            most = max(self.system.roles[name].count for name in self.near.first)
+            yield f"{self._only_name()} = tuple(frozenset((it,)) for it in range({most}))"
+        yield from found[1:]
+
+    def _set_name(self, sets: dict[str, str], found: re.Match[str]) -> str:
+        name = "none" if found[0] == "frozenset()" else f"set{len(sets) + 1}"
+        return sets.setdefault(found[0], self.names.constant(self.role.name, "all", name))
+
+    def _lines(self) -> Iterator[str]:
         yield f"# {self.role.name}: {self.role.doc}" if self.role.doc else f"# {self.role.name}"
         yield f"# record: {', '.join(self.shape.fields)}"
         yield ""
@@ -153,23 +181,26 @@ class RoleSource:
     def _is_fixed(self, task: Send | Call | Drive) -> bool:
         if task.when is not None:
             return False
-        return isinstance(task, Call) or (task.only is None and self._one_receiver(task))
+        return isinstance(task, Call) or task.only is None
 
     def _work(self, state: State) -> Iterator[str]:
-        """W(x) of a state, for recovery and where it depends on the record."""
+        """W(x) of a state, where it depends on the record."""
         if not self._fixed(state.tasks):
             yield from self._work_function(self._work_name(state.name), state.tasks)
 
     def _work_function(self, name: str, tasks: tuple[str, ...]) -> Iterator[str]:
-        yield f"def {name}(record: Record) -> tuple[Work, ...]:"
-        yield from self._unpack()
+        fields = ", ".join(f"{field}: {kind}" for field, kind in self._read_by(tasks).items())
+        yield f"def {name}({fields}) -> tuple[Work, ...]:"
         yield "    work: list[Work] = []"
+        asked: x.Expression | None = None
         for task_name in tasks:
             task = self.role.tasks[task_name]
             indent = "    "
             if task.when is not None:
-                yield f"{indent}if {self._source(task.when)}:"
+                if task.when != asked:
+                    yield f"{indent}if {self._source(task.when)}:"
                 indent += "    "
+            asked = task.when
             constant = self._task_name(task_name)
             if isinstance(task, Call) or self._one_receiver(task):
                 if not isinstance(task, Call) and task.only is not None:
@@ -181,12 +212,53 @@ class RoleSource:
             elif isinstance(task.only, x.Compare) and task.only.op == "in" and _is_it(task.only.left):
                 yield f"{indent}work += [{constant}[it] for it in sorted({self._source(task.only.right)})]"
             else:
-                yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._source(task.only)}]"
+                yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._operand(task.only)}]"
         yield "    return tuple(work)"
         yield ""
 
+    def _read_by(self, tasks: tuple[str, ...]) -> dict[str, str]:
+        """The fields of a record that decide about work, in order, each with its type in Python."""
+        read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
+        read |= {self.shape.data[name]: _python_type(datum.type) for name, datum in self.role.data.items()}
+        found: set[str] = set()
+        for node in self._deciding(tasks):
+            match node:
+                case x.Self():
+                    found.add("instance")
+                case x.Data(role=role, name=name) if role == self.role.name:
+                    found.add(self.shape.data[name])
+                case x.State(role=role) if role == self.role.name:
+                    found.add("state")
+                case x.Data(role=role) | x.State(role=role):
+                    found.add(self.shape.subsidiaries[role])
+        return {field: read[field] for field in self.shape.fields if field in found}
+
+    def _deciding(self, tasks: tuple[str, ...]) -> Iterator[x.Expression]:
+        for name in tasks:
+            task = self.role.tasks[name]
+            for e in (task.when, None if isinstance(task, Call) else task.only):
+                yield from x.walk(e) if e is not None else ()
+
+    def _remembered(self, tasks: tuple[str, ...]) -> bool:
+        """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
+        return all(
+            not isinstance(node, x.Data | x.State) or (node.role == self.role.name and _few(node.type))
+            for node in self._deciding(tasks)
+        )
+
     def _work_source(self, tasks: tuple[str, ...]) -> str:
-        return "(" + "".join(f"{self._task_name(name)}, " for name in tasks).rstrip() + ")"
+        """The work of a list that is the same for every record; what goes to several machines is a tuple already."""
+        return "(" + "".join(f"{self._many(name)}{self._task_name(name)}, " for name in tasks).rstrip() + ")"
+
+    def _many(self, name: str) -> str:
+        task = self.role.tasks[name]
+        return "" if isinstance(task, Call) or self._one_receiver(task) else "*"
+
+    def _slots(self, task: Send) -> list[int]:
+        """The neighbours that a message without conditions goes to."""
+        first = self.near.first[task.receiver]
+        count = 1 if self._one_receiver(task) else self.system.roles[task.receiver].count
+        return list(range(first, first + count))
 
     # Transitions
 
@@ -197,9 +269,9 @@ class RoleSource:
         fields = self.system.fields_of(self.role.name, event)
         kind = "msg" if heard else "event"
         for choice in choices:
-            yield from self._outcome(choice)
-            if not self._fixed(self._tasks(choice)) and (choice.also or choice.internal):
+            if not self._fixed(self._tasks(choice)) and self._alone(choice):
                 yield from self._work_function(self._work_after_name(choice), self._tasks(choice))
+            yield self._outcome(choice)
         function = self._act_name(state.name, event)
         yield f"def {function}{ACT}"
         yield from self._unpack()
@@ -209,16 +281,19 @@ class RoleSource:
             yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = fields"
         if heard:
             yield from self._hear(message.sender if message else "", choices)
-        if not all(self._fixed(self._tasks(choice)) for choice in choices):
-            yield "    moved: Record"
-        guarded = False
-        for choice in choices:
+        shared = self._shared(choices, fields, kind)
+        yield from (f"    {name} = {_bare(value)}" for value, name in shared.items())
+        certain = False  # whether a guard always holds that is asked this far
+        for i, choice in enumerate(choices):
             indent = "    "
-            if choice.guard is not None:
-                yield f"    if {self._source(choice.guard, fields, kind)}:"
-                indent, guarded = "        ", True
-            yield from (indent + line for line in self._moved(choice, fields, kind))
-        if guarded:
+            certain = choice.guard is None or (i > 0 and _opposite(choices[i - 1].guard, choice.guard))
+            if choice.guard is not None and not certain:
+                yield f"    if {_bare(_with(shared, self._operand(choice.guard, fields, kind)))}:"
+                indent = "        "
+            yield from (indent + line for line in self._moved(choice, fields, kind, shared))
+            if certain:
+                break
+        if not certain:
             why = self._because(state, event)
             outcome = self._not_name(state.name, event)
             if heard:
@@ -226,22 +301,45 @@ class RoleSource:
             else:
                 yield f"    return record, {outcome}"
         yield ""
-        if guarded:
+        if not certain:
             yield f"{outcome} = Outcome({why[0]!r}, {event!r}, reason={why[1]!r})"
             yield ""
 
+    def _shared(self, choices: tuple[Transition, ...], fields: tuple[Datum, ...], kind: str) -> dict[str, str]:
+        """What the first guard computes in any case and an update writes: its source, and the name that it is given."""
+        if choices[0].guard is None:
+            return {}
+        asked = {self._operand(e, fields, kind) for e in _always_evaluated(choices[0].guard)}
+        found: dict[str, str] = {}
+        for update in (u for c in choices for u in c.updates if u.key is None):
+            value = self._operand(update.value, fields, kind)
+            if value in asked and _computes(update.value):
+                found.setdefault(value, self._next_name(update.name, found.values()))
+        return found
+
+    def _next_name(self, datum: str, taken: Collection[str]) -> str:
+        """A local name for what a field becomes."""
+        name = f"next_{datum}"
+        while name in self.shape.fields or name in taken:
+            name += "_"
+        return name
+
     def _hear(self, sender: str, choices: tuple[Transition, ...]) -> Iterator[str]:
-        first, count = self.near.first[sender], self.near.count[sender]
-        if self.near.size == 1:
-            yield "    received = (number,)"
-        elif count == 1 and self.near.size <= 3:
-            cells = [f"received[{i}]" if i != first else "number" for i in range(self.near.size)]
-            yield f"    received = ({', '.join(cells)})"
-        else:
+        first, count, size = self.near.first[sender], self.near.count[sender], self.near.size
+        if size > UNROLLED:
             yield "    received = heard(received, neighbour, number)"
+        for i in range(first, first + count) if size <= UNROLLED else ():
+            cells = ", ".join("number" if k == i else f"received[{k}]" for k in range(size))
+            made = f"received = ({cells}{',' if size == 1 else ''})"
+            if count == 1:
+                yield f"    {made}"
+            else:
+                last = i == first + count - 1
+                yield "    else:" if last else f"    {'if' if i == first else 'elif'} neighbour == {i}:"
+                yield f"        {made}"
         if any(_asks_sender(c) for c in choices):
-            own = sender in self.near.same_index
-            yield "    sender = instance" if own else f"    sender = neighbour - {first}"
+            own = "neighbour" if first == 0 else f"neighbour - {first}"
+            yield f"    sender = {'instance' if sender in self.near.same_index else own}"
 
     def _because(self, state: State, event: str) -> tuple[str, str]:
         if event in state.refuse:
@@ -254,18 +352,28 @@ class RoleSource:
         own = () if choice.internal else self.role.states[choice.target].tasks
         return (*own, *choice.also)
 
-    def _outcome(self, choice: Transition) -> Iterator[str]:
-        tasks = self._tasks(choice)
-        work = f", {self._work_source(tasks)}" if tasks and self._fixed(tasks) else ""
-        name = self._outcome_name(choice)
-        yield f"{name} = Outcome('taken', {choice.event!r}, {choice.name!r}{work})"
+    def _alone(self, choice: Transition) -> bool:
+        """Whether the work after a transition is its own, not that of its target."""
+        return bool(choice.also) or choice.internal
 
-    def _moved(self, choice: Transition, fields: tuple[Datum, ...], kind: str) -> Iterator[str]:
+    def _outcome(self, choice: Transition) -> str:
+        """A constant, or what makes it of the fields that its work depends on."""
+        tasks, name = self._tasks(choice), self._outcome_name(choice)
+        if self._fixed(tasks):
+            work = f", {self._work_source(tasks)}" if tasks else ""
+            return f"{name} = Outcome('taken', {choice.event!r}, {choice.name!r}{work})"
+        work = self._work_after_name(choice) if self._alone(choice) else self._work_name(choice.target)
+        make = "remembered" if self._remembered(tasks) else "made"
+        return f"{name} = {make}({choice.event!r}, {choice.name!r}, {work})"
+
+    def _moved(
+        self, choice: Transition, fields: tuple[Datum, ...], kind: str, shared: Mapping[str, str]
+    ) -> Iterator[str]:
         changed: dict[str, str] = {}
         maps: dict[str, str] = {}
         for update in choice.updates:
             name = self.shape.data[update.name]
-            value = self._source(update.value, fields, kind)
+            value = _bare(_with(shared, self._operand(update.value, fields, kind)))
             if update.key is not None:
                 key = self._source(update.key, fields, kind)
                 if isinstance(update.key.type, t.Enum):
@@ -284,23 +392,28 @@ class RoleSource:
                     changed[field] = "entry + 1"
         tasks = self._tasks(choice)
         outcome = self._outcome_name(choice)
+        sends = [piece for name in tasks if isinstance(piece := self.role.tasks[name], Send)]
         if self._fixed(tasks):
-            sends = [piece for name in tasks if isinstance(piece := self.role.tasks[name], Send)]
             if sends:
-                changed["sent"] = self._numbered([self.near.first[s.receiver] for s in sends])
+                changed["sent"] = self._numbered([slot for s in sends for slot in self._slots(s)])
             yield from _wrapped("return (", self._cells(changed), f"), {outcome}")
             return
-        alone = choice.also or choice.internal
-        work = self._work_after_name(choice) if alone else self._work_name(choice.target)
-        yield from _wrapped("moved = (", self._cells(changed), ")")
-        if self.shape.subsidiary:
-            yield f"return moved, Outcome('taken', {choice.event!r}, {choice.name!r}, {work}(moved))"
+        read = self._read_by(tasks)
+        for update in choice.updates:
+            field = self.shape.data[update.name]
+            if field in read and not changed[field].isidentifier():
+                name = self._next_name(update.name, shared.values())
+                yield f"{name} = {changed[field]}"
+                changed[field] = name
+        outcome = f"{outcome}({', '.join(changed.get(field, field) for field in read)})"
+        if sends:
+            yield from _wrapped("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
         else:
-            yield f"return entered(moved, {self.shape.at('sent')}, {outcome}, {work}(moved))"
+            yield from _wrapped("return (", self._cells(changed), f"), {outcome}")
 
     def _numbered(self, slots: list[int]) -> str:
         """The sent numbers after messages to these neighbours."""
-        if self.near.size > 3:
+        if self.near.size > UNROLLED:
             return f"counted(sent, {tuple(slots)!r})"
         cells = [f"sent[{i}] + 1" if i in slots else f"sent[{i}]" for i in range(self.near.size)]
         return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
@@ -329,7 +442,7 @@ class RoleSource:
             yield from self._unpack()
             yield "    found = []"
             for task, event, e in pairs:
-                conditions = [self._source(c) for c in (task.when, e) if c is not None]
+                conditions = [self._operand(c) for c in (task.when, e) if c is not None]
                 yield f"    if {' and '.join(conditions)}:"
                 yield f"        found.append({event!r})"
             yield "    return tuple(found)"
@@ -366,7 +479,7 @@ class RoleSource:
                 case _:
                     continue
             if not x.mentions(bound, lambda n: isinstance(n, x.Now)):
-                times.append(self._source(bound) + (" + 1" if later else ""))
+                times.append(self._operand(bound) + " + 1" if later else self._source(bound))
         return "0" if not times else times[0] if len(times) == 1 else f"max({', '.join(times)})"
 
     # The table
@@ -391,9 +504,11 @@ class RoleSource:
         yield f"{self.table_name('work')}: WorkOf = {{"
         for state in self.role.states.values():
             if self._fixed(state.tasks):
-                yield f"    {state.name!r}: lambda record: {self._work_source(state.tasks)},"
+                work = self._work_source(state.tasks)
             else:
-                yield f"    {state.name!r}: {self._work_name(state.name)},"
+                read = ", ".join(f"record[{self.shape.at(field)}]" for field in self._read_by(state.tasks))
+                work = f"{self._work_name(state.name)}({read})"
+            yield f"    {state.name!r}: lambda record: {work},"
         yield "}"
         yield ""
 
@@ -418,6 +533,10 @@ class RoleSource:
         number = str(choice.position + 1) if choice.position else ""
         return self.names.constant(self.role.name, choice.source, choice.event, number)
 
+    def _only_name(self) -> str:
+        """The constant with the set of each neighbour alone, by its number."""
+        return self.names.constant(self.role.name, "all", "only")
+
     def _not_name(self, state: str, event: str) -> str:
         return self.names.constant(self.role.name, state, event, "not")
 
@@ -439,6 +558,69 @@ def _mentions(choice: Transition, name: str) -> bool:
 def _asks_sender(choice: Transition) -> bool:
     inside = (choice.guard, *(u.value for u in choice.updates), *(u.key for u in choice.updates))
     return any(x.mentions(e, lambda n: isinstance(n, x.Sender)) for e in inside)
+
+
+def _always_evaluated(e: x.Expression) -> Iterator[x.Expression]:
+    """The parts of an expression that are computed whatever its values are."""
+    yield e
+    match e:
+        case x.Logic(operands=(first, *_)):
+            yield from _always_evaluated(first)
+        case x.Compare(left=left, right=right):
+            yield from _always_evaluated(left)
+            if not isinstance(right, x.SetOf):  # a membership may be asked of its items one by one
+                yield from _always_evaluated(right)
+        case x.Unary(operand=operand) | x.Length(operand=operand):
+            yield from _always_evaluated(operand)
+
+
+def _opposite(one: x.Expression | None, other: x.Expression) -> bool:
+    """Whether one guard holds just where the other does not, as can be seen from their form."""
+    match one, other:
+        case (x.Unary(op="not", operand=inner), outer) | (outer, x.Unary(op="not", operand=inner)) if inner == outer:
+            return True
+        case x.Compare(op=op, left=left, right=right), x.Compare():
+            # Of two sets, each may have what the other has not: then neither `<=` nor `>` holds.
+            total = op in ("==", "!=", "in", "not in") or not isinstance(left.type, t.Set)
+            return total and (other.op, other.left, other.right) == (OPPOSITE[op], left, right)
+    return False
+
+
+def _computes(e: x.Expression) -> bool:
+    """Whether a value is more than read."""
+    return not isinstance(e, x.Literal_ | x.Constant | x.Now | x.Self | x.Data | x.State | x.Argument | x.Sender)
+
+
+def _with(names: Mapping[str, str], words: str) -> str:
+    """Source in which what has a name stands by it; each is an operand, in parentheses or a call."""
+    for value, name in sorted(names.items(), key=lambda item: -len(item[0])):  # one may be part of another
+        words = re.sub(rf"(?<!\w){re.escape(value)}", name, words)
+    return words
+
+
+def _few(kind: t.Type) -> bool:
+    """Whether a field tends to come back to values that it had, and can be hashed."""
+    match kind:
+        case t.Option(of=of):
+            return of is not None and _few(of)
+        case t.Bool() | t.Int() | t.Enum() | t.Instance() | t.Set():
+            return True
+    return False
+
+
+def _python_type(kind: t.Type) -> str:
+    match kind:
+        case t.Bool():
+            return "bool"
+        case t.Int() | t.Time() | t.Instance():
+            return "int"
+        case t.Enum():
+            return "str"
+        case t.Set(of=of):
+            return f"frozenset[{'Any' if of is None else _python_type(of)}]"
+        case t.Option(of=of) if of is not None:
+            return f"{_python_type(of)} | None"
+    return "Any"
 
 
 def _bare(words: str) -> str:

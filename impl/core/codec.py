@@ -30,7 +30,9 @@ class Codec:
         self.digest = bytes.fromhex(program.digest)
         self.head = [VERSION, self.digest, core.role]
         self.durable = core.below_at
-        makers = ((core.data_at + i, plain_maker(f.type)) for i, f in enumerate(core.fields))
+        # Numbers are plain already; `check` sees to their bounds.
+        shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at) if bounds(f.type) == (None, None))
+        makers = ((i, plain_maker(kind)) for i, kind in shaped)
         self.makers = [(at, make) for at, make in makers if make is not None]
         limited = ((core.data_at + i, bounds(f.type)) for i, f in enumerate(core.fields))
         self.limited = [(at, low, high) for at, (low, high) in limited if (low, high) != (None, None)]
@@ -54,6 +56,7 @@ class Codec:
         Raises:
             CoreError: a value has left its type's range: the specification is at fault, and nothing may be committed.
         """
+        self.check(record)
         plain = list(record[: self.durable])
         try:
             for at, make in self.makers:
@@ -61,6 +64,10 @@ class Codec:
             return self._encode([*self.head, plain])
         except ValueFault as fault:
             raise CoreError(f"{self.core.role}.{self.core.names[at]}: {fault}") from None
+        except OverflowError:
+            raise CoreError(
+                f"{self.core.role}: a number has more than 64 bits; the specification is at fault"
+            ) from None
 
     def decode(self, body: bytes, below: tuple[Machines, ...] = ()) -> Record:
         """The record; `below` are the actor's subsidiary machines, which it sees.

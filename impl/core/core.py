@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, TypeAlias
+
+import msgspec
 
 from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper, stepper_below
-from leasehold.impl.core.work import Outcome, Ready, Record, Send
+from leasehold.impl.core.work import Outcome, Ready, Record
 from leasehold.spec.language.types import Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
@@ -79,6 +83,13 @@ class Core:
     ends: frozenset[str] = frozenset()
     step: Step = field(init=False, repr=False)
     names: tuple[str, ...] = field(init=False, repr=False)
+    _field_names: tuple[str, ...] = field(init=False, repr=False)
+    # Where things are in a record.
+    data_at: int = field(init=False, repr=False)
+    sent_at: int = field(init=False, repr=False)
+    received_at: int = field(init=False, repr=False)
+    entry_at: int = field(init=False, repr=False)
+    below_at: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         own = ("instance",) if self.indexed else ()
@@ -95,28 +106,12 @@ class Core:
         else:
             step = stepper(self.table, first + 1, entry, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
-
-    # Where things are in a record
-
-    @property
-    def data_at(self) -> int:
-        return 2 if self.indexed else 1
-
-    @property
-    def sent_at(self) -> int:
-        return self.data_at + len(self.fields)
-
-    @property
-    def received_at(self) -> int:
-        return self.sent_at + 1
-
-    @property
-    def entry_at(self) -> int:
-        return self.sent_at + (0 if self.subsidiary else 2)
-
-    @property
-    def below_at(self) -> int:
-        return self.entry_at + 1 + len(self.since)
+        places = {
+            "data_at": 1 + len(own), "sent_at": first, "received_at": first + 1, "entry_at": entry,
+            "below_at": entry + 1 + len(since), "_field_names": data,
+        }  # fmt: skip
+        for name, at in places.items():
+            object.__setattr__(self, name, at)
 
     # Records
 
@@ -129,7 +124,7 @@ class Core:
 
     def view(self, record: Record) -> dict[str, Any]:
         """A record's fields of the specification, by name."""
-        return dict(zip((f.name for f in self.fields), record[self.data_at :], strict=False))
+        return dict(zip(self._field_names, record[self.data_at :], strict=False))
 
     # What a machine does by itself
 
@@ -137,9 +132,11 @@ class Core:
         """The work of a machine's state, started again after a crash (paper, section 3.3); the record is as it was."""
         return record, Outcome("recovered", "recover", work=self.work[record[0]](record))
 
-    def retries(self, record: Record) -> tuple[Send, ...]:
-        """The messages that the machine sends, for as long as it is in its state, until they are answered."""
-        return tuple(w for w in self.work[record[0]](record) if isinstance(w, Send) and not w.answer)
+    def began(self, record: Record, task: str) -> int:
+        """The entry at which a task of the state was begun: of this state, or of an earlier one that it outlives."""
+        at = list(self.since).index(task) + 1 if task in self.since else 0
+        entry: int = record[self.entry_at + at]
+        return entry
 
     def offered(self, record: Record) -> tuple[str, ...]:
         """The answers of its subsidiary machines that have come true, in the order of the work list."""
@@ -177,3 +174,9 @@ class Program:
     roles: Mapping[str, Core]
     actors: Mapping[str, tuple[str, ...]]
     source: str = field(default="", repr=False, compare=False)
+
+    @cached_property
+    def agreement(self) -> str:
+        """What two actors must have alike to talk: the specification and its constants, as one word."""
+        constants = msgspec.json.encode(dict(self.constants), order="deterministic")
+        return f"{self.digest}.{sha256(constants).hexdigest()[:16]}"

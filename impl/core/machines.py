@@ -7,9 +7,8 @@ records of their own, and the machines of all leases of an actor see the same on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-Record = tuple[Any, ...]
+from leasehold.impl.core.work import Record
 
 
 class Machines(dict[int, Record]):

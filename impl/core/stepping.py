@@ -12,6 +12,7 @@ What a machine does with a new event is a function of the generated table, one p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from leasehold.impl.core.event import Event
@@ -22,6 +23,9 @@ Step: TypeAlias = Callable[[Record, Event, int], Ready]
 Act: TypeAlias = Callable[[Record, tuple[Any, ...], int, int, int], Ready]
 Table: TypeAlias = Mapping[str, Mapping[str, Act]]
 WorkOf: TypeAlias = Mapping[str, Callable[[Record], tuple[Work, ...]]]
+WorkFrom: TypeAlias = Callable[..., tuple[Work, ...]]  # of those fields of a record that decide about it
+
+REMEMBERED = 128  # outcomes for each transition; the choice of units of one lease is met again until it ends
 
 LATE = Outcome("late", "", reason="the state that asked for it was left")
 UNKNOWN = Outcome("unmoved", "", reason="no machine of the specification takes it here")
@@ -29,7 +33,7 @@ UNKNOWN = Outcome("unmoved", "", reason="no machine of the specification takes i
 
 def heard(received: tuple[int, ...], neighbour: int, number: int) -> tuple[int, ...]:
     """The received numbers after a message."""
-    return (*received[:neighbour], number, *received[neighbour + 1 :])
+    return with_cell(received, neighbour, number)
 
 
 def unmoved(outcome: Outcome, received_at: int) -> Act:
@@ -44,14 +48,27 @@ def unmoved(outcome: Outcome, received_at: int) -> Act:
     return act
 
 
-def entered(record: Record, sent_at: int, taken: Outcome, work: tuple[Work, ...]) -> Ready:
-    """What follows from a transition whose work depends on the record: numbers for the messages among it."""
+def made(event: str, transition: str, work: WorkFrom) -> Callable[..., Outcome]:
+    """The outcome of a transition whose work depends on fields of the new record; it is called with these."""
+
+    def outcome(*fields: Any) -> Outcome:
+        return Outcome("taken", event, transition, work(*fields))
+
+    return outcome
+
+
+def remembered(event: str, transition: str, work: WorkFrom) -> Callable[..., Outcome]:
+    """The same, where the fields can be hashed: the last `REMEMBERED` outcomes are not made again."""
+    return lru_cache(REMEMBERED)(made(event, transition, work))
+
+
+def numbered(record: Record, sent_at: int, outcome: Outcome) -> Ready:
+    """What follows from a transition whose messages depend on the record: they are counted."""
     sent = list(record[sent_at])
-    for piece in work:
+    for piece in outcome.work:
         if isinstance(piece, Send):
             sent[piece.neighbour] += 1
-    numbered = (*record[:sent_at], tuple(sent), *record[sent_at + 1 :])
-    return numbered, Outcome("taken", taken.event, taken.transition, work)
+    return with_cell(record, sent_at, tuple(sent)), outcome
 
 
 def stepper(
@@ -119,5 +136,7 @@ def counted(sent: tuple[int, ...], neighbours: tuple[int, ...]) -> tuple[int, ..
 
 
 def with_cell(cells: tuple[Any, ...], key: int, value: Any) -> tuple[Any, ...]:
-    """A map after one of its cells was set."""
-    return (*cells[:key], value, *cells[key + 1 :])
+    """A map, or a record, after one of its cells was set."""
+    changed = list(cells)
+    changed[key] = value
+    return tuple(changed)

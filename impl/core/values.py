@@ -14,6 +14,7 @@ from leasehold.spec.language.diagnostics import listed, near_miss
 
 Plain = Any
 DEEPEST = 20  # nesting of opaque values
+LARGEST = 2**63 - 1  # what every store and peer can hold
 
 
 class ValueFault(ValueError):
@@ -46,6 +47,8 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Int() | t.Time() | t.Instance():
             if isinstance(plain, int) and not isinstance(plain, bool):
                 low, high = bounds(kind)
+                if abs(plain) > LARGEST:
+                    raise ValueFault(f"{_short(plain)} has more than 64 bits")
                 if (low is None or plain >= low) and (high is None or plain <= high):
                     return plain
                 raise ValueFault(f"{_short(plain)} is not within {_range(low, high)}")
@@ -122,6 +125,8 @@ def _checked(kind: t.Type, plain: Plain) -> Plain:
 
 
 def _opaque(plain: Plain, deep: int) -> Plain:
+    if isinstance(plain, int) and abs(plain) > LARGEST:
+        raise ValueFault(f"{_short(plain)} has more than 64 bits")
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     if deep and isinstance(plain, list | tuple):

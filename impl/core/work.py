@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Record: TypeAlias = tuple[Any, ...]
 Build: TypeAlias = Callable[[Record], tuple[Any, ...]]
@@ -63,8 +63,7 @@ class Drive:
 Work: TypeAlias = Send | Call | Drive
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of an event, beside the record.
 
     Attributes:

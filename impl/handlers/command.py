@@ -98,26 +98,32 @@ class Command:
         self, verb: str, told: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
     ) -> tuple[int, str, str]:
         command = self._commands[verb]
-        try:
-            process = await asyncio.create_subprocess_exec(
+        # A start that is cancelled would end the first process alone, and leave what that has begun.
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE, start_new_session=True, pass_fds=() if lock is None else (lock,),
                 env={**os.environ, **self._environment, "LEASEHOLD_VERB": verb, **variables},
-            )  # fmt: skip
-        except OSError as e:
-            raise HandlerError(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+            )
+        )  # fmt: skip
         try:
+            try:
+                process = await asyncio.shield(starting)
+            except OSError as e:
+                raise HandlerError(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
             fed = _feed(process.stdin, json.dumps(told).encode())
             _, output, errors = await asyncio.gather(fed, _all(process.stdout), _all(process.stderr))
             code = await process.wait()
         finally:
-            if process.returncode is None:
+            await _to_the_end(starting)
+            begun = None if starting.exception() is not None else starting.result()
+            if begun is not None and begun.returncode is None:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await _to_the_end(asyncio.ensure_future(process.wait()))
+                    os.killpg(begun.pid, signal.SIGKILL)
+                await _to_the_end(asyncio.ensure_future(begun.wait()))
         return code, output.decode(errors="replace"), errors.decode(errors="replace")
 
     async def _lock(self, action: Action) -> int:

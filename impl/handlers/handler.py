@@ -6,8 +6,8 @@ begun again at any time, as recovery starts the tasks of a state anew: what it d
 makes must have a *persistent name*, so that what an earlier incarnation made is found and not made twice. On or off is
 all that is asked (the toggle principle): the last action counts, and hides what lies between.
 
-Every action has a number, which only rises for one unit over all leases' actions on it; a handler passes it on, so that
-the world outside can refuse what is old. `fence` is the lease's number among those that have held the unit.
+Every action has a number, which only rises for one unit over all leases' actions on it: its fencing number. A handler
+passes it on, so that the world outside can refuse what is old.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Done:
     Attributes:
         well: whether what was asked for is so now.
         words: what happened, for the log.
-        facts: what is known of the unit now (a process, an address), shown to the lease's holder.
+        facts: what is known of the unit now (a process, an address); kept with its record, and shown to operators.
     """
 
     well: bool

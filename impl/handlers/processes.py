@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+EXITING = 0x4  # PF_EXITING of the kernel's sched.h: set before a dying process closes its files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Seen:
 
     Attributes:
         start: clock ticks from the boot to its beginning (field 22 of its stat file).
-        gone: it has ended, and only its parent has not been told.
+        gone: it runs no more: it is ending, or has ended and its parent has not asked.
     """
 
     pid: int
@@ -38,7 +39,8 @@ def look(pid: int) -> Seen | None:
     except OSError:
         return None
     rest = text[text.rindex(b")") + 2 :].split()  # a name may hold anything, also brackets
-    return Seen(pid, int(rest[19]), int(rest[1]), int(rest[3]), rest[0] in (b"Z", b"X"))
+    gone = rest[0] in (b"Z", b"X") or bool(int(rest[6]) & EXITING)
+    return Seen(pid, int(rest[19]), int(rest[1]), int(rest[3]), gone)
 
 
 def everyone() -> Iterator[Seen]:

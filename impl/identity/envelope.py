@@ -21,7 +21,7 @@ import msgspec
 
 from leasehold.impl.identity import plain
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, TooLarge
+from leasehold.impl.identity.refusal import Malformed, NotForMe, TooLarge
 from leasehold.impl.identity.trust import LARGEST_ADDRESS, Trust
 
 _HEAD = re.compile(rb"leasehold1 ([0-9a-f]{32}) ([A-Za-z0-9_-]{86})\n")
@@ -101,7 +101,7 @@ def seal(envelope: Envelope, key: PrivateKey, limits: Limits = LIMITS) -> bytes:
         body = _encoder.encode(envelope)
     except (TypeError, ValueError, RecursionError) as error:
         raise Malformed(f"the envelope cannot be written as JSON: {error}") from error
-    _read(body, limits)
+    plain.decode(body, _decoder)
     signature = base64_of(key.sign(Purpose.ENVELOPE, body))
     parcel = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
     if len(parcel) > limits.parcel:
@@ -136,14 +136,9 @@ def open_parcel(parcel: bytes, trust: Trust, me: str, limits: Limits = LIMITS, a
         raise Malformed("the signature is not written in base64")
     body = parcel[head.end() :]
     envelope = _read(body, limits)
-    fingerprint = head[1].decode()
-    key = trust.sender(envelope.sender).key(fingerprint)
-    if key is None:
-        raise Forged(f"the key {fingerprint} is none of {envelope.sender}")
-    if not key.valid(time.time() if at is None else at):
-        raise Forged(f"the key {fingerprint} of {envelope.sender} {'is revoked' if key.revoked else 'has expired'}")
-    if not key.key.verifies(Purpose.ENVELOPE, body, signature):
-        raise Forged(f"the signature is not that of {envelope.sender}")
+    moment = time.time() if at is None else at
+    sender = trust.sender(envelope.sender)
+    sender.check_signature(Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
     if envelope.receiver != me:
         raise NotForMe(f"the parcel is for {envelope.receiver[:80]!r}, and this is {me}")
     return envelope

@@ -52,6 +52,8 @@ def check_word(field: str, value: Any, longest: int) -> None:
     Raises:
         Malformed: it is not.
     """
+    if type(value) is str and 0 < len(value) <= longest and value.isprintable() and " " not in value:
+        return  # as nearly all are
     check_text(field, value, longest)
     if not value or not value.isprintable() or " " in value:
         raise Malformed(f"`{field}` must be one word of printable characters, not {value[:80]!r}")
@@ -100,7 +102,8 @@ def check_value(field: str, value: Any, depth: int, text: int, name: int) -> Non
     while waiting:
         item, level = waiting.pop()
         if isinstance(item, str):
-            check_text(field, item, text)
+            if len(item) > text:
+                check_text(field, item, text)
         elif isinstance(item, float):
             if not math.isfinite(item):
                 raise Malformed(f"`{field}` holds a number that is none, or has no end")
@@ -112,7 +115,8 @@ def check_value(field: str, value: Any, depth: int, text: int, name: int) -> Non
                 raise Malformed(f"`{field}` lies deeper than {depth} lists and mappings")
             if isinstance(item, dict):
                 for key in item:
-                    check_text(f"{field}: a name", key, name)
+                    if type(key) is not str or len(key) > name:
+                        check_text(f"{field}: a name", key, name)
                 waiting.extend((inner, level + 1) for inner in item.values())
             else:
                 waiting.extend((inner, level + 1) for inner in item)

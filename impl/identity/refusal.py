@@ -42,5 +42,9 @@ class Unauthorised(Refusal):
     """It is well signed, by an actor that may not say this: a ticket that no broker issued."""
 
 
+class OtherSpecification(Refusal):
+    """Its sender serves another specification, or other constants: until one of the two is upgraded, and no longer."""
+
+
 class Ended(Refusal):
     """It is a ticket whose term is over."""

@@ -10,18 +10,19 @@ Ends of keys are calendar time, in seconds since 1970. They have nothing to do w
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from leasehold.impl.identity.keys import PublicKey
-from leasehold.impl.identity.refusal import Unauthorised, Unknown
+from leasehold.impl.identity.keys import PublicKey, Purpose
+from leasehold.impl.identity.refusal import Forged, Unauthorised, Unknown
+from leasehold.impl.words import did_you_mean
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 LARGEST_ADDRESS = 500
+FIRST_END, LAST_END = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
 
 class TrustFault(Exception):
@@ -66,6 +67,20 @@ class Actor:
     def key(self, fingerprint: str) -> TrustedKey | None:
         return next((k for k in self.keys if k.key.fingerprint == fingerprint), None)
 
+    def check_signature(self, purpose: Purpose, fingerprint: str, body: bytes, signature: bytes, at: float) -> None:
+        """Whether the actor signed a body for a purpose, with a key that counts at a time.
+
+        Raises:
+            Forged: it did not.
+        """
+        key = self.key(fingerprint)
+        if key is None:
+            raise Forged(f"the key {fingerprint} is none of {self.name}")
+        if not key.valid(at):
+            raise Forged(f"the key {fingerprint} of {self.name} {'is revoked' if key.revoked else 'has expired'}")
+        if not key.key.verifies(purpose, body, signature):
+            raise Forged(f"the signature is not that of {self.name}")
+
     def holds(self, fingerprint: str, at: float) -> bool:
         """Whether a key is one of its keys, and counts at a time."""
         key = self.key(fingerprint)
@@ -88,7 +103,7 @@ class Trust:
             TrustFault: there is none of this name; with the near miss.
         """
         if name not in self.actors:
-            hint = near_miss(name, self.actors)
+            hint = did_you_mean(name, self.actors)
             known = ", ".join(sorted(self.actors)[:10]) or "nobody yet"
             raise TrustFault(f"no actor {name[:80]!r} is trusted{hint} (trusted: {known})")
         return self.actors[name]
@@ -120,9 +135,10 @@ def add(trust: Trust, name: str, kind: str, key: PublicKey, address: str = "", n
     """Trusts a new actor. One that is trusted with exactly this is left as it is.
 
     Raises:
-        TrustFault: the name or kind cannot be one, the name is taken, or the key is another's.
+        TrustFault: the name or kind cannot be one, the name is taken, the key is another's, or its end no date.
     """
     check_actor(name, kind, address)
+    _check_end(not_after)
     entry = Actor(name, kind, (TrustedKey(key, not_after),), address)
     if trust.actors.get(name) == entry:
         return trust
@@ -138,9 +154,10 @@ def rotate(trust: Trust, name: str, key: PublicKey, old_until: int | None = None
     Tickets that were signed with an old key end with it, so it should outlive the longest of them.
 
     Raises:
-        TrustFault: there is no such actor, or the key is in the trust set already.
+        TrustFault: there is no such actor, the key is in the trust set already, or the end of the others no date.
     """
     actor = trust.find(name)
+    _check_end(old_until)
     _check_free(trust, key)
     old = tuple(replace(k, not_after=_earlier(k.not_after, old_until)) for k in actor.keys)
     return _with(trust, replace(actor, keys=(*old, TrustedKey(key))))
@@ -156,7 +173,7 @@ def revoke(trust: Trust, name: str, fingerprint: str) -> Trust:
     if actor.key(fingerprint) is None:
         known = [k.key.fingerprint for k in actor.keys]
         raise TrustFault(
-            f"{name} has no key {fingerprint[:80]!r}{near_miss(fingerprint, known)} (it has: {', '.join(known)})"
+            f"{name} has no key {fingerprint[:80]!r}{did_you_mean(fingerprint, known)} (it has: {', '.join(known)})"
         )
     keys = tuple(replace(k, revoked=True) if k.key.fingerprint == fingerprint else k for k in actor.keys)
     return _with(trust, replace(actor, keys=keys))
@@ -197,10 +214,9 @@ def check_actor(name: str, kind: str, address: str) -> None:
         raise TrustFault(f"{address[:80]!r} cannot be an address; one is written like http://host:port")
 
 
-def near_miss(word: str, known: Mapping[str, object] | list[str]) -> str:
-    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
-    near = difflib.get_close_matches(word[:80], list(known)[:1000], 1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _check_end(end: int | None) -> None:
+    if end is not None and not FIRST_END <= end <= LAST_END:
+        raise TrustFault(f"the end of a key lies within the years 1 to 9999, and {end} s does not; none is no end")
 
 
 def _check_free(trust: Trust, key: PublicKey) -> None:

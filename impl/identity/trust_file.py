@@ -29,7 +29,8 @@ import yaml
 
 from leasehold.impl.identity import files
 from leasehold.impl.identity.keys import KeyFault, PublicKey
-from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, check_actor, near_miss
+from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, check_actor
+from leasehold.impl.words import did_you_mean
 
 _LARGEST_FILE = 16 << 20
 _HEAD = "# Whom this actor trusts. It may be edited by hand; a running actor sees a change at once.\n"
@@ -90,22 +91,29 @@ def load(path: Path) -> Trust:
 def change(path: Path, how: Callable[[Trust], Trust]) -> Trust:
     """Changes the trust set in a file, which need not exist; two that change it at once do so one after the other.
 
+    The change is tried before anything is touched, so that one which is refused leaves nothing behind, not even a lock.
+
     Raises:
         TrustFault: the file or the change is not good; the file stands as it was.
     """
+    how(_found(path))
     try:
         lock = os.open(path.parent / f".{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise TrustFault(f"the trust set {path} cannot be changed: {error.strerror or error}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before = load(path) if path.exists() else Trust()
+        before = _found(path)
         after = how(before)
         if after != before:
             save(path, after)
         return after
     finally:
         os.close(lock)
+
+
+def _found(path: Path) -> Trust:
+    return load(path) if path.exists() else Trust()
 
 
 def save(path: Path, trust: Trust) -> None:
@@ -198,11 +206,12 @@ def _seconds(text: object, where: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
         if moment is not None and moment.tzinfo is not None:
-            return int(moment.timestamp())
+            return int(moment.astimezone(UTC).timestamp())  # which is to be written in UTC again
     except (ValueError, OverflowError):
         pass
     raise TrustFault(
-        f"{where}: `not_after` is a moment with its zone, as in 2031-01-31T00:00:00Z, not {str(text)[:60]!r}"
+        f"{where}: `not_after` is a moment with its zone, as in 2031-01-31T00:00:00Z, in the years 1 to 9999, "
+        f"not {str(text)[:60]!r}"
     )
 
 
@@ -210,7 +219,7 @@ def _fields(value: object, where: str, known: set[str], needed: set[str]) -> dic
     given = _mapping(value, where)
     for name in given:
         if name not in known:
-            hint = near_miss(name, sorted(known))
+            hint = did_you_mean(name, sorted(known))
             raise TrustFault(f"{where}: there is no field {name[:80]!r}{hint} (fields: {', '.join(sorted(known))})")
     for name in sorted(needed - given.keys()):
         raise TrustFault(f"{where}: the field `{name}` is missing")

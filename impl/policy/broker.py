@@ -57,11 +57,12 @@ class FirstComeFirstServed:
         self._waiting: dict[str, _Request] = {}
         self._recovered: dict[str, _Request] = {}
         self._promised: dict[str, tuple[int, Decision]] = {}  # what was decided beyond the calendar, and the decision
+        self._more = 0  # the sum of it
 
     @property
     def free(self) -> int:
         """Units that are neither on a ticket nor promised by a decision that is on its way."""
-        return self.capacity - self.calendar.held - sum(more for more, _ in self._promised.values())
+        return self.capacity - self.calendar.held - self._more
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ class FirstComeFirstServed:
         self.calendar.note(lease)
         extends = question.call == "extend"
         asked = _Request(lease.data["requested_units"], lease.data["requested_end"], question)
-        _, before = self._promised.pop(lease.name, (0, None))
+        before = self._decided(lease.name)
         if asked.units > self.capacity or now >= (lease.data["term_end"] if extends else asked.end):
             self._waiting.pop(lease.name, None)
             return [self._answer(question, "denied"), *self._serve(now)]
@@ -98,7 +99,7 @@ class FirstComeFirstServed:
         self._settle()
         self.calendar.note(lease)
         if lease.state not in ("ticketing", "extending"):
-            self._promised.pop(lease.name, None)
+            self._decided(lease.name)
         if lease.state != "ticketing":
             self._waiting.pop(lease.name, None)
         return self._serve(now)
@@ -148,7 +149,15 @@ class FirstComeFirstServed:
 
     def _promise(self, lease: Lease, decision: Decision) -> Decision:
         more = max(0, decision.fields["units"] - self.calendar.of(lease.name))
+        self._decided(lease.name)
         self._promised[lease.name] = (more, decision)
+        self._more += more
+        return decision
+
+    def _decided(self, lease: str) -> Decision | None:
+        """What was decided of a lease counts no more beside its record."""
+        more, decision = self._promised.pop(lease, (0, None))
+        self._more -= more
         return decision
 
     def _grant(self, question: Question, units: int) -> Decision:

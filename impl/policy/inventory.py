@@ -12,15 +12,16 @@ A list in YAML. `count` makes several at once: `disk-0`, `disk-1`, `disk-2`.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from leasehold.impl.words import choices
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST = 100_000
@@ -75,7 +76,7 @@ class Inventory:
         if not type:
             raise InventoryError(f"there are several types of unit, {', '.join(types)}; say which is meant")
         if type not in types:
-            raise InventoryError(f"there is no unit of type {type[:60]!r}{_near(type, types)}")
+            raise InventoryError(f"there is no unit of type {type[:60]!r}{choices(type, types)}")
         return type
 
     def remembered(self) -> bytes:
@@ -126,7 +127,7 @@ class Inventory:
             raise InventoryError(f"{where}: needs `units:` with a list below it, as in `units: [{{name: node-a}}]`")
         for key in value:
             if key != "units":
-                raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{_near(str(key), ('units',))}")
+                raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{choices(str(key), ('units',))}")
         listed = value.get("units")
         if not isinstance(listed, list) or not listed:
             raise InventoryError(
@@ -155,7 +156,7 @@ def _entry(entry: object, where: str) -> list[Unit]:
         )
     for key in entry:
         if key not in _KEYS:
-            raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{_near(str(key), _KEYS)}")
+            raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{choices(str(key), _KEYS)}")
     name, type = entry.get("name"), entry.get("type", "unit")
     for key, text in (("name", name), ("type", type)):
         if not isinstance(text, str) or not NAME.fullmatch(text):
@@ -180,9 +181,3 @@ def _entry(entry: object, where: str) -> list[Unit]:
             f"{where}: `name` is too long for names such as {name}-{count - 1}; 64 letters are the most"
         )
     return [Unit(f"{name}-{i}", str(type), dict(properties)) for i in range(count)]
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{hint} (there are: {', '.join(known)})"

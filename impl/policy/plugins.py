@@ -12,13 +12,14 @@ asked for by name. A built-in name cannot be taken by a plug-in.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Literal, TypeAlias
+
+from leasehold.impl.words import choices
 
 Kind: TypeAlias = Literal["policy", "handler"]
 GROUPS: Mapping[Kind, str] = {"policy": "leasehold.policies", "handler": "leasehold.handlers"}
@@ -116,7 +117,7 @@ class Plugin:
         takes_any = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
         for name in settings:
             if name not in known and not takes_any:
-                raise PluginError(f"{self} has no setting {name[:60]!r}{_near(name, known)}")
+                raise PluginError(f"{self} has no setting {name[:60]!r}{choices(name, known)}")
         try:
             signature.bind(**settings)
         except TypeError as e:
@@ -149,7 +150,7 @@ def find(kind: Kind, name: str) -> Plugin:
     """
     plugins = known(kind)
     if name not in plugins:
-        raise PluginError(f"there is no {kind} {name[:60]!r}{_near(name, sorted(plugins))}")
+        raise PluginError(f"there is no {kind} {name[:60]!r}{choices(name, sorted(plugins))}")
     return plugins[name]
 
 
@@ -160,9 +161,3 @@ def make(kind: Kind, name: str, settings: Mapping[str, Any] | None = None) -> An
         PluginError: see `find` and `Plugin.make`.
     """
     return find(kind, name).make(settings or {})
-
-
-def _near(word: str, words: list[str]) -> str:
-    near = difflib.get_close_matches(word, words, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{hint} (there are: {', '.join(words) or 'none'})"

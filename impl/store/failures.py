@@ -2,19 +2,24 @@
 
 An operator reads these at three in the morning, so they name the cause and the remedy; the driver's own words follow in
 brackets. What is in no table is said in the driver's words alone.
+
+Some of these another moment may cure, without anybody touching the actor: a server that is started, a lock that is let
+go, room on a disk. They are `Transient`, and worth another try; the others wait for an operator.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from leasehold.impl.store.store import StoreError
+from leasehold.impl.store.store import StoreError, Transient
 
 Meanings: TypeAlias = Mapping[str, tuple[str, str]]
 
 _FULL = ("the disk is full", "free some space on it")
 _READ_ONLY = ("it can only be read", "make it writable")
+_UNREACHABLE = ("the database cannot be reached", "see that the server runs, and that host and port are right")
 _LOST = ("the connection to the database was lost", "see that the server runs and can be reached")
 _REFUSED = ("the database refuses the user or the password", "correct the user and the password in the store's URL")
 _FORBIDDEN = ("the database user has no permission", "grant it all rights on this database")
@@ -23,6 +28,11 @@ _BUSY_SERVER = ("the server takes no more connections", "raise the server's limi
 _DISK = ("the disk failed to read or write", "look into the system's log, and replace the disk if it is failing")
 _DAMAGED = ("its content is damaged", "restore it from a backup")
 _TABLES = ("its tables are not those of Leasehold", "use a database of its own for Leasehold")
+_STARTING = ("the server is starting or stopping", "wait until it has started")
+_NO_MEMORY = ("the server is out of memory", "give the server more memory")
+_SLOW = ("the database did not answer in time", "see whether the server is overloaded")
+_CONFLICT = ("two transactions were in each other's way", "nothing has to be done: it is tried again")
+_NO_FILES = ("no more files can be opened", "raise the limit of open files")
 
 # By the name of the extended result code, or of the primary one that it begins with.
 SQLITE: Meanings = {
@@ -33,6 +43,7 @@ SQLITE: Meanings = {
     "SQLITE_ERROR": _TABLES,
     "SQLITE_FULL": _FULL,
     "SQLITE_IOERR": _DISK,
+    "SQLITE_IOERR_SHMSIZE": _FULL,
     "SQLITE_LOCKED": _LOCKED,
     "SQLITE_NOTADB": ("it is not a SQLite file", "give another path, or restore it from a backup"),
     "SQLITE_PERM": ("the file may not be opened", "give the actor's user permission to read and write it"),
@@ -53,12 +64,14 @@ POSTGRESQL: Meanings = {
     "42703": _TABLES,
     "42P01": _TABLES,
     "53100": _FULL,
-    "53200": ("the server is out of memory", "give the server more memory"),
+    "53200": _NO_MEMORY,
     "53300": _BUSY_SERVER,
+    "40": _CONFLICT,
     "55P03": _LOCKED,
     "57P01": _LOST,
     "57P02": _LOST,
-    "57P03": ("the server is starting or stopping", "wait until it has started"),
+    "57014": _SLOW,
+    "57P03": _STARTING,
     "57P05": _LOST,
     "58030": _DISK,
     "XX001": _DAMAGED,
@@ -71,35 +84,72 @@ MARIADB: Meanings = {
     "1021": _FULL,
     "1030": _DISK,
     "1036": _READ_ONLY,
+    "1037": _NO_MEMORY,
+    "1038": _NO_MEMORY,
     "1040": _BUSY_SERVER,
+    "1041": _NO_MEMORY,
     "1044": _FORBIDDEN,
     "1045": _REFUSED,
     "1049": ("there is no such database", "create the database, or correct its name in the store's URL"),
-    "1053": ("the server is stopping", "wait until it has started again"),
+    "1053": _STARTING,
     "1054": _TABLES,
     "1114": _FULL,
     "1142": _FORBIDDEN,
     "1146": _TABLES,
     "1153": ("the server takes no statement of this length", "set its max_allowed_packet to 16 MiB or more"),
+    "1203": _BUSY_SERVER,
     "1205": _LOCKED,
-    "1213": _LOCKED,
+    "1213": _CONFLICT,
     "1226": _BUSY_SERVER,
     "1290": _READ_ONLY,
     "1317": _LOST,
     "1698": _REFUSED,
     "1792": _READ_ONLY,
     "1927": _LOST,
-    "1969": ("the database did not answer in time", "see whether the server is overloaded"),
+    "1969": _SLOW,
     "2002": _LOST,
-    "2003": ("the database cannot be reached", "see that the server runs, and that host and port are right"),
+    "2003": _UNREACHABLE,
     "2006": _LOST,
     "2013": _LOST,
     "2014": _LOST,
 }
 
-UNREACHABLE = ("the database cannot be reached", "see that the server runs, and that host and port are right")
+# By number: what a path of the file system may refuse for a while.
+SYSTEM: Meanings = {
+    str(errno.ENOSPC): _FULL,
+    str(errno.EDQUOT): _FULL,
+    str(errno.EMFILE): _NO_FILES,
+    str(errno.ENFILE): _NO_FILES,
+}
+
+UNREACHABLE = _UNREACHABLE
 LOST = _LOST
 REFUSED = ("the server refuses the connection", "correct what it complains of")
+
+_TRANSIENT = frozenset(
+    (_FULL, _UNREACHABLE, _LOST, _LOCKED, _BUSY_SERVER, _STARTING, _NO_MEMORY, _SLOW, _CONFLICT, _NO_FILES)
+)
+
+# PostgreSQL refuses a connection in words alone, without a code. Of its own (FATAL) these pass, and of libpq's, which
+# are mostly of a network, those that complain of a password or of TLS do not.
+_REFUSALS = {
+    "too many": _BUSY_SERVER,
+    "connection slots": _BUSY_SERVER,
+    "starting up": _STARTING,
+    "shutting down": _STARTING,
+    "not yet accepting connections": _STARTING,
+    "not accepting connections": _STARTING,
+    "in recovery mode": _STARTING,
+    "terminating connection": _LOST,
+}
+_LASTING = ("password", "certificate", "support SSL", "authentication", "invalid port", "GSSAPI", "SCRAM")
+
+
+def refused(place: str, words: str) -> StoreError:
+    """The error to raise where PostgreSQL lets no connection come to be, for which there are words alone."""
+    if "FATAL:" in words:
+        return said(next((what for part, what in _REFUSALS.items() if part in words), REFUSED), place, words)
+    return said(REFUSED if any(word in words for word in _LASTING) else UNREACHABLE, place, words)
 
 
 def meaning(table: Meanings, code: str, place: str, detail: str) -> StoreError:
@@ -113,4 +163,5 @@ def said(what_and_remedy: tuple[str, str], place: str, detail: str) -> StoreErro
     """The error to raise, with the driver's own words in brackets, on one line."""
     what, remedy = what_and_remedy
     words = " ".join(detail.split())[:300]
-    return StoreError(f"{place}: {what} ({words})" if words else f"{place}: {what}", remedy)
+    kind = Transient if what_and_remedy in _TRANSIENT else StoreError
+    return kind(f"{place}: {what} ({words})" if words else f"{place}: {what}", remedy)

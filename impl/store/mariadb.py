@@ -29,7 +29,7 @@ import aiomysql
 
 from leasehold.impl.store.failures import LOST, MARIADB, meaning, said
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError
+from leasehold.impl.store.store import Batch, Key, StoreError, Transient
 
 VERSION = 1
 _PACKET_BYTES = 16 * 2**20  # what the server must take in one packet: a value of the largest size, twice, and a key
@@ -134,7 +134,7 @@ class MariadbStore(OwnedStore):
         # Two actors must not do it at once; the version is the last that is written, as each CREATE commits by itself.
         setup = f"leasehold/setup/{blake2b(self.address.database.encode(), digest_size=16).hexdigest()}"
         if await self._ask(f"SELECT GET_LOCK('{setup}', 10)") != [(1,)]:
-            raise StoreError(f"{self.place}: another actor has been creating the tables for 10 seconds", "try it again")
+            raise Transient(f"{self.place}: another actor has been creating the tables for 10 seconds", "try it again")
         have = {name for (name,) in await self._ask("SHOW TABLES LIKE 'leasehold\\_%'")}
         for statement in _LAYOUT:
             verb, _, name = statement.partition(" leasehold_")

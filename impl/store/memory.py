@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError
+from leasehold.impl.store.store import Batch, Key, StoreError, Transient
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +76,7 @@ class MemoryStore(OwnedStore):
         if disk.epoch != self._epoch:
             raise self._fenced(self._epoch, disk.epoch)
         if disk.capacity is not None and _size_after(disk, batch) > disk.capacity:
-            raise StoreError("memory: the disk is full", "raise its capacity")
+            raise Transient("memory: the disk is full", "raise its capacity")
         disk.order = None
         disk.records.update((Key(*key), body) for key, body in batch.puts.items())
         for key in batch.drops:

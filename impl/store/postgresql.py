@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from leasehold.impl.store.failures import LOST, POSTGRESQL, REFUSED, UNREACHABLE, meaning, said
+from leasehold.impl.store.failures import LOST, POSTGRESQL, meaning, refused, said
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError
 
@@ -211,7 +211,7 @@ class PostgresqlStore(OwnedStore):
         if error.sqlstate is not None:
             return meaning(POSTGRESQL, error.sqlstate, self.place, f"{words}, {error.sqlstate}")
         if self._connection is None:  # it never came to be, and libpq says why in words alone
-            return said(REFUSED if "FATAL:" in words else UNREACHABLE, self.place, words)
+            return refused(self.place, words)
         return said(LOST, self.place, words)
 
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from leasehold.impl.store.failures import SQLITE, meaning
+from leasehold.impl.store.failures import SQLITE, SYSTEM, meaning
 from leasehold.impl.store.filelock import FileLock, Held
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError
@@ -51,11 +51,12 @@ _READ = "SELECT lease, machine, body FROM record {where} ORDER BY lease, machine
 
 
 class SqliteStore(OwnedStore):
-    """A store in a file, which is created if its folder is there."""
+    """A store in a file, which is created if its folder is there; `connect` opens it as sqlite3.connect does."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, connect: Callable[..., sqlite3.Connection] = sqlite3.connect) -> None:
         super().__init__(str(path))
         self.path = Path(path).absolute()
+        self._connect = connect
         self._lock = FileLock(f"{self.path}.lock")
         self._connection: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None  # which file it was when it was opened
@@ -69,12 +70,15 @@ class SqliteStore(OwnedStore):
         except Held as held:
             holder = f" (process {held.process})" if held.process else ""
             raise self._busy(owner, holder, "stop that copy, or give this actor a file of its own") from None
+        if self._epoch and not self.path.exists():
+            # It was ours a moment ago: a new one would be empty, and all leases forgotten.
+            raise StoreError(f"{self.place} was removed while it was in use", "put the file back")
         self._create_file()
         # SQLite would open it to read, and leave a log beside it that cannot be written even when the file can again.
         if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=True):
             raise StoreError(f"{self.place}: the actor's user may not read and write it", "permit both")
         # Only a file that is there is opened, so that nobody but the lines above decides who may read it.
-        connection = sqlite3.connect(
+        connection = self._connect(
             f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
         )
         self._connection = connection
@@ -187,5 +191,8 @@ class SqliteStore(OwnedStore):
             code = getattr(error, "sqlite_errorname", "")
             return meaning(SQLITE, code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
-            return StoreError(f"{self.place}: {error.strerror} ({error.filename})", "see its path and permissions")
+            words = f"{error.strerror} ({error.filename or self._lock.path})"
+            if str(error.errno) in SYSTEM:
+                return meaning(SYSTEM, str(error.errno), self.place, words)
+            return StoreError(f"{self.place}: {words}", "see its path and permissions")
         return None

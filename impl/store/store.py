@@ -65,6 +65,14 @@ class Fenced(StoreError):
     """The store has a newer owner: this incarnation is over, and must not act any more."""
 
 
+class Older(StoreError):
+    """The store is not what its owner left: an older copy, or another store. Who goes on with it forgets leases."""
+
+
+class Transient(StoreError):
+    """It cannot be used at this moment, and another moment may cure that: opening it again is worth a try."""
+
+
 class Broken(StoreError):
     """An earlier error left the store unusable until it is opened again."""
 
@@ -81,6 +89,7 @@ class Store(Protocol):
 
         Raises:
             Busy: another process or connection that still lives owns it.
+            Transient: its server or disk cannot serve at this moment.
             StoreError: it cannot be reached, is of a newer version, or belongs to an actor of another name.
         """
         ...

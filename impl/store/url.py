@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Store, StoreError
+from leasehold.impl.words import did_you_mean
 
 # What people write who come from elsewhere.
 _ALIASES = {"postgres": "postgresql", "mysql": "mariadb", "mem": "memory", "file": "sqlite", "sqlite3": "sqlite"}
@@ -30,8 +30,8 @@ def store_from_url(url: str) -> Store:
     """
     kind, colon, rest = url.partition(":")
     if not colon or kind not in _KINDS:
-        near = _ALIASES.get(kind) or next(iter(difflib.get_close_matches(kind, _KINDS, 1)), "")
-        hint = f"; did you mean {near}:?" if near else ""
+        alias = _ALIASES.get(kind)
+        hint = f"; did you mean {alias}:?" if alias else did_you_mean(f"{kind}:", [f"{k}:" for k in _KINDS])
         shown = f"begins with {kind[:20]!r}" if colon else "has no colon"
         raise StoreError(f"the store's URL {shown}, which names no store{hint}", f"begin it with one of {_CHOICES}")
     return _KINDS[kind](url, rest)
@@ -79,7 +79,7 @@ def _mariadb(url: str, rest: str) -> Store:
         raise StoreError("the store's URL names no database", example)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for option in options.keys() - {"unix_socket"}:
-        near = "; did you mean unix_socket?" if difflib.get_close_matches(option, ["unix_socket"], 1) else ""
+        near = did_you_mean(option, ["unix_socket"])
         raise StoreError(f"mariadb: has no option {option[:40]!r}{near}", "its only option is unix_socket=PATH")
     try:
         from leasehold.impl.store.mariadb import Address, MariadbStore

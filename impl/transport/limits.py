@@ -85,6 +85,11 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
+    def owe(self, now: float) -> None:
+        """Takes one, also where there is none: whoever took many at once waits for as long as they last."""
+        self.wait(now)
+        self._tokens = max(self._tokens - 1, -10 * self._burst)
+
     def wait(self, now: float) -> float:
         """The seconds until there is one; 0: there is."""
         if now > self._then:  # a clock that goes back gives nothing
@@ -116,7 +121,7 @@ class Refusals:
         if bucket is None:
             bucket = self._buckets[peer] = TokenBucket(self._limits.refusals_per_second, self._limits.refusals, now)
         self._buckets.move_to_end(peer)
-        bucket.take(now)
+        bucket.owe(now)
         while len(self._buckets) > 1 and (
             len(self._buckets) > _PEERS or next(iter(self._buckets.values())).full(now)
         ):  # the first is the one that was refused longest ago

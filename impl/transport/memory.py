@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from leasehold.impl.transport.limits import LIMITS, Limits
 from leasehold.impl.transport.reception import Reception
+from leasehold.impl.transport.sending import Sending
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
 
 SCHEME = "memory:"
@@ -124,7 +125,7 @@ class MemoryTransport:
         self.address = SCHEME + name
         self._network = network
         self._reception: Reception | None = None
-        self._sending: set[asyncio.Task[Reply]] = set()
+        self._sending = Sending(network.limits.send_seconds)
         self._closed = False
 
     async def start(self, receive: Receive) -> str:
@@ -139,22 +140,12 @@ class MemoryTransport:
         if len(parcel) > self._network.limits.parcel:
             most = self._network.limits.parcel
             return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {most} are accepted")
-        task = asyncio.get_running_loop().create_task(self._network.carry(self.address, address, parcel))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-        try:
-            await asyncio.wait((task,), timeout=self._network.limits.send_seconds)
-        finally:
-            ended = task.done()
-            task.cancel()  # only the waiting for the answer: what is under way goes on
-        if not ended or task.cancelled():
-            return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
-        return task.result()
+        # Given up, it is the waiting for the answer that ends: what is under way goes on.
+        return await self._sending.wait(self._network.carry(self.address, address, parcel))
 
     async def close(self) -> None:
         self._closed = True
-        for task in tuple(self._sending):
-            task.cancel()
+        self._sending.cancel()
         if self._reception is not None:
             reception, self._reception = self._reception, None
             self._network.leave(self.address, reception)

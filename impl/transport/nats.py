@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from leasehold.impl.transport import frames
 from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog
 from leasehold.impl.transport.reception import Reception
+from leasehold.impl.transport.sending import Sending
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class NatsTransport:
         self._clients: dict[str, asyncio.Task[Client]] = {}
         self._listening: Subscription | None = None
         self._answering: set[asyncio.Task[None]] = set()
-        self._sending: set[asyncio.Task[Reply]] = set()
+        self._sending = Sending(limits.send_seconds)
         self._closed = False
         self._sparse = SparseLog(_log)
 
@@ -92,22 +93,11 @@ class NatsTransport:
             return Reply(Answer.UNREACHABLE, "this transport is closed" if self._closed else words)
         if len(parcel) > self._limits.parcel:
             return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {self._limits.parcel} are accepted")
-        task = asyncio.get_running_loop().create_task(self._request(*place, parcel))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-        try:
-            await asyncio.wait((task,), timeout=self._limits.send_seconds)
-        finally:
-            ended = task.done()
-            task.cancel()
-        if not ended or task.cancelled():
-            return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
-        return task.result()
+        return await self._sending.wait(self._request(*place, parcel))
 
     async def close(self) -> None:
         self._closed = True
-        for task in tuple(self._sending):
-            task.cancel()
+        self._sending.cancel()
         if self._listening is not None:  # the server says to others at once that nobody is here
             listening, self._listening = self._listening, None
             with contextlib.suppress(Exception):  # the connection may be down, and then the server knows

@@ -8,7 +8,6 @@ tls: {certificate: site.pem, key: site.key, authority: ours.pem}
 
 from __future__ import annotations
 
-import difflib
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -23,6 +22,7 @@ from leasehold.impl.transport.limits import Limits
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.transport import Transport, TransportError
+from leasehold.impl.words import did_you_mean
 
 _SETTINGS = ("listen", "advertise", "limits", "tls", "login")
 _LOGIN = ("user", "password", "token", "user_credentials")
@@ -52,7 +52,9 @@ def open_transport(
         raise TransportError(f"a transport needs `listen`, the address that it listens on: {_FORMS}")
     scheme = listen.partition(":")[0]
     if scheme not in _SCHEMES or ":" not in listen:
-        raise TransportError(f"{listen[:200]!r} is no address to listen on{_near(scheme, _SCHEMES)} (forms: {_FORMS})")
+        raise TransportError(
+            f"{listen[:200]!r} is no address to listen on{did_you_mean(scheme, _SCHEMES)} (forms: {_FORMS})"
+        )
     if "login" in given and scheme != "nats":
         raise TransportError(f"`login` is for nats, and {scheme} has no use of it; leave it out")
     if scheme in ("http", "https"):
@@ -120,11 +122,6 @@ def _known(given: Any, where: str, names: tuple[str, ...]) -> dict[str, Any]:
         raise TransportError(f"{where} has settings by name, not {str(given)[:80]!r}")
     for name in given:
         if name not in names:
-            near = _near(str(name), names)
+            near = did_you_mean(str(name), names)
             raise TransportError(f"{where} has no setting {str(name)[:80]!r}{near} (settings: {', '.join(names)})")
     return dict(given)
-
-
-def _near(word: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word[:80], known, 1)
-    return f"; did you mean {near[0]}?" if near else ""

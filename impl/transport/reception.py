@@ -61,7 +61,7 @@ class Reception:
             await asyncio.wait(tasks, timeout=self.limits.answer_seconds)
         replies = [self._ended(one) if isinstance(one, asyncio.Task) else one for one in begun]
         for one, reply in zip(begun, replies, strict=True):
-            if reply.answer is Answer.REFUSED and isinstance(one, asyncio.Task):
+            if reply.answer in (Answer.REFUSED, Answer.UNTRUSTED) and isinstance(one, asyncio.Task):
                 self.refused(peer, reply.reason)
         return replies
 

@@ -22,6 +22,7 @@ class Answer(Enum):
 
     TAKEN = "taken"  # committed, or a duplicate of what was
     REFUSED = "refused"  # the receiver will never take it: the sender must not send it again
+    UNTRUSTED = "untrusted"  # the receiver does not trust the sender or its key, and may be told to
     UNREACHABLE = "unreachable"  # not known: it may or may not have come
     BUSY = "busy"  # the receiver takes no more at the moment
 

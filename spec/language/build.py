@@ -95,6 +95,12 @@ class Builder:
         if node is None:
             return None
         ends = list(node)
+        if isinstance(kind, Map):
+            self.sink.error(
+                "LH203", node.place, f"`{name}`: explore is the range of a number, and this is a {kind}",
+                remedy="leave it out, or give a number of its own",
+            )  # fmt: skip
+            return None
         if len(ends) != 2:
             self.sink.error(
                 "LH203", node.place, f"`{name}`: explore has {len(ends)} ends, not two",

@@ -32,7 +32,7 @@ from leasehold.spec.language.types import (
     default,
 )  # fmt: skip
 
-MAX_INSTANCES = 64
+MAX_INSTANCES = 10_000
 MAX_PAIRS = 250_000
 MAX_VALUE = 10**18
 

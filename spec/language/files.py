@@ -5,6 +5,7 @@ messages.yaml     the messages
 roles/NAME.yaml   a machine each
 invariants.yaml   properties and allowed ends (optional)
 expected.yaml     what the checker must find (optional)
+migrations.yaml   how records of older specifications become records of this one (optional)
 
 mutation.yaml, which `leasehold mutate` reads, is no part of what a system is.
 """
@@ -48,10 +49,11 @@ class Files:
     ends: dict[str, Item] | None = None
     single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product, faults
     expected: Node | None = None
+    migrations: Node | None = None
     digested: list[Node] = field(default_factory=list)
 
     def digest(self) -> str:
-        """A name for the text of the system: places, comments, `doc`s, `faults` and expectations do not count."""
+        """A name for the text of the system: no places, comments, `doc`s, `faults`, expectations, migrations."""
         text = json.dumps([_plain(n) for n in self.digested], separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -94,6 +96,7 @@ class Gatherer:
         self._strays()
         self._messages_are_there()
         files.expected = self._read(self.folder / "expected.yaml", shape.EXPECTED)
+        files.migrations = self._read(self.folder / "migrations.yaml", shape.MIGRATIONS)
         return files
 
     def _show(self, path: Path) -> str:

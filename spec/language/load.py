@@ -20,6 +20,7 @@ from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
 from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, as_mapping, entries
 from leasehold.spec.language.lint import lint
+from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.source import Node
@@ -131,10 +132,12 @@ def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | 
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
     draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
     expectations = parts.expectations(draft)
+    migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)
     return m.System(
         **{
             **{name: getattr(draft, name) for name in draft.__dataclass_fields__},
             "expectations": expectations,
+            "migrations": migrations,
             "warnings": tuple(d for d in sink.found if d.severity == "warning"),
         }
     )

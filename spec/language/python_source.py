@@ -89,6 +89,9 @@ def source(e: x.Expression, f: Frame) -> str:
             return f.variables[name]
         case x.Unary(op=op, operand=operand):
             return f"({op} {source(operand, f)})"
+        case x.Binary(op=op, left=left, right=x.SetOf(items=(_, *_) as items)):
+            # What comes of a frozenset and a set is a frozenset, and a set is made faster.
+            return f"({source(left, f)} {op} {{{', '.join(source(i, f) for i in items)}}})"
         case x.Binary(op=op, left=left, right=right):
             a, b = source(left, f), source(right, f)
             return _once(b, lambda b: f"(({a} {op} {b}) if {b} else 0)") if op in ("//", "%") else f"({a} {op} {b})"
@@ -237,7 +240,8 @@ def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:
         case "any":
             return _join(" or ", [b if t is None else f"({t} and {b})" for _, t, b in bodies], "False")
         case "count":
-            return _join(" + ", [f"bool({b})" if t is None else f"bool({t} and {b})" for _, t, b in bodies], "0")
+            parts = [f"bool({b})" if t is None else f"bool({t} and {b})" for _, t, b in bodies]
+            return f"(0 + {parts[0]})" if len(parts) == 1 else _join(" + ", parts, "0")  # a sum of several is an int
         case "sum":
             return _join(" + ", [b if t is None else f"({b} if {t} else 0)" for _, t, b in bodies], "0")
         case "union":

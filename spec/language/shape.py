@@ -336,12 +336,44 @@ CRASH = Record(
     },
 )
 
+MIGRATED_FIELD = Record(
+    "the rule of a field",
+    {
+        "from": Key(NAME_, "The old field that it takes its value from."),
+        "value": Key(EXPRESSION, "Its value in every record that is migrated; of a map, every cell's."),
+        "initial": Key(FLAG, "true: it begins as in a new record."),
+        "cells": Key(EXPRESSION, "Of a map that has more cells than the old one: the value of the new ones."),
+    },
+)
+MIGRATED_ROLE = Record(
+    "the rules of a role",
+    {
+        "was": Key(NAME_, "The role's name before, where it was another one."),
+        "states": Key(Named(NAME_), "Old states that have another name now, as `old: new`."),
+        "fields": Key(Named(MIGRATED_FIELD), "Where the values of fields come from that the old role did not have."),
+        "drop": Key(NAME_OR_NAMES, "Old fields whose values are given up."),
+        "forget": Key(NAME_OR_NAMES, "Old states in which machines above the new number of instances are given up."),
+    },
+)
+MIGRATION = Record(
+    "a migration",
+    {
+        "from": Key(Text("digest"), "The old specification's digest, or its first 12 digits or more.", True),
+        "roles": Key(Named(MIGRATED_ROLE), "What has changed, by the role's name in this specification."),
+        "doc": DOC,
+    },
+)
+MIGRATIONS = Record(
+    "migrations",
+    {"migrations": Key(Listing(MIGRATION), "From each older specification straight to this one.", True)},
+)
+
 # An included file that holds part of system.yaml: nothing is required of it.
 PART = Record("part of a system", {name: Key(key.shape, key.doc) for name, key in SYSTEM.keys.items()})
 
 FILES: Mapping[str, Record] = {
     "system": SYSTEM, "messages": MESSAGES, "role": ROLE, "invariants": INVARIANTS, "expected": EXPECTED,
-    "mutation": MUTATION, "crash": CRASH,
+    "mutation": MUTATION, "crash": CRASH, "migrations": MIGRATIONS,
 }  # fmt: skip
 
 

@@ -24,11 +24,12 @@ from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.stabilise import convergence
 from leasehold.faults import Budget
-from leasehold.spec import SpecError, System, load, shipped_folder
+from leasehold.spec import System, load, shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build import constant_value
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.model import Call, Drive, Role, Send, Transition
+from tests.checker.by_chance import by_chance, written
 
 Machine = tuple[str, int]
 Way = tuple[str, int, int]  # channel, sender and receiver
@@ -755,13 +756,6 @@ properties:
 """
 
 
-def written(folder: Path, files: Mapping[str, str]) -> System:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return load(folder)
-
-
 def conversation(folder: Path, there: str = "mailbox", back: str = "mailbox", ask: str = "fair: true") -> System:
     return written(folder, {
         "system.yaml": f"""system: conversation
@@ -776,78 +770,6 @@ environment: {{begin: {{to: asker, {ask}}}}}
         "roles/asker.yaml": ASKER,
         "roles/teller.yaml": TELLER if there == "mailbox" else TELLER.replace(" + 1", ""),
     })  # fmt: skip
-
-
-def by_chance(folder: Path, seed: int) -> System | None:
-    """A small system of two or three machines; None where the loader does not take it."""
-    rng = random.Random(seed)
-    names = ["a", "b", "c"][: rng.choice((2, 2, 3))]
-    pairs = [p for p in combinations(names, 2) if p[0] == "a" or rng.random() < 0.3]
-    messages, routes = {}, {}
-    for x, y in pairs:
-        messages[f"ask_{x}{y}"] = (x, y, ", fields: {v: bool}")
-        messages[f"tell_{y}{x}"] = (y, x, ", answer: true")
-        kinds = ("mailbox", "mailbox", "mailbox", "mailbox", "fifo(2)", "bag(2)", "fifo(1)")
-        kind = [rng.choice(kinds), rng.choice(kinds)] if rng.random() < 0.5 else ["mailbox", "mailbox"]
-        routes[x + y], routes[y + x] = (x, y, kind[0]), (y, x, kind[1])
-    files = {
-        "messages.yaml": "messages:\n" + "".join(
-            f"  {m}: {{from: {x}, to: {y}{rest}}}\n" for m, (x, y, rest) in messages.items()
-        ),
-    }  # fmt: skip
-    states = {n: [f"s{i}" for i in range(rng.choice((2, 2, 3)))] for n in names}
-    fair = {n: rng.choice((True, False)) for n in names}
-    for n in names:
-        mine = [m for m, (x, _, _) in messages.items() if x == n]
-        heard = [m for m, (_, y, _) in messages.items() if y == n]
-        lines = [f"role: {n}", "data: {bit: bool}", "events: {go: it goes on}", "states:"]
-        for i, s in enumerate(states[n]):
-            tasks = [f"do_{m}" for m in mine if i and rng.random() < 0.7]
-            lines += [
-                f"  {s}:",
-                *(["    initial: true"] if not i else []),
-                f"    tasks: [{', '.join(tasks)}]",
-                "    on:",
-            ]
-            ignored = []
-            for e in [*heard, "go"]:
-                change = rng.choice(("", "", ", set: {bit: not bit}"))
-                to = rng.choice(states[n])
-                if e == "go" and i + 1 < len(states[n]):
-                    lines.append(f"      go: {{to: {states[n][i + 1]}{change}}}")
-                elif e.startswith("ask") and rng.random() < 0.3:
-                    lines.append(f"      {e}:\n        - {{to: {to}, when: msg.v{change}}}")
-                    lines.append(f"        - {{to: {rng.choice(states[n])}, when: not msg.v}}")
-                elif rng.random() < 0.6:
-                    lines.append(f"      {e}: {{to: {to}{change}}}")
-                else:
-                    ignored.append(f"{e}: so it is")
-            if lines[-1] == "    on:":
-                lines.pop()
-            lines.append(f"    ignore: {{{', '.join(ignored)}}}")
-        lines.append("tasks:")
-        for m in mine:
-            told = ", with: {v: bit}" if m.startswith("ask") else ""
-            lines.append(f"  do_{m}: {{send: {m}, to: {messages[m][1]}{told}}}")
-        if not mine:
-            lines.pop()
-        files[f"roles/{n}.yaml"] = "\n".join(lines) + "\n"
-    files["system.yaml"] = (
-        "system: by_chance\nroles: {" + ", ".join(f"{n}: {{}}" for n in names) + "}\nchannels:\n"
-        + "".join(f"  {r}: {{from: {x}, to: {y}, kind: {k}}}\n" for r, (x, y, k) in routes.items())
-        + "environment:\n" + "".join(f"  go_{n}: {{to: {n}, event: go, fair: {str(fair[n]).lower()}}}\n" for n in names)
-    )  # fmt: skip
-    last = states["b"][-1]
-    files["invariants.yaml"] = f"""properties:
-  comes: {{when: a.state == s1, leads_to: b.state == {last}}}
-  bit_falls: {{when: b.bit, leads_to: not b.bit}}
-  apart: {{always: "not (a.state == s1 and b.state == {last} and a.bit == b.bit)"}}
-  unheard: {{always: "len(pending(ask_ab)) == 0 or b.state == s0 or a.state != s0"}}
-"""
-    try:
-        return written(folder, files)
-    except SpecError:
-        return None
 
 
 # Comparisons
@@ -934,7 +856,10 @@ def test_systems_by_chance(tmp_path: Path, part: int) -> None:
     """Small systems that nobody thought about."""
     judged = 0
     for seed in range(60 * part, 60 * (part + 1)):
-        system, budget = by_chance(tmp_path / str(seed), seed), Budget.parse(BUDGETS[seed % len(BUDGETS)])
+        system, budget = (
+            by_chance(tmp_path / str(seed), random.Random(seed)),
+            Budget.parse(BUDGETS[seed % len(BUDGETS)]),
+        )
         if system is None or explore(system, Limits(states=400), budget=budget).distinct >= 400:
             continue
         explored, found = compare(system, budget)

@@ -18,8 +18,9 @@ where both exist, write `./lease` for the folder.
 |---|---|
 | 0 | all holds, or the search that was asked for (`--max-states`, `--depth`) contradicts nothing |
 | 1 | a property is violated; for `check` also any other difference from `expected.yaml`; for `crash`, `check` and \
-`explore --faults` also a system that does not come back |
-| 2 | the specification, a setting or the command is wrong, or the output cannot be written |
+`explore --faults` also a system that does not come back; for the verbs that talk to actors: the actor said no |
+| 2 | the specification, a setting, a configuration or the command is wrong, nobody answers, or the output cannot be \
+written |
 | 130 | Ctrl-C ended the search before anything was violated |
 | 141 | whoever read the output has gone (`leasehold ... | head -1`) |
 
@@ -211,6 +212,77 @@ KILL_KEYS = {
     "steps": "the length of the counterexample, or null where there is none",
 }
 
+PUBLIC_KEY_KEYS = {
+    "public_key": "the public key, `ed25519:` and 43 characters",
+    "fingerprint": "32 hexadecimal digits that stand for it",
+}
+DEMO_KEYS = {
+    "leases": "how many were asked for",
+    "extensions": "how often the term of one of them became longer",
+    "closes": "how many are over everywhere",
+    "crashes": "how often an actor died",
+    "crashes_of": "the same by actor",
+    "violations": "what was seen that must not be, in sentences; empty where all is well",
+    "seconds": "how long it took",
+    "seed": "with which it can be repeated, but for the moments at which processes run",
+}
+LEASES_KEYS = {
+    "now": "the clock, in ticks",
+    "tick_seconds": "the length of a tick",
+    "leases": "the machines, see below",
+}
+MACHINE_KEYS = {
+    "lease": "the lease's name",
+    "actor": "whose machine it is",
+    "machine": "which machine: `service_manager`, `broker`, `authority`",
+    "state": "its control state",
+    "since": "the tick at which it came there",
+    "over": "whether it is at its end",
+    "data": "the fields of its record, by name",
+    "times": "which of them are times",
+}
+SHOWN_KEYS = {
+    "doc": "what the specification says of its state",
+    "peers": "who plays its neighbours",
+    "wish": "what a client wants of it, or null",
+    "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `doc`, `history`",
+    "messages": "what it has to say: `message`, `number`, `to`, `times`, `taken`, `reason`, `again_seconds`",
+    "refused": "the message of its state that a peer has refused, and why; or null",
+    "handlers": "its handler calls that are under way",
+    "leaves": "how its state is left: `event`, `from`, `to`",
+    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`",
+}
+MIGRATE_KEYS = {
+    "system": "the system's name",
+    "from": "the specification that the records were of: `digest`, `constants`; or null where there are none",
+    "to": "the new one, likewise",
+    "needed": "whether anything had to be mapped",
+    "ruled": "whether migrations.yaml has rules for it",
+    "dry_run": "whether nothing was written",
+    "epoch": "the actor's incarnation that mapped them",
+    "records": "how many there are, by role",
+    "moved": "states that have another name: `role`, `from`, `to`, `records`",
+    "forgotten": "machines that were dropped by a rule, by role",
+}
+TRUST_KEYS = {"trust": "the file of the trust set", "actors": "who is trusted, by name, see below"}
+TRUST_CHANGE_KEYS = {
+    "trust": "the file of the trust set",
+    "changed": "whether the command has changed it",
+    "actor": "the actor as it is now, see below; null where it was removed",
+}
+ACTOR_KEYS = {
+    "name": "by which all know it",
+    "role": "the role that it may speak for",
+    "address": "where messages for it go, or null",
+    "keys": "its keys, the newest last",
+}
+ACTOR_KEY_KEYS = {
+    **PUBLIC_KEY_KEYS,
+    "not_after": "until when it counts, such as 2031-01-31T00:00:00Z, or null",
+    "revoked": "whether it was revoked",
+    "state": "counts, over or revoked",
+}
+
 
 def table(keys: Mapping[str, str]) -> Iterator[str]:
     yield "| key | what it is |"
@@ -223,8 +295,9 @@ def table(keys: Mapping[str, str]) -> Iterator[str]:
 def page() -> Iterator[str]:
     yield INTRODUCTION
     context = click.Context(cli, info_name="leasehold")
-    for name in cli.commands:
-        command = cli.commands[name]
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
         yield f"## leasehold {name}"
         yield ""
         yield "```text"
@@ -281,6 +354,39 @@ def page() -> Iterator[str]:
     yield "A kill has:"
     yield ""
     yield from table(KILL_KEYS)
+    yield "`keygen --json` and `key --json`:"
+    yield ""
+    yield from table(PUBLIC_KEY_KEYS)
+    yield "`trust --json`:"
+    yield ""
+    yield from table(TRUST_KEYS)
+    yield "The verbs that change a trust set, with `--json`:"
+    yield ""
+    yield from table(TRUST_CHANGE_KEYS)
+    yield "An actor has:"
+    yield ""
+    yield from table(ACTOR_KEYS)
+    yield "A key of an actor has:"
+    yield ""
+    yield from table(ACTOR_KEY_KEYS)
+    yield "`demo --json`:"
+    yield ""
+    yield from table(DEMO_KEYS)
+    yield "`leases --json`:"
+    yield ""
+    yield from table(LEASES_KEYS)
+    yield "A machine has:"
+    yield ""
+    yield from table(MACHINE_KEYS)
+    yield "`show --json` has `lease`, `now` and `machines`; there a machine has besides:"
+    yield ""
+    yield from table(SHOWN_KEYS)
+    yield "`explain --json` has `lease` and `lines`; `demand`, `extend` and `close` have `lease`; `recover` has"
+    yield "`recovered`, with `actor` and `machine`. `migrate --json`:"
+    yield ""
+    yield from table(MIGRATE_KEYS)
+    yield "Where the records do not fit it has `error`, `problems` and `problems_total` instead."
+    yield ""
     yield "`report --json`:"
     yield ""
     yield from list(table(REPORT_KEYS))[:-1]

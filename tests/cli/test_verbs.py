@@ -8,9 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
-from leasehold.cli.main import cli
+from leasehold.cli.main import VERBS, cli
 from tests.cli.conftest import LIGHT, Run, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
@@ -58,7 +59,7 @@ def test_an_unknown_system_is_2_with_a_near_miss(verb: str, run: Run) -> None:
         (("=3",), "--set takes NAME=VALUE, not '=3'"),
         (("",), "--set takes NAME=VALUE, not ''"),
         (("max_unit=3",), "error LH701: there is no constant `max_unit` to set\n  did you mean `max_units`?"),
-        (("max_units=-1",), "error LH702: `max_units` must lie in 1..6; -1 does not"),
+        (("max_units=-1",), "error LH702: `max_units` must lie in 1..4000; -1 does not"),
         (("max_units=",), "error LH702: `max_units` is a number; `` is not"),
         (("max_units=two",), "error LH702: `max_units` is a number; `two` is not"),
         (("max_units=1", "max_units=1"), "--set gives 'max_units' twice"),
@@ -91,7 +92,7 @@ def test_bad_usage_is_2(words: tuple[str, ...], run: Run) -> None:
 # Help
 
 
-@pytest.mark.parametrize("verb", cli.commands)
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
     done = run(verb, "--help", COLUMNS="100")
     assert (done.returncode, done.stderr) == (0, "")
@@ -100,7 +101,7 @@ def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
     assert words
     for example in words:
         assert example[:1] == ["leasehold"]
-        command = cli.commands[example[1]]
+        command = cli.get_command(click.Context(cli), example[1])
         context = command.make_context(example[1], example[2:], resilient_parsing=True)
         assert context.params.keys() <= {p.name for p in command.params}
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
@@ -109,7 +110,13 @@ def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
 def test_help_of_the_whole_names_every_verb(run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0
-    assert [verb for verb in cli.commands if f"\n  {verb} " not in done.stdout] == []
+    assert [verb for verb in VERBS if f"\n  {verb} " not in done.stdout] == []
+
+
+def test_a_verb_that_is_not_there_has_a_near_miss(run: Run) -> None:
+    done = run("chek", "lease")
+    assert done.returncode == 2
+    assert "there is no verb 'chek'; did you mean check?" in done.stderr
 
 
 # explore

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from leasehold.impl.process_cluster import ProcessCluster
 from leasehold.impl.pytest_plugin import EmbeddedCluster
+
+pytest_plugins = ["pytester"]
 
 
 def test_a_test_leases_in_three_lines(leasehold_cluster: EmbeddedCluster) -> None:
@@ -38,3 +43,42 @@ def test_an_actor_may_stay_away_for_a_while(leasehold_cluster_of: Callable[..., 
     cluster.advance(1)
     assert cluster.state(lease)["authority"] == "closed"
     assert cluster.now == 21
+
+
+@pytest.mark.leasehold_cluster(units=2, processes=True)
+def test_the_same_in_processes(leasehold_cluster: ProcessCluster) -> None:
+    """Three processes, files, HTTP, and units that are processes; a crash is a SIGKILL."""
+    lease = leasehold_cluster.lease(units=2, until=400, term=100)
+    assert leasehold_cluster.state(lease) == {
+        "service_manager": "active",
+        "broker": "ticketed",
+        "authority": "active",
+    }
+    assert len(leasehold_cluster.units()) == 2
+    leasehold_cluster.crash("site")
+    assert leasehold_cluster.state(lease)["authority"] == "active"
+    leasehold_cluster.flex(lease, 1)
+    assert len(leasehold_cluster.units()) == 1
+    leasehold_cluster.close(lease)
+    assert leasehold_cluster.units() == set()
+    before = leasehold_cluster.now
+    leasehold_cluster.advance(2)
+    assert leasehold_cluster.now >= before + 2
+
+
+def test_the_command_line_says_which(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_what_it_is(leasehold_cluster):
+            assert type(leasehold_cluster).__name__ == "ProcessCluster"
+            assert leasehold_cluster.state("tenant:1")["broker"] is None
+        """
+    )
+    pytester.runpytest_subprocess("--leasehold-cluster=processes", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_an_actor_that_is_not_there_has_a_near_miss(leasehold_cluster: EmbeddedCluster) -> None:
+    with pytest.raises(
+        ValueError, match=r"there is no actor 'sit'; did you mean site\? \(there are: tenant, broker, site\)"
+    ):
+        leasehold_cluster.crash("sit")

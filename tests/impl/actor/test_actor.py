@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,17 @@ from leasehold.impl.actor.calls import Patience
 from leasehold.impl.actor.outbox import Pauses
 from leasehold.impl.actor.setting import ActorError, Options
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
+from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.identity.envelope import Envelope, seal
+from leasehold.impl.identity.trust import remove
 from leasehold.impl.notices import Consumed, Crash, Kind, Notice
+from leasehold.impl.policy.inventory import Inventory, InventoryError
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Batch, Busy, Fenced, StoreError
+from leasehold.impl.store.store import Batch, Busy, Fenced, Key, Older, StoreError
 from leasehold.impl.transport.memory import Weather
+from leasehold.impl.transport.transport import Answer
+from leasehold.spec import load
 
 Story = Callable[[Cluster], Coroutine[Any, Any, None]]
 
@@ -367,5 +374,271 @@ def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
             assert c.state(short)[2] in ("closed", None)
         assert c.state(long) == ("active", "ticketed", "active")
         assert len(up(c)) == 1
+
+    play(story)
+
+
+@pytest.mark.parametrize("call", ["begin", "changed", "tick"])
+@pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
+def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
+    name: str, call: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(c: Cluster) -> None:
+        actor = c.actors[name]
+        (policy,) = actor.world.policies.values()
+        right = getattr(policy, call)
+
+        def wrong(*args: Any) -> Any:
+            raise ZeroDivisionError("a mistake of the policy")
+
+        setattr(policy, call, wrong)
+        lease = await c.lease(1, until=50)
+        await c.advance(2)
+        assert actor.counts["policy errors"]
+        assert "a mistake of the policy" in caplog.text
+        setattr(policy, call, right)
+        await actor.recover(lease, actor.mail.program.roles[next(iter(actor.world.policies))].role)  # it is asked again
+        await c.advance(3)
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story)
+
+
+def test_a_client_s_word_that_the_policy_refuses_changes_nothing() -> None:
+    async def story(c: Cluster) -> None:
+        with pytest.raises(ActorError, match="nothing is wanted of lease 'tenant:9'"):
+            await c.tenant.wish("service_manager", lambda policy, now: policy.prolong("tenant:9", 9, now=now))
+        assert c.tenant.running
+        assert not c.tenant.memory.held
+        lease = await c.lease(1, until=20)
+        assert c.state(lease)[0] == "active"
+
+    play(story)
+
+
+def test_a_new_lease_has_a_name_that_none_had() -> None:
+    async def story(c: Cluster) -> None:
+        for number in (1, 2, 7):
+            await c.lease(1, until=5, term=5, name=f"tenant:{number}")
+        assert c.tenant.memory.new_name("tenant") == "tenant:8"
+        assert c.tenant.memory.new_name("tenant") == "tenant:9"
+        await c.advance(40)
+        assert not c.tenant.memory.held
+        await c.kill(TENANT)
+        await c.start(TENANT)
+        assert c.tenant.memory.new_name("tenant") == "tenant:8"
+        assert c.tenant.memory.new_name("other") == "other:1"
+
+    play(story, options=Options(seed=0, retire_after=5))
+
+
+def test_an_inventory_that_records_do_not_know_is_refused() -> None:
+    """Records say numbers: a unit that came before the others would get their leases."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(1, until=50)
+        right = c.inventory
+        await c.kill(SITE)
+        c.inventory = Inventory.parse({"units": [{"name": "fresh"}, {"name": "unit", "count": 4}]})
+        with pytest.raises(InventoryError, match="unit 'unit-0' was number 0, and is now number 1"):
+            await c.start(SITE)
+        await c.actors[SITE].store.close()
+        c.inventory = Inventory.parse({"units": [*({"name": u.name} for u in right.units), {"name": "fresh"}]})
+        await c.start(SITE)
+        await c.advance(2)
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story)
+
+
+def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
+    """What one refuses for that is said again, so that an upgrade needs no order of starts."""
+
+    async def story(c: Cluster) -> None:
+        right = c.program
+        await c.kill(BROKER)
+        c.program = compile_system(load("lease", {"max_units": 4, "handler_limit": 7}))
+        await c.start(BROKER)
+        lease = await c.lease(1, until=50)
+        assert c.state(lease) == ("ticketing", None, None)
+        assert c.broker.counts["refused"]
+        await c.kill(BROKER)
+        c.program = right
+        await c.start(BROKER)
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story, options=Options(seed=0, pauses=Pauses(first=0.01, longest=0.05)))
+
+
+def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
+    """What an actor has in memory is bounded by the leases that it holds, not by those that it ever held."""
+
+    async def story(c: Cluster) -> None:
+        for _ in range(12):
+            await c.lease(2, until=c.clock.now() + 5, term=5)
+            await c.advance(20)
+        for actor in c.actors.values():
+            assert not any(key.lease.startswith("tenant:") for key in actor.memory.held)
+            assert len(actor.memory.driven) <= 2  # the units' last
+            assert sum(map(len, actor.memory.drivers.values())) <= 4
+            assert len(actor.memory._wakes) + len(actor.memory._ended) <= 4
+            assert len(actor.memory.pruned) == 1
+            assert not [word for word in actor.memory.words if word.startswith("wish of ")]
+
+    play(story, options=Options(seed=0, retire_after=5))
+
+
+def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
+    """Who went on with it would have forgotten all leases, and lend their units again."""
+
+    async def story(c: Cluster) -> None:
+        await c.lease(2, until=50)
+        c.site.epoch += 7  # as if the disk had been of an older time
+        with pytest.raises(Older, match="it is an older copy, or another store"):
+            await c.site._own()
+
+    play(story)
+
+
+def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
+    """An operator's mistake costs nobody a lease: what was not believed is said again."""
+
+    async def story(c: Cluster) -> None:
+        whole = c.broker.identity.trust
+        c.broker.identity.trust = remove(whole, TENANT)
+        lease = await c.lease(1, until=50)
+        assert c.state(lease) == ("ticketing", None, None)
+        assert c.tenant.counts["refused by peers"] == 1
+        message, reason = c.tenant.post.refusals[Key(lease, "service_manager")]
+        assert (message, reason) == ("ticket", "no actor 'tenant' is trusted here")
+        assert c.broker.running
+        c.broker.identity.trust = whole
+        for _ in range(100):
+            await asyncio.sleep(0.005)
+            await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+        assert not c.tenant.post.refusals
+        c.broker.identity.trust = remove(whole, TENANT)  # it has a ticket to say, and nobody to say it to
+        await c.broker.recover(lease, "broker")
+        await c.settle()
+        assert c.broker.running
+
+    play(story, options=Options(seed=0, pauses=Pauses(first=0.01, longest=0.05)))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70])
+def test_a_number_that_no_store_can_hold_is_refused(number: int) -> None:
+    async def story(c: Cluster) -> None:
+        with pytest.raises(ActorError, match="more than 64 bits"):
+            await c.tenant.begin(
+                "tenant:1", "service_manager", "demand", {"units": 1, "end": number}, c.tenant.world.peers
+            )
+        assert c.tenant.running
+        lease = await c.lease(1, until=20)
+        assert c.state(lease)[0] == "active"
+
+    play(story)
+
+
+def test_a_wish_whose_commit_failed_was_never_made() -> None:
+    stores: dict[str, _Failing] = {}
+    disks = {name: Disk() for name in (TENANT, BROKER, SITE)}
+
+    def store(name: str) -> _Failing:
+        stores[name] = _Failing(disks[name])
+        return stores[name]
+
+    async def story(c: Cluster) -> None:
+        stores[TENANT].full = True
+        with pytest.raises(ActorError, match="the disk is full"):
+            await c.tenant.wish(
+                "service_manager", lambda policy, now: policy.demand("tenant:1", 1, 500, 10, now=now)
+            )  # fmt: skip
+        stores[TENANT].full = False
+        while not c.tenant.running:
+            await asyncio.sleep(0.005)
+        await c.settle()
+        await c.advance(3)
+        assert c.state("tenant:1") == (None, None, None)
+        assert c.wish("tenant:1") is None
+
+    play(story, store=store)
+
+
+def test_a_graceful_stop_does_what_was_accepted_and_keeps_nobody_waiting() -> None:
+    async def story(c: Cluster) -> None:
+        done: list[int] = []
+        words = [c.tenant.put(lambda turn, n=n: done.append(n)) for n in range(3000)]  # type: ignore[misc]
+        await c.tenant.stop()
+        assert all(word.done() and word.exception() is None for word in words)
+        assert done == list(range(3000))
+        with pytest.raises(ActorError, match="has ended"):
+            await c.tenant.put(lambda turn: None)
+        await c.start(TENANT)
+
+    play(story)
+
+
+def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
+    """Paper, section 5.1."""
+
+    async def story(c: Cluster) -> None:
+        def fewer(notice: Notice) -> Notice | None:
+            if notice.kind is Kind.SEND and notice.name == "ticket":
+                return replace(notice, data={**notice.data, "fields": {**notice.data["fields"], "units": 2}})
+            return None
+
+        def later(notice: Notice) -> Notice | None:
+            if notice.kind is Kind.RECEIVE and notice.name == "ticket":
+                return replace(notice, data={**notice.data, "fields": {**notice.data["fields"], "end": 7}})
+            return None
+
+        c.tenant.notices.subscribe(fewer)
+        c.broker.notices.subscribe(later)
+        lease = await c.lease(3, until=10, term=10)
+        held = c.broker.memory.held[Key(lease, "broker")]
+        assert held.core.view(held.record)["units"] == 2
+        assert held.core.view(held.record)["term_end"] == 7
+
+    play(story)
+
+
+def test_a_consumed_commit_is_one_that_failed() -> None:
+    async def story(c: Cluster) -> None:
+        left = [1]
+
+        def once(notice: Notice) -> None:
+            if notice.kind is Kind.COMMIT and left:
+                left.clear()
+                raise Consumed
+
+        c.broker.notices.subscribe(once)
+        lease = await c.lease(1, until=50)
+        for _ in range(60):
+            await asyncio.sleep(0.005)
+            await c.settle()
+        assert c.broker.epoch > 1
+        assert c.state(lease) == ("active", "ticketed", "active")
+
+    play(story, options=Options(seed=0, reopen_pause=0.01, pauses=Pauses(first=0.01, longest=0.05)))
+
+
+def test_a_refused_message_tells_nothing_of_its_sender() -> None:
+    """A signed message for a machine that is not there must not raise the incarnation that its sender is held to."""
+
+    async def story(c: Cluster) -> None:
+        await c.lease(1, until=50)
+        before = dict(c.broker.memory.words)
+        envelope = Envelope(
+            version=1, system="lease", digest=c.tenant.mail.agreement, sender=TENANT, receiver=BROKER, lease="tenant:9",
+            sending_machine="service_manager", receiving_machine="nobody", message="ticket", number=1, epoch=2**60,
+            fields={"units": 1, "end": 9}, reply_to="memory:evil",
+        )  # fmt: skip
+        body = seal(envelope, c.tenant.identity.key)
+        assert (await c.broker.post.receive(body)).answer is Answer.REFUSED
+        assert c.broker.memory.words == before
 
     play(story)

@@ -1,12 +1,7 @@
-"""The compiled core does what the explored machines do: every edge of the explored graph, walked through it.
-
-A global state of the explorer is taken apart into records, each step of it into an event; what the core makes of it is
-put beside what the explorer says: the record, the messages with their fields, the events for subsidiary machines.
-"""
+"""The compiled core does what the explored machines do: every edge of the explored graph, walked through it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,169 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.checker.explore import explore
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.step import Action, SpecFault
+from leasehold.checker.explore.step import SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
-from leasehold.faults import Budget
-from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.codec import Codec
-from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.event import TICK, Event, local
-from leasehold.impl.core.event import message as heard
-from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.work import Call, Drive, Outcome, Record, Send
 from leasehold.spec import load
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Datum, System
-
-SENT, RECEIVED, ENTRY = 2_000, 1_000, 7
-
-
-class Twin:
-    """An explored system and its program, side by side."""
-
-    def __init__(self, world: TransitionSystem) -> None:
-        self.world, self.system = world, world.system
-        self.program: Program = compile_system(world.system)
-        self.codecs = {name: Codec(self.program, core) for name, core in self.program.roles.items()}
-        self.seen: Counter[str] = Counter()
-
-    # From global states to records
-
-    def record(self, s: State, role: str, instance: int) -> Record:
-        core = self.program.roles[role]
-        near = len(core.neighbours)
-        numbers = () if core.subsidiary else ((SENT,) * near, (RECEIVED,) * near)
-        below = (self._below(s, sub) for sub in core.below)
-        return self._own(s, core, instance, (*numbers, ENTRY, *(ENTRY for _ in core.since), *below))
-
-    def _own(self, s: State, core: Core, instance: int, rest: tuple[Any, ...]) -> Record:
-        role = self.system.roles[core.role]
-        at = self.world.layout.at(role.name, instance, None)
-        state, *data = s[at : at + 1 + len(role.data)]
-        return (state, *((instance,) if core.indexed else ()), *data, *rest)
-
-    def _below(self, s: State, core: Core) -> Machines:
-        machines = Machines(core.first)
-        machines.update((i, self.record(s, core.role, i)) for i in range(self.system.roles[core.role].count))
-        return machines
-
-    def neighbour(self, core: Core, instance: int, role: str, other: int) -> int:
-        return core.neighbours.index((role, other) if (role, other) in core.neighbours else (role, -1))
-
-    # One step
-
-    def step(self, s: State, action: Action, after: State) -> None:
-        assert action.role is not None
-        core = self.program.roles[action.role]
-        record = self.record(s, action.role, action.instance)
-        became, outcome = core.step(record, self._event(core, action), self._now(s))
-        codec = self.codecs[action.role]
-        assert codec.decode(codec.encode(became), became[core.below_at :]) == became
-        kind = {"duplicate": "duplicate"}.get(action.kind, "taken" if action.transition else "unmoved")
-        if kind == "unmoved":
-            assert outcome.kind in ("ignored", "refused", "unmoved"), outcome
-        else:
-            assert outcome.kind == kind, (action, outcome)
-        assert outcome.transition == (action.transition.name if action.transition else "")
-        if not core.subsidiary:
-            self._numbers(core, record, became, action, outcome)
-        messages, driven = self._do(became, outcome, self._now(s))
-        expected = self.world.effects(s, action)
-        assert messages == [(e[1], e[2]) for e in expected if len(e) == 3]
-        assert driven == [((e[0].role.name, e[0].instance), e[1]) for e in expected if len(e) == 5]
-        assert self._plain(core, became) == self._plain(core, self.record(after, action.role, action.instance))
-        self.seen[outcome.kind] += 1
-
-    def _event(self, core: Core, action: Action) -> Event:
-        if action.lane is not None:
-            near = self.neighbour(core, action.instance, action.lane.channel.sender, action.lane.sender)
-            return heard(action.event, action.fields, near, RECEIVED + self._rank)
-        return local(action.event, action.fields)
-
-    def _now(self, s: State) -> int:
-        clock = self.world.layout.clock
-        return int(s[clock]) if clock is not None else 0
-
-    def _numbers(self, core: Core, record: Record, became: Record, action: Action, outcome: Outcome) -> None:
-        """A new message is counted as received, and every new one that is sent has the next number."""
-        if action.lane is not None and action.kind == "deliver":
-            near = self.neighbour(core, action.instance, action.lane.channel.sender, action.lane.sender)
-            assert became[core.received_at][near] == RECEIVED + self._rank
-        else:
-            assert became[core.received_at] == record[core.received_at]
-        expected = list(record[core.sent_at])
-        if outcome.taken:
-            for piece in outcome.work:
-                expected[piece.neighbour if isinstance(piece, Send) else 0] += isinstance(piece, Send)
-        assert became[core.sent_at] == tuple(expected)
-
-    def _do(self, record: Record, outcome: Outcome, now: int) -> tuple[list[Any], list[Any]]:
-        """Messages, and events for subsidiary machines, which take them."""
-        messages, driven = [], []
-        for piece in outcome.work:
-            if isinstance(piece, Send):
-                messages.append((piece.message, piece.fields(record)))
-            elif isinstance(piece, Drive):
-                role, index = piece.machine
-                core = self.program.roles[role]
-                machines = next(m for m in record if isinstance(m, Machines) and m.first == core.first)
-                machines[index], _ = core.step(machines[index], local(piece.event, piece.fields(record)), now)
-                driven.append((piece.machine, piece.event))
-            else:
-                assert isinstance(piece, Call)
-        return messages, driven
-
-    def _plain(self, core: Core, record: Record) -> tuple[Any, ...]:
-        """A record without its numbers, and those of the machines that it sees."""
-        own = core.entry_at if core.subsidiary else core.sent_at
-        below = [
-            [m[: sub.entry_at] for _, m in sorted(record[core.below_at + n].items())]
-            for n, sub in enumerate(core.below)
-        ]
-        return record[:own], below
-
-    # A whole state
-
-    def state(self, s: State) -> None:
-        """Every step from a state, what is offered there, and what recovery does again."""
-        offered: dict[tuple[str, int], set[str]] = {}
-        ticking: set[tuple[str, int]] = set()
-        for action, after in self.world.successors(s):
-            if action.role is None or action.kind not in ("local", "tick", "deliver", "duplicate"):
-                continue
-            machine = action.role, action.instance
-            if action.lane is not None:
-                self._rank = s[action.lane.cell][1][action.position][0]
-            if action.group and action.group[0] == "answer" and self._is_drive(action):
-                offered.setdefault(machine, set()).add(action.event)
-            if action.kind == "tick":
-                ticking.add(machine)
-            self.step(s, action, after)
-        for name, core in self.program.roles.items():
-            for instance in range(self.system.roles[name].count):
-                record = self.record(s, name, instance)
-                now = self._now(s)
-                possible = {e for e in core.offered(record) if core.step(record, local(e), now)[1].taken}
-                assert possible == offered.get((name, instance), set())
-                wake = core.wake(record)
-                due = wake is not None and wake <= now and core.step(record, TICK, now)[1].taken
-                assert due == ((name, instance) in ticking)
-
-    def _is_drive(self, action: Action) -> bool:
-        assert action.role is not None
-        assert action.group is not None
-        return hasattr(self.system.roles[action.role].tasks[action.group[3]], "event")
-
-
-def walk(system: System, budget: str) -> Twin:
-    found = explore(system, budget=Budget.parse(budget) if budget else None)
-    assert found.complete
-    twin = Twin(found.paths.world)
-    for s in found.paths.states:
-        twin.state(s)
-    return twin
+from leasehold.spec.language.model import Datum
+from tests.impl.compiler.twin import Twin, walk
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from leasehold.impl.core.codec import Codec, read_head
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.core.event import local, message
-from leasehold.impl.core.work import Call, Record, Send
+from leasehold.impl.core.stepping import REMEMBERED, remembered
+from leasehold.impl.core.work import Call, Record, Send, Work
 from leasehold.spec import load
 
 PROGRAM: Program = compile_system(load("lease"))
@@ -81,6 +82,23 @@ def test_recovery_starts_the_work_again_and_changes_nothing() -> None:
         after, outcome = BROKER.recover(record)
         assert after is record
         assert outcome.work == BROKER.work[record[0]](record)
+
+
+def test_outcomes_are_remembered_but_not_without_end() -> None:
+    asked: list[int] = []
+
+    def work(n: int) -> tuple[Work, ...]:
+        asked.append(n)
+        return (Call(f"task_{n}", "policy.place", ()),)
+
+    outcome = remembered("go", "a/idle#go", work)
+    assert outcome(0) is outcome(0)
+    for n in range(REMEMBERED + 1):
+        (call,) = outcome(n).work
+        assert call.task == f"task_{n}"
+    assert asked == list(range(REMEMBERED + 1))
+    assert outcome(0).work == work(0)
+    assert asked[-2:] == [0, 0]  # it was the oldest, and was made again
 
 
 def test_a_number_that_leaves_its_range_is_not_written() -> None:

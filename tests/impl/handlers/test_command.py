@@ -97,6 +97,25 @@ def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
     until(lambda: gone(pid_in(tmp_path / "child")))
 
 
+def test_what_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path) -> None:
+    """Also where the executable runs already, and the actor has not heard of it yet."""
+    handler = Command(setup=["sh", "-c", "sleep 600 & sleep 600"], environment={"CANCELLED_AT_ONCE": str(tmp_path)})
+    mark = f"CANCELLED_AT_ONCE={tmp_path}".encode()
+
+    async def run(turns: int) -> None:
+        task = asyncio.create_task(handler.act(action()))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        time.sleep(0.01)  # the executable goes on, and the loop does not
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 20)
+
+    for turns in range(1, 25):
+        asyncio.run(run(turns))
+        until(lambda: not [s for s in processes.everyone() if not s.gone and processes.carries(s.pid, mark)])
+
+
 def test_an_executable_left_behind_by_a_dead_actor_is_ended_first(tmp_path: Path) -> None:
     slow = f"echo $$ >{tmp_path}/shell; sleep 600"
     script = f"""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.store.fit import LEASE_BYTES, NAME_BYTES, VALUE_BYTES
-from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, Store, StoreError, Unfit
+from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, Store, StoreError, Transient, Unfit
 
 ONE, TWO = Key("tenant:1", "authority"), Key("tenant:1", "participant[2]")
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
@@ -282,7 +282,7 @@ def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any)
             with await place.fail(store):
                 with pytest.raises(StoreError) as caught:
                     await store.commit(Batch(puts=failing, drops=[ONE], words={"w": b"2"}))
-                assert type(caught.value) is StoreError
+                assert type(caught.value) is Transient
                 assert caught.value.remedy
             for attempt in (store.commit(Batch()), store.words(), everything(store)):
                 with pytest.raises(Broken, match="broken since an earlier error") as broken:

@@ -1,0 +1,235 @@
+"""Private servers of a case: PostgreSQL, MariaDB and NATS, each with its data in a folder that goes with the case."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from leasehold.checker.recovery.processes.actors import PORTS, found
+from leasehold.impl.handlers import processes
+
+UP_SECONDS, SETUP_SECONDS, WORD_SECONDS = 30.0, 120.0, 20.0
+
+
+class Unavailable(Exception):
+    """A case cannot be played on this machine; the words say why."""
+
+
+class Server:
+    """A server program with a folder of its own.
+
+    Args:
+        folder: of the case; the template of the data lies beside it, and is made once.
+    """
+
+    kind: ClassVar[str] = ""
+    programs: ClassVar[tuple[str, ...]] = ()
+    driver: ClassVar[str] = ""
+    users: ClassVar[tuple[str, ...]] = ()  # which root becomes for it, the first that there is; empty: none
+    _templates: ClassVar[dict[Path, threading.Lock]] = {}
+    _all: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, folder: Path) -> None:
+        self.port = PORTS.take()
+        self.data = folder / self.kind
+        self._log = folder / f"{self.kind}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.places = self.need()
+        template = folder.parent / f"template-{self.kind}"
+        with self._all:
+            lock = self._templates.setdefault(template, threading.Lock())
+        with lock:
+            if not template.exists():
+                self._make(template)
+        self._say("cp", "-a", str(template), str(self.data), limit=SETUP_SECONDS)
+
+    @classmethod
+    def need(cls) -> dict[str, str]:
+        """Where its programs are.
+
+        Raises:
+            Unavailable: one of them, or its driver, is not there.
+        """
+        folders = [str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+        places = found(*cls.programs, folders=folders)
+        for program in cls.programs:
+            if program not in places:
+                raise Unavailable(f"{program} is not installed")
+        if importlib.util.find_spec(cls.driver) is None:
+            raise Unavailable(f"the Python package {cls.driver} is not installed")
+        return places
+
+    def url(self, port: int) -> str:
+        """The store's URL, at a port that leads here; for NATS the address."""
+        raise NotImplementedError
+
+    def _command(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def _make(self, template: Path) -> None:
+        template.mkdir()
+
+    def terminate(self) -> None:
+        """The server ends the connections of all its clients."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Starts it, and waits until it listens.
+
+        Raises:
+            Unavailable: it does not come up.
+        """
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                user=self._user(), cwd="/", extra_groups=None if self._user() is None else [],
+            )  # fmt: skip
+        deadline = time.monotonic() + UP_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            time.sleep(0.02)
+        words = self._log.read_text(errors="replace")[-300:].strip()
+        raise Unavailable(f"{self.kind} does not come up: {words}")
+
+    def kill(self) -> None:
+        """Ends it, and all of its processes, as `kill -9` and a machine that goes down do."""
+        if self._process is None:
+            return
+        below = [seen for seen in processes.everyone() if seen.parent == self._process.pid]
+        self._process.kill()
+        self._process.wait()
+        for seen in below:
+            processes.send(seen, signal.SIGKILL)
+        while any(now is not None and now.start == seen.start and not now.gone for seen in below
+                  if (now := processes.look(seen.pid)) is not None):  # fmt: skip
+            time.sleep(0.005)
+        self._process = None
+
+    def _user(self) -> int | None:
+        if os.geteuid() != 0 or not self.users:
+            return None
+        known = {user.pw_name: user.pw_uid for user in pwd.getpwall()}
+        return next((known[name] for name in self.users if name in known), None)
+
+    def _say(
+        self, *words: str, limit: float = WORD_SECONDS, user: int | None = None, more: Mapping[str, str] | None = None
+    ) -> str:  # fmt: skip
+        try:
+            ended = subprocess.run(
+                words, capture_output=True, text=True, timeout=limit, check=False, user=user, cwd="/",
+                env={**os.environ, **(more or {})},
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Unavailable(f"{words[0]}: {error}") from error
+        if ended.returncode:
+            raise Unavailable(f"{Path(words[0]).name} fails: {(ended.stderr or ended.stdout).strip()[-300:]}")
+        return ended.stdout
+
+
+class Postgresql(Server):
+    """With fsync, as in earnest."""
+
+    kind, programs, driver = "postgresql", ("initdb", "postgres", "psql"), "psycopg"
+    users = ("postgres", "nobody")
+
+    def url(self, port: int) -> str:
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+    def _make(self, template: Path) -> None:
+        user = self._user()
+        template.mkdir(mode=0o700)
+        if user is not None:
+            os.chown(template, user, -1)
+        words = ("-U", "postgres", "-A", "trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C")
+        try:
+            self._say(self.places["initdb"], "-D", str(template), *words, limit=SETUP_SECONDS, user=user)
+        except Unavailable:
+            shutil.rmtree(template, ignore_errors=True)
+            raise
+
+    def _command(self) -> Sequence[str]:
+        options = {
+            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "shared_buffers": "16MB",
+            "max_connections": 20,
+        }  # fmt: skip
+        words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        return [self.places["postgres"], "-D", str(self.data), *words]
+
+    def terminate(self) -> None:
+        query = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        self._say(self.places["psql"], "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-c", query)
+
+
+class Mariadb(Server):
+    """With its log flushed at each commit, as in earnest."""
+
+    kind, programs, driver = "mariadb", ("mariadb-install-db", "mariadbd", "mariadb"), "aiomysql"
+
+    def url(self, port: int) -> str:
+        return f"mariadb://root@127.0.0.1:{port}/leasehold"
+
+    def _make(self, template: Path) -> None:
+        try:
+            self._say(
+                self.places["mariadb-install-db"], "--no-defaults", f"--datadir={template}", "--skip-test-db",
+                "--auth-root-authentication-method=normal", "--skip-name-resolve", *self._root(), limit=SETUP_SECONDS,
+            )  # fmt: skip
+        except Unavailable:
+            shutil.rmtree(template, ignore_errors=True)
+            raise
+        (template / "first.sql").write_text("CREATE DATABASE IF NOT EXISTS leasehold;\n")
+
+    @staticmethod
+    def _root() -> list[str]:
+        return ["--user=root"] if os.geteuid() == 0 else []
+
+    def _command(self) -> Sequence[str]:
+        return [
+            self.places["mariadbd"], "--no-defaults", *self._root(), f"--datadir={self.data}", f"--port={self.port}",
+            f"--socket={self.data}/socket", "--bind-address=127.0.0.1", "--skip-name-resolve",
+            f"--init-file={self.data}/first.sql", "--innodb-buffer-pool-size=8M", "--innodb-flush-log-at-trx-commit=1",
+            f"--pid-file={self.data}/pid",
+        ]  # fmt: skip
+
+    def _ask(self, query: str) -> str:
+        return self._say(
+            self.places["mariadb"], "--no-defaults", "-h", "127.0.0.1", "-P", str(self.port), "-u", "root", "-N", "-B",
+            "-f", "-e", query,
+        )  # fmt: skip
+
+    def terminate(self) -> None:
+        query = "SELECT id FROM information_schema.processlist WHERE db = 'leasehold'"
+        for number in self._ask(query).split():
+            with contextlib.suppress(Unavailable):  # it has just ended by itself
+                self._ask(f"KILL CONNECTION {int(number)}")
+
+
+class Nats(Server):
+    """The message broker; it keeps nothing."""
+
+    kind, programs, driver = "nats", ("nats-server",), "nats"
+
+    def url(self, port: int) -> str:
+        return f"nats://127.0.0.1:{port}/leasehold"
+
+    def _command(self) -> Sequence[str]:
+        return [self.places["nats-server"], "-a", "127.0.0.1", "-p", str(self.port)]
+
+
+SERVERS: Mapping[str, type[Server]] = {server.kind: server for server in (Postgresql, Mariadb, Nats)}

@@ -1,0 +1,364 @@
+"""The verbs of clients and operators: they talk to running actors through their control sockets."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from leasehold.cli.common import BAD_SPEC, VIOLATED, console, print_json
+from leasehold.cli.explain_text import explained
+from leasehold.cli.lease_tables import lease_table, one_lease
+from leasehold.impl.server.client import Absent, Client, ClientError, Unreachable, sockets
+
+F = TypeVar("F", bound=Callable[..., Any])
+LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_TICKS = re.compile(r"[0-9]+")
+
+
+def at_options(command: F) -> F:
+    """--at and --json."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+    return click.option(
+        "--at", "at", type=click.Path(path_type=Path), default=Path(), envvar="LEASEHOLD_AT", show_envvar=True,
+        help="The control socket of an actor, its configuration, or a folder of sockets; here, if left out.",
+    )(command)  # fmt: skip
+
+
+def no(error: Exception) -> NoReturn:
+    """Says why not, and leaves: 2 where nobody answers, 1 where an actor said no."""
+    click.echo(f"leasehold: {error}", err=True)
+    sys.exit(BAD_SPEC if isinstance(error, Unreachable) else VIOLATED)
+
+
+@contextmanager
+def noes_said() -> Iterator[None]:
+    """What an actor says no to is said, and ends the command."""
+    try:
+        yield
+    except ClientError as error:
+        no(error)
+
+
+def told(as_json: bool, found: object, words: str) -> None:
+    """Prints what was found as JSON, or in words."""
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(words)
+
+
+def clients(at: Path) -> list[Client]:
+    """The actors at a place."""
+    try:
+        return [Client(path, LIMIT_SECONDS) for path in sockets(at)]
+    except ClientError as error:
+        click.echo(f"leasehold: {error}", err=True)
+        sys.exit(BAD_SPEC)
+
+
+def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:
+    """The actors at a place that answer, and what each says of itself; the others are named."""
+    found: list[tuple[Client, dict[str, Any]]] = []
+    silent: list[ClientError] = []
+    for client in clients(at):
+        try:
+            found.append((client, client.get("about")))
+        except ClientError as error:
+            silent.append(error)
+    if not found:
+        no(silent[0])
+    for why in silent:
+        click.echo(f"leasehold: {why}", err=True)
+    return found
+
+
+def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
+    """The actor that takes demands; of several, the one whose lease it is."""
+    found = answering(at)
+    takers = [(client, about) for client, about in found if about["takes_demands"]]
+    takers.sort(key=lambda one: one[1]["name"] != lease.rpartition(":")[0])
+    if not takers:
+        names = ", ".join(about["name"] for _, about in found)
+        no(ClientError(f"{names} takes no demands; name the socket of a service manager with --at"))
+    return takers[0]
+
+
+def moment(words: str, about: dict[str, Any], option: str) -> int:
+    """A time in ticks: `10m` from now, `2031-01-31T12:00Z`, or a number of the clock's ticks."""
+    tick_seconds: float = about["tick_seconds"]
+    if found := _DURATION.fullmatch(words):
+        return int(about["now"]) + max(1, round(float(found[1]) * _UNITS[found[2]] / tick_seconds))
+    if _TICKS.fullmatch(words):
+        return int(words)
+    try:
+        return round(datetime.fromisoformat(words).astimezone().timestamp() / tick_seconds)
+    except ValueError:
+        raise click.UsageError(
+            f"{option} takes a duration such as 10m, a time such as 2031-01-31T12:00Z, or a number of ticks, "
+            f"not {words[:60]!r}"
+        ) from None
+
+
+def length(words: str, about: dict[str, Any], option: str) -> int:
+    """A number of ticks: `90s`, or the number itself."""
+    if _TICKS.fullmatch(words):
+        return int(words)
+    return moment(words, about, option) - int(about["now"])
+
+
+@click.command()
+@click.option("--units", type=click.IntRange(1), required=True, help="How many units.")
+@click.option("--until", help="Until when: 2h, 2031-01-31T12:00Z, or a tick.", required=True)
+@click.option("--term", default="60s", show_default=True, help="How long each term is; the lease is renewed in time.")
+@click.option("--start", help="From when the units are of use; left out: now.")
+@click.option("--lease", help="Its name, TENANT:NUMBER; left out: a new one.")
+@at_options
+def demand(units: int, until: str, term: str, start: str | None, lease: str | None, at: Path, as_json: bool) -> None:
+    """Ask for units: a new lease, which is renewed until the demand is over.
+
+    Comes back when the demand is durable; `leasehold show` tells what becomes of it.
+
+    \b
+    Example:  leasehold demand --units 2 --until 2h
+              leasehold demand --units 4 --until 30m --term 5m --at tenant.sock
+    """  # noqa: D301 (click reads the character)
+    client, about = taker(at)
+    with noes_said():
+        found = client.post(
+            "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
+            start=moment(start, about, "--start") if start else None, lease=lease,
+        )  # fmt: skip
+    told(as_json, found, found["lease"])
+
+
+@click.command()
+@at_options
+@click.option("--all", "show_all", is_flag=True, help="Also leases that are over.")
+def leases(at: Path, as_json: bool, show_all: bool) -> None:
+    """List leases, with their state at each actor that answers.
+
+    \b
+    Example:  leasehold leases
+              leasehold leases --at /run/leasehold --all --json
+    """  # noqa: D301 (click reads the character)
+    found = answering(at)
+    rows = []
+    for client, _ in found:
+        try:
+            rows += client.get("leases")
+        except ClientError as error:
+            click.echo(f"leasehold: {error}", err=True)
+    lasting = {row["lease"] for row in rows if show_all or not row["over"]}
+    rows = [row for row in rows if row["lease"] in lasting]
+    if as_json:
+        print_json({"now": found[0][1]["now"], "tick_seconds": found[0][1]["tick_seconds"], "leases": rows})
+    else:
+        console().print(lease_table(rows, [about for _, about in found]))
+
+
+def from_each(at: Path, ask: Callable[[Client], Any]) -> tuple[list[tuple[Any, dict[str, Any]]], list[ClientError]]:
+    """What the actors at a place answer, each with what it says of itself; and why others could not.
+
+    An actor that has nothing of the name that is asked for is no failure, unless all are so.
+    """
+    found: list[tuple[Any, dict[str, Any]]] = []
+    absent: list[ClientError] = []
+    failed: list[ClientError] = []
+    for client, about in answering(at):
+        try:
+            found.append((ask(client), about))
+        except Absent as error:
+            absent.append(error)
+        except ClientError as error:
+            failed.append(error)
+    return found, failed if found or failed else absent
+
+
+def everywhere(lease: str, at: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A lease at all actors that answer and have it, and what these actors say of themselves."""
+    found, why = from_each(at, lambda client: client.get("leases", lease))
+    if not found:
+        no(why[-1])
+    for error in why:
+        click.echo(f"leasehold: {error}", err=True)
+    return [machine for machines, _ in found for machine in machines], [about for _, about in found]
+
+
+@click.command()
+@click.argument("lease")
+@at_options
+def show(lease: str, at: Path, as_json: bool) -> None:
+    """Show a lease: its record at each actor, its units and what is known of them.
+
+    \b
+    Example:  leasehold show tenant:1
+    """  # noqa: D301 (click reads the character)
+    machines, abouts = everywhere(lease, at)
+    if as_json:
+        print_json({"lease": lease, "now": abouts[0]["now"], "machines": machines})
+    else:
+        console().print(one_lease(machines, abouts))
+
+
+@click.command()
+@click.argument("lease")
+@at_options
+def explain(lease: str, at: Path, as_json: bool) -> None:
+    """Say why a lease is where it is: what it waits for, since when, and what was tried.
+
+    \b
+    Example:  leasehold explain tenant:1
+    """  # noqa: D301 (click reads the character)
+    machines, abouts = everywhere(lease, at)
+    lines = [line for machine in machines for line in explained(machine, abouts)]
+    if as_json:
+        print_json({"lease": lease, "lines": lines})
+    else:
+        for line in lines:
+            click.echo(line)
+
+
+@click.command()
+@click.argument("lease")
+@click.option("--until", help="Until when it is wanted: 2h, a time, or a tick.")
+@click.option("--units", type=click.IntRange(1), help="Another number of units.")
+@click.option("--soon", is_flag=True, help="Ask for the units now, not at the next renewal.")
+@at_options
+def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Path, as_json: bool) -> None:
+    """Want a lease for longer, or with another number of units (flex).
+
+    \b
+    Example:  leasehold extend tenant:1 --until 4h
+              leasehold extend tenant:1 --units 3 --soon
+    """  # noqa: D301 (click reads the character)
+    if until is None and units is None:
+        raise click.UsageError("give --until, --units or both")
+    client, about = taker(at, lease)
+    with noes_said():
+        if until is not None:
+            client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
+        if units is not None:
+            client.post("leases", lease, "flex", units=units, soon=soon)
+    told(as_json, {"lease": lease}, f"{lease}: noted; `leasehold show {lease}` tells what becomes of it")
+
+
+@click.command()
+@click.argument("lease")
+@at_options
+def close(lease: str, at: Path, as_json: bool) -> None:
+    """End a lease now, in whatever state it is; its units come free.
+
+    \b
+    Example:  leasehold close tenant:1
+    """  # noqa: D301 (click reads the character)
+    client, _ = taker(at, lease)
+    with noes_said():
+        found = client.post("leases", lease, "tell", event="close")
+    told(as_json, {"lease": lease, **found}, f"{lease}: {found['transition'] or 'it is ending already'}")
+
+
+@click.command()
+@click.argument("machine")
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--lease", help="Its name, ACTOR:NUMBER; left out: a new one.")
+@at_options
+def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, at: Path, as_json: bool) -> None:
+    """Begin a run of any system: EVENT at a MACHINE that nothing has happened to yet.
+
+    The actor's configuration says who plays the other machines (`peers`). For leases, `demand` says
+    it better, as their policy then renews them.
+
+    \b
+    Example:  leasehold begin coordinator begin --at chief.sock
+    """  # noqa: D301 (click reads the character)
+    role = machine.partition("[")[0]
+    players = [client for client, about in answering(at) if role in about["roles"]]
+    if not players:
+        no(ClientError(f"no actor at {at} plays {role[:60]}"))
+    with noes_said():
+        found = players[0].post("begin", machine=machine, event=event, fields=named(fields), lease=lease)
+    told(as_json, found, found["lease"])
+
+
+@click.command()
+@click.argument("lease")
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--machine", help="Which machine of the lease; left out: the one here that knows the event.")
+@at_options
+def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
+    """Hand an EVENT of the specification to a machine of a lease, or of a run of any system.
+
+    The machine judges it as it judges any event: what it refuses changes nothing.
+
+    \b
+    Example:  leasehold tell chief:1 able --at member.sock
+    """  # noqa: D301 (click reads the character)
+    why: ClientError | None = None
+    for client, _ in answering(at):
+        try:
+            found = client.post("leases", lease, "tell", event=event, fields=named(fields), machine=machine)
+        except Unreachable as error:
+            no(error)  # it may have taken it: another must not take it too
+        except ClientError as error:
+            why = error
+            continue
+        told(
+            as_json,
+            {"lease": lease, **found},
+            f"{lease}: {found['machine']} took it ({found['transition'] or found['kind']})",
+        )
+        return
+    if why is not None:
+        no(why)
+
+
+def named(words: tuple[str, ...]) -> dict[str, Any]:
+    """`units=2`, `name=word`: fields by name, a value as JSON, or else the word itself."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"a field is written FIELD=VALUE, not {word[:60]!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+@click.command()
+@click.argument("what", metavar="LEASE|UNIT")
+@at_options
+def recover(what: str, at: Path, as_json: bool) -> None:
+    """Give one lease or unit a recovery event: the work of its state begins anew.
+
+    The scalpel of the paper, section 4.2: it repairs one machine, and disturbs no other. A unit is
+    named as in the inventory.
+
+    \b
+    Example:  leasehold recover tenant:1
+              leasehold recover node-3 --at site.sock
+    """  # noqa: D301 (click reads the character)
+    kind = "leases" if ":" in what else "units"
+    found, why = from_each(at, lambda client: client.post(kind, what, "recover"))
+    done = [{"actor": about["name"], "machine": machine} for told, about in found for machine in told["recovered"]]
+    if as_json and done:
+        print_json({"recovered": done})
+    for one in done if not as_json else ():
+        click.echo(f"{what}: {one['machine']} at {one['actor']} begins its work anew")
+    for error in why[:-1]:
+        click.echo(f"leasehold: {error}", err=True)
+    if why:
+        no(why[-1])

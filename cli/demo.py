@@ -1,0 +1,261 @@
+"""`leasehold demo`: three actors as processes, leases that come and go, and whoever likes kills an actor."""
+
+from __future__ import annotations
+
+import random
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.live import Live
+
+from leasehold.cli.common import BAD_SPEC, HOLDS, INTERRUPTED, VIOLATED, console, print_json
+from leasehold.cli.demo_story import Story
+from leasehold.cli.demo_table import picture
+from leasehold.cli.demo_watch import Watcher
+from leasehold.impl.fleet import ROLES, Fleet, FleetError
+
+LOOK_SECONDS = 0.15
+RESTART_SECONDS = 1.0
+PATIENCE_SECONDS = 120.0  # without any progress
+
+
+@dataclass(slots=True)
+class Demo:
+    """The demo as it goes on.
+
+    Attributes:
+        kills: the moments at which actors are to be killed, in seconds from the beginning.
+        crashes: how often each actor has died.
+        news: what happened, with the second at which it did.
+    """
+
+    fleet: Fleet
+    story: Story
+    watcher: Watcher
+    kills: list[tuple[float, str]] = field(default_factory=list)
+    crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
+    news: list[tuple[float, str]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    _down: dict[str, float] = field(default_factory=dict)
+    _back: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def step(self) -> None:
+        """Looks, kills what is due, starts again what has died, and lets the story go on."""
+        while self.kills and self.kills[0][0] <= self.seconds:
+            self.kill(self.kills.pop(0)[1])
+        self._revive()
+        look = self.watcher.look()
+        if look.now:
+            self.story.go_on(look.now, {lease for lease in self.story.plans if self.watcher.over(lease)})
+        while self.story.said:
+            self.say(self.story.said.pop(0))
+
+    def kill(self, name: str) -> None:
+        """As `kill -9` does."""
+        if name not in self._down:
+            self.fleet.kill(name)
+
+    def say(self, words: str) -> None:
+        self.news.append((self.seconds, words))
+
+    def state(self, name: str) -> str:
+        """`up`, or what is being done about it."""
+        return "down" if name in self._down else "recovering" if name in self._back else "up"
+
+    def _revive(self) -> None:
+        for name, process in self.fleet.processes.items():
+            if name not in self._down and process.poll() is not None:
+                self._back.pop(name, None)
+                self._down[name] = self.seconds
+                self.crashes[name] += 1
+                running = len(self.watcher.last.units)
+                self.say(f"{name} died ({_how(process.returncode)}); {running} unit processes run on")
+            elif name in self._down and self.seconds >= self._down[name] + RESTART_SECONDS:
+                del self._down[name]
+                self._back[name] = self.seconds
+                self.fleet.start(name)
+            elif name in self._back and (about := self.fleet.about(name)) is not None and about["running"]:
+                since = self.seconds - self._back.pop(name)
+                back = f"{name} is back after {since:.1f} s, as incarnation {about['epoch']}"
+                self.say(f"{back}: {about['machines']} machines recovered")
+
+    @property
+    def over(self) -> bool:
+        """Whether all that was meant to happen has happened, and is over everywhere."""
+        quiet = not self.kills and not self._down and not self._back
+        return quiet and self.story.all_asked and all(self.watcher.over(lease) for lease in self.story.plans)
+
+    def summary(self) -> dict[str, Any]:
+        closes = sum(self.watcher.over(lease) for lease in self.story.plans)
+        return {
+            "leases": len(self.story.plans),
+            "extensions": self.watcher.extensions,
+            "closes": closes,
+            "crashes": sum(self.crashes.values()),
+            "crashes_of": dict(self.crashes),
+            "violations": self.watcher.violations,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
+@click.option("--crash", is_flag=True, help="Kill each actor once, at a random moment.")
+@click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
+@click.option("--units", type=click.IntRange(3, 100), default=6, show_default=True, help="Units of the site.")
+@click.option("--seed", type=int, help="Of all choices; left out: another each time.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep everything there; left out: nowhere.",
+)
+def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | None, folder: Path | None) -> None:
+    """Lease a few units from three actors on this machine, and watch them survive.
+
+    Service manager, broker and site run as processes of their own, with SQLite files and signed
+    messages over HTTP; each unit is a process. Leases begin, are renewed, grow, shrink and end. Kill
+    an actor whenever you like, with its key (t, b, s) or `kill -9` from elsewhere: leases and units
+    live on, the actor is started again and recovers by itself. q ends the demo.
+
+    \b
+    Example:  leasehold demo
+              leasehold demo --json --crash
+    """  # noqa: D301 (click reads the character)
+    seed = random.SystemRandom().randrange(10**9) if seed is None else seed
+    attended = not as_json and sys.stdout.isatty()
+    most = most if most is not None or attended else 6
+    kept = folder is not None
+    base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
+    fleet, used = Fleet(base, units), (base / "trust.yaml").exists()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with fleet:
+            story = Story(fleet, seed, most, first=int(time.time()) if used else 1)
+            made = Demo(fleet, story, Watcher(fleet))
+            if crash:
+                made.kills = _moments(seed, most or 6)
+            ended = _run(made, attended, quiet=as_json)
+            summary = {**made.summary(), "seed": seed}
+    except FleetError as error:
+        click.echo(f"leasehold: {error}", err=True)
+        sys.exit(BAD_SPEC)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        _clean(fleet, base, kept)
+    if as_json:
+        print_json(summary)
+    else:
+        _tell(summary)
+    sys.exit(VIOLATED if summary["violations"] else HOLDS if ended else INTERRUPTED)
+
+
+def _moments(seed: int, leases: int) -> list[tuple[float, str]]:
+    """Each actor once, at a random moment while leases are alive."""
+    pick = random.Random(f"crashes {seed}")
+    return sorted((pick.uniform(2.0, 4.0 + 3.0 * leases), name) for name in ROLES)
+
+
+def _run(made: Demo, attended: bool, quiet: bool) -> bool:
+    """Until the story is over, or somebody ends it; whether it came to its end."""
+    moved, before = time.monotonic(), made.watcher.last.states
+    with suppress(KeyboardInterrupt), _keys(attended) as pressed, _screen(attended) as show:
+        while not made.over:
+            made.step()
+            for key in pressed():
+                if key == "q":
+                    return True
+                for name in ROLES:
+                    if name[0] == key:
+                        made.kill(name)
+            if show is not None:
+                show.update(picture(made), refresh=True)
+            elif not quiet:
+                _print_news(made)
+            now = made.watcher.last.states
+            moved, before = (moved, before) if now == before else (time.monotonic(), now)
+            if time.monotonic() - moved > PATIENCE_SECONDS:
+                made.watcher.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
+                return True
+            time.sleep(LOOK_SECONDS)
+        made.watcher.look()
+        made.watcher.at_the_end()
+        return True
+    return False
+
+
+def _print_news(made: Demo) -> None:
+    while made.news:
+        second, words = made.news.pop(0)
+        click.echo(f"{second:6.1f} s  {words}")
+
+
+@contextmanager
+def _screen(attended: bool) -> Iterator[Live | None]:
+    if not attended:
+        yield None
+        return
+    with Live(console=console(), auto_refresh=False, screen=True) as live:
+        yield live
+
+
+@contextmanager
+def _keys(attended: bool) -> Iterator[Any]:
+    """What answers the keys that were pressed since it was asked last."""
+    if not attended or not sys.stdin.isatty():
+        yield list
+        return
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+
+    def pressed() -> Iterator[str]:
+        while select.select([sys.stdin], [], [], 0)[0]:
+            yield sys.stdin.read(1)
+
+    try:
+        yield pressed
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _clean(fleet: Fleet, base: Path, kept: bool) -> None:
+    """Ends what the units left, and the files, if nobody wants them."""
+    if kept:
+        running = len(fleet.unit_processes())
+        if running:
+            click.echo(f"{running} unit processes of {base} run on", err=True)
+        return
+    fleet.end_units()
+    shutil.rmtree(base, ignore_errors=True)
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _tell(summary: dict[str, Any]) -> None:
+    click.echo(
+        f"{summary['leases']} leases, {summary['extensions']} extensions, {summary['closes']} ended, "
+        f"{summary['crashes']} crashes, {len(summary['violations'])} violations in {summary['seconds']:.0f} s "
+        f"(seed {summary['seed']})"
+    )
+    for words in summary["violations"]:
+        click.echo(f"violated: {words}")

@@ -1,0 +1,112 @@
+"""`leasehold keygen` and `leasehold key`: the key of an actor, and how the verbs of trust are given one."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from leasehold.cli.common import BAD_SPEC, print_json
+from leasehold.impl.identity.keys import KeyFault, PrivateKey, PublicKey
+from leasehold.impl.identity.trust import TrustFault
+
+_WRITTEN = re.compile(r"ed25519:[^\s\"',}]*")
+_LARGEST_FILE = 65536
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """What is wrong with a key or a trust set is said in one line, and the exit code is 2."""
+    try:
+        yield
+    except (KeyFault, TrustFault) as fault:
+        click.echo(f"leasehold: {fault}", err=True)
+        sys.exit(BAD_SPEC)
+
+
+def public_key(words: str) -> PublicKey:
+    """The public key that is meant: itself, `@FILE`, or the path of a file that holds it or the private one.
+
+    Raises:
+        KeyFault: there is none, or more than one.
+    """
+    if words.startswith("@"):
+        return _public_key_in(Path(words[1:]))
+    if not words.startswith("ed25519:") and os.path.lexists(words):
+        return _public_key_in(Path(words))
+    try:
+        return PublicKey.parse(words)
+    except KeyFault as fault:
+        raise KeyFault(str(fault) if words.startswith("ed25519:") else f"{fault}; nor is there such a file") from None
+
+
+def _public_key_in(path: Path) -> PublicKey:
+    """The key in a file: it may hold what `leasehold key` printed, as text or JSON, or be a private key file."""
+    try:
+        # Without this, a pipe that nobody writes to would be waited for.
+        if path.exists() and not path.is_file():
+            raise KeyFault(f"{path} is not a file that could hold a key")
+        with open(path, "rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise KeyFault(f"the key file {path} cannot be read: {error.strerror or error}") from error
+    if b"PRIVATE KEY" in content:
+        return PrivateKey.load(path).public
+    found = sorted(set(_WRITTEN.findall(content.decode(errors="replace"))))
+    if len(content) > _LARGEST_FILE or not found:
+        raise KeyFault(f"{path} holds no key; a public one is written ed25519: and 43 letters, digits, - or _")
+    if len(found) > 1:
+        raise KeyFault(f"{path} holds {len(found)} public keys; give the one that is meant, {found[0][:60]} or another")
+    try:
+        return PublicKey.parse(found[0])
+    except KeyFault as fault:
+        raise KeyFault(f"{path}: {fault}") from None
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def keygen(file: Path, as_json: bool) -> None:
+    """Make a key for an actor, in a new private key FILE that only its owner can read.
+
+    Prints the public key, which the others are given, and its fingerprint, by which people compare
+    keys. A FILE that exists is never replaced.
+
+    \b
+    Example:  leasehold keygen site.key
+              leasehold keygen site.key --json
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        made = PrivateKey.generate()
+        made.save(file)
+    _print_key(made.public, as_json)
+
+
+@click.command()
+@click.argument("file", metavar="FILE|KEY")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def key(file: str, as_json: bool) -> None:
+    """Show the public key and the fingerprint of a private key FILE.
+
+    Nothing private is printed. A public key, or a file that holds one, is shown likewise: to compare
+    its fingerprint with the one that its owner reads out.
+
+    \b
+    Example:  leasehold key site.key
+              leasehold key ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        found = public_key(file)
+    _print_key(found, as_json)
+
+
+def _print_key(found: PublicKey, as_json: bool) -> None:
+    if as_json:
+        print_json({"public_key": str(found), "fingerprint": found.fingerprint})
+    else:
+        click.echo(f"public key   {found}\nfingerprint  {found.fingerprint}")

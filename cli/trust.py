@@ -1,0 +1,270 @@
+"""The verbs of trust: they show and change the trust set of an actor, which sees a change while it runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from leasehold.cli.common import console, print_json
+from leasehold.cli.keys import one_line, public_key
+from leasehold.impl.identity import trust_file
+from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, add, readdress, remove, revoke, rotate
+
+F = TypeVar("F", bound=Callable[..., Any])
+Change = Callable[[Trust], Trust]
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
+
+
+def trust_options(command: F) -> F:
+    """--trust and --json."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+    return click.option(
+        "--trust", "path", type=click.Path(path_type=Path), default=Path("trust.yaml"), show_default=True,
+        metavar="FILE", help="The trust set.",
+    )(command)  # fmt: skip
+
+
+def add_options(command: F) -> F:
+    """NAME, KEY, and what may be said of an actor."""
+    command = click.option(
+        "--not-after", metavar="DATE|DURATION", help="Until when the key counts; left out: until it is revoked."
+    )(trust_options(command))
+    command = click.option("--address", metavar="URL", default="", help="Where messages for it go.")(command)
+    return click.argument("name")(click.argument("key")(command))
+
+
+def moment(words: str | None, option: str, now: float) -> int | None:
+    """Seconds since 1970: `30d` from now, a date (its first moment), or a time; without a zone both are UTC.
+
+    Raises:
+        TrustFault: it is neither, lies beyond the year 9999, or is over.
+    """
+    if words is None:
+        return None
+    present = datetime.fromtimestamp(int(now), UTC)
+    try:
+        if found := _DURATION.fullmatch(words):
+            then = present + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        else:
+            then = datetime.fromisoformat(words)
+            then = (then if then.tzinfo else then.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise TrustFault(f"{option}: {words[:60]!r} is too far away; leave it out where there is no end") from None
+    except ValueError:
+        raise TrustFault(
+            f"{option} takes a date such as 2031-01-31, a time such as 2031-01-31T12:00Z, or a duration such as 30d "
+            f"(s, m, h, d, w), not {words[:60]!r}"
+        ) from None
+    if then <= present:
+        raise TrustFault(f"{option}: {words[:60]} is not in the future; to end a key at once, revoke it")
+    return int(then.timestamp())
+
+
+def _change(path: Path, how: Change, makes: bool = False) -> tuple[Trust, Trust]:
+    """Changes a trust set; answers it as it was and as it is."""
+    if not makes:
+        trust_file.load(path)  # it has to be there
+    befores: list[Trust] = []
+
+    def noted(trust: Trust) -> Trust:
+        befores.append(trust)
+        return how(trust)
+
+    after = trust_file.change(path, noted)
+    return befores[-1], after
+
+
+def _tell(path: Path, found: tuple[Trust, Trust], name: str, done: str, already: str, as_json: bool) -> None:
+    """Says in one line what a change has done."""
+    before, after = found
+    changed = after != before
+    if as_json:
+        actor = after.actors.get(name)
+        print_json({"trust": str(path), "changed": changed, "actor": actor and _plain(actor, time.time())})
+    else:
+        click.echo(f"{path}: {done if changed else f'{already}; nothing was changed'}")
+
+
+def _add(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+    with one_line():
+        public, until = public_key(key), moment(not_after, "--not-after", time.time())
+        found = _change(path, lambda trust: add(trust, name, role, public, address, until), makes=True)
+        lasts = f" until {_date(until)}" if until is not None else ""
+        done = f"{name} is trusted as {role}, with the key {public.fingerprint}{lasts}"
+        _tell(path, found, name, done, f"{name} is trusted as exactly this already", as_json)
+
+
+def _adding(role: str, words: str, example: str) -> click.Command:
+    """The verb that trusts actors of a role of the lease."""
+    verb = f"add-{role.replace('_', '-')}"
+    told = (
+        f"Trust {words} NAME, who signs with KEY.\n\n"
+        "KEY is its public key, @FILE, or a file that holds it; of a private key file only the public part is taken. "
+        "The trust set is made if it is not there. Exactly the same again changes nothing.\n\n"
+        f"\b\nExample:  leasehold {verb} {example}"
+    )
+
+    @click.command(verb, help=told)
+    @add_options
+    def adding(name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+        _add(role, name, key, address, not_after, path, as_json)
+
+    return adding
+
+
+add_broker = _adding("broker", "a broker", "market market.pub --address http://10.0.0.8:8471")
+add_authority = _adding("authority", "an authority, a site,", "site site.pub --address http://10.0.0.9:8472")
+add_service_manager = _adding(
+    "service_manager", "a service manager", "tenant tenant.pub --address http://10.0.0.7:8470"
+)
+
+
+@click.command("add-actor")
+@click.option("--role", required=True, help="The role of the specification that it may speak for.")
+@add_options
+def add_actor(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+    """Trust an actor NAME of any ROLE, who signs with KEY: for systems other than the lease.
+
+    \b
+    Example:  leasehold add-actor --role coordinator c c.pub --address http://10.0.0.7:8470
+              leasehold add-actor --role participant p0 p0.pub
+    """  # noqa: D301 (click reads the character)
+    _add(role, name, key, address, not_after, path, as_json)
+
+
+@click.command("rotate")
+@click.argument("name")
+@click.argument("key")
+@click.option(
+    "--old-until", metavar="DATE|DURATION", help="Until when its other keys count; left out: until they are revoked."
+)
+@trust_options
+def rotate_(name: str, key: str, old_until: str | None, path: Path, as_json: bool) -> None:
+    """Give NAME a new KEY beside its old ones, which count for a while yet.
+
+    Tickets that were signed with an old key, or for it, end with it: let it outlive the longest lease.
+    An end that an old key has already is never put off.
+
+    \b
+    Example:  leasehold rotate tenant tenant-2.pub --old-until 30d
+              leasehold rotate tenant tenant-2.pub --old-until 2031-01-31T12:00Z
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        now = time.time()
+        public, until = public_key(key), moment(old_until, "--old-until", now)
+        found = _change(path, lambda trust: rotate(trust, name, public, until))
+        old = [k for k in found[1].actors[name].keys[:-1] if k.valid(now)]
+        ends = [f"{k.key.fingerprint} counts until {_end(k)}" for k in old]
+        done = f"{name} has the new key {public.fingerprint}; {', '.join(ends) or 'no older key of it counts'}"
+        _tell(path, found, name, done, "", as_json)
+
+
+@click.command("revoke")
+@click.argument("name")
+@click.argument("fingerprint")
+@trust_options
+def revoke_(name: str, fingerprint: str, path: Path, as_json: bool) -> None:
+    """Take a key from NAME, at once and for ever: nothing that it signed counts any more.
+
+    \b
+    Example:  leasehold revoke tenant 0123456789abcdef0123456789abcdef
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        found = _change(path, lambda trust: revoke(trust, name, fingerprint))
+        left = sum(k.valid(time.time()) for k in found[1].actors[name].keys)
+        counts = f"{left} of its keys count" if left != 1 else "one of its keys counts"
+        done = f"the key {fingerprint} of {name} is revoked; {counts if left else 'no key of it counts any more'}"
+        _tell(path, found, name, done, f"the key {fingerprint} of {name} was revoked before", as_json)
+
+
+@click.command("remove-actor")
+@click.argument("name")
+@trust_options
+def remove_actor(name: str, path: Path, as_json: bool) -> None:
+    """Trust NAME no more, and forget its keys, the revoked ones too.
+
+    \b
+    Example:  leasehold remove-actor tenant
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        found = _change(path, lambda trust: remove(trust, name))
+        _tell(path, found, name, f"{name} is trusted no more", "", as_json)
+
+
+@click.command("readdress")
+@click.argument("name")
+@click.argument("url")
+@trust_options
+def readdress_(name: str, url: str, path: Path, as_json: bool) -> None:
+    """Say that NAME has moved, and messages for it go to URL from now on.
+
+    \b
+    Example:  leasehold readdress site http://10.0.0.19:8472
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        found = _change(path, lambda trust: readdress(trust, name, url))
+        _tell(path, found, name, f"{name} is at {url}", f"{name} is at {url} already", as_json)
+
+
+@click.command("trust")
+@trust_options
+def trust_(path: Path, as_json: bool) -> None:
+    """Show who is trusted: role, address, and every key with its end.
+
+    \b
+    Example:  leasehold trust
+              leasehold trust --trust /etc/leasehold/trust.yaml --json
+    """  # noqa: D301 (click reads the character)
+    with one_line():
+        found = trust_file.load(path)
+    actors = [_plain(found.actors[name], time.time()) for name in sorted(found.actors)]
+    if as_json:
+        print_json({"trust": str(path), "actors": actors})
+        return
+    screen = console()
+    if not screen.is_terminal:
+        screen.width = 2000  # there, no line is cut
+    screen.print(_table(actors) if actors else f"{path}: nobody is trusted yet")
+
+
+def _table(actors: list[dict[str, Any]]) -> Table:
+    """A line for each key; what is said of its actor stands in the first. A key without a date counts until revoked."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "role", "address", "key", "until", "state"):
+        table.add_column(heading, overflow="fold")
+    for actor in actors:
+        about = (actor["name"], actor["role"], actor["address"])
+        for key in actor["keys"] or [{"fingerprint": "none", "not_after": None, "state": ""}]:
+            cells = (*about, key["fingerprint"], key["not_after"] or "", key["state"])
+            table.add_row(*(Text(cell or "") for cell in cells))  # as text: an address may hold brackets
+            about = ("", "", "")
+    return table
+
+
+def _plain(actor: Actor, now: float) -> dict[str, Any]:
+    keys = [
+        {
+            "public_key": str(k.key), "fingerprint": k.key.fingerprint,
+            "not_after": None if k.not_after is None else _date(k.not_after), "revoked": k.revoked,
+            "state": "revoked" if k.revoked else "counts" if k.valid(now) else "over",
+        }
+        for k in actor.keys
+    ]  # fmt: skip
+    return {"name": actor.name, "role": actor.kind, "address": actor.address or None, "keys": keys}
+
+
+def _end(key: TrustedKey) -> str:
+    return "it is revoked" if key.not_after is None else _date(key.not_after)
+
+
+def _date(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,59 @@
+"""One time for all actors of a simulation, and how far each actor's own clock is from it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from leasehold.impl.clock import OnTick
+
+
+class Time:
+    """True time, in ticks. `held`: actors are not told of ticks, though their clocks show them."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.held = False
+        self.clocks: list[SimulatedClock] = []
+
+    def pass_on(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+        """One tick passes; answers the tasks in which running actors take it."""
+        self.now += 1
+        return [] if self.held else self.ring()
+
+    def ring(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+        """Tells every running actor the time."""
+        return [task for clock in self.clocks if (task := clock.ring()) is not None]
+
+
+class SimulatedClock:
+    """The clock of one actor; `ahead` is how many ticks it is ahead of true time (or behind, below 0)."""
+
+    def __init__(self, time: Time, ahead: int = 0) -> None:
+        self._time, self.ahead = time, ahead
+        self._latest = 0
+        self._heard: OnTick | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        time.clocks.append(self)
+
+    def now(self) -> int:
+        self._latest = max(self._latest, self._time.now + self.ahead, 0)
+        return self._latest
+
+    async def run(self, on_tick: OnTick) -> None:
+        self._heard, self._loop = on_tick, asyncio.get_running_loop()
+        try:
+            if not self._time.held:
+                await on_tick(self.now())  # as a real clock does: what is due is due at the start
+            await self._loop.create_future()
+        finally:
+            self._heard = None
+
+    def ring(self) -> asyncio.Task[None] | None:
+        """Tells its actor the time, if that runs."""
+        if self._heard is None or self._loop is None:
+            return None
+
+        async def tell(heard: OnTick, now: int) -> None:
+            await heard(now)
+
+        return self._loop.create_task(tell(self._heard, self.now()))

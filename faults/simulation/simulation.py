@@ -1,0 +1,255 @@
+"""Real actors in a simulated world: compiled cores, signed messages, stores and policies, all on one virtual loop.
+
+Theory of operation. One seed gives one run, to the byte: keys and jitter come from the seed, time is virtual, and the
+loop runs what is ready in one order. A crash takes an actor at once, between two callbacks: what it has in memory is
+gone, nothing more gets out of it, and its disk keeps what was committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from leasehold.faults.simulation.clock import SimulatedClock, Time
+from leasehold.faults.simulation.loop import VirtualLoop
+from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.calls import Patience
+from leasehold.impl.actor.held import BELOW, Held
+from leasehold.impl.actor.identity import Identity
+from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.steps import Steps
+from leasehold.impl.actor.turn import Turn
+from leasehold.impl.core.core import Program
+from leasehold.impl.handlers.simulated import Simulated
+from leasehold.impl.handlers.simulated import World as Units
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.notices import Subscriber
+from leasehold.impl.policy.authority import FirstFit
+from leasehold.impl.policy.broker import FirstComeFirstServed
+from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.policy.policy import Decision
+from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import Key, Store
+
+PAUSES = Pauses(first=0.1, longest=2.0, ask_again=2.0)
+
+
+class LedSteps(Steps):
+    """Steps of which none follows from another by itself while the actor is led."""
+
+    actor: LedActor
+
+    def offered(self, turn: Turn, held: Held) -> None:
+        if not self.actor.led:
+            super().offered(turn, held)
+
+
+class LedActor(Actor):
+    """An actor that can be led: what it would do by itself is held back until it is released.
+
+    Policies and handlers answer through `put_quietly`; what has come true of subsidiary machines is looked at again
+    when the actor is released; all else comes from outside.
+    """
+
+    led = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.steps = LedSteps(self)
+        self._held_back: list[Callable[[Turn], Any]] = []
+
+    def put_quietly(self, do: Callable[[Turn], Any]) -> None:
+        if self.led:
+            self._held_back.append(do)
+        else:
+            super().put_quietly(do)
+
+    def release(self) -> None:
+        """Does what was held back, and holds back nothing any more."""
+        self.led = False
+        held_back, self._held_back = self._held_back, []
+        waiting: list[Callable[[Turn], Any]] = [
+            partial(self.steps.offered, held=held) for held in self.memory.held.values() if held.core.answers
+        ]
+        for do in (*held_back, *waiting):
+            super().put_quietly(do)
+
+
+class Simulation:
+    """The actors of a system in one world.
+
+    Args:
+        program: the compiled system.
+        seed: of keys and of everything that is left to chance.
+        units: of the site, where the system has one.
+        store: makes the store of an actor, the same one again after a restart; left out: in memory, on `disks`.
+        actor: what actors are made of.
+
+    Attributes:
+        actors: those that run, by name.
+        subscribers: hear the notices of every actor, from its start on.
+        ends: hear which actor has ended.
+        crashes: how many actors have ended.
+    """
+
+    def __init__(
+        self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
+        actor: type[LedActor] = LedActor,
+    ) -> None:  # fmt: skip
+        self.program, self.seed = program, seed
+        self.loop = VirtualLoop()  # type: ignore[abstract]
+        self.time, self.network = Time(), SimulatedNetwork(seed)
+        self.units = Units(seed=seed)
+        self.inventory = Inventory.parse({"units": [{"name": f"unit-{n}"} for n in range(units)]})
+        self.disks: dict[str, Disk] = {}
+        self.actors: dict[str, LedActor] = {}
+        self.subscribers: list[Subscriber] = []
+        self.ends: list[Callable[[str], None]] = []
+        self.crashes = 0
+        self._store = store or (lambda name: MemoryStore(self.disks[name]))
+        self._actor = actor
+        self._transports: dict[str, SimulatedTransport] = {}
+        self.roles = {
+            name: tuple(r for r in roles if not program.roles[r].subsidiary) for name, roles in _cast(program)
+        }
+        self.player = {role: name for name, roles in _cast(program) for role in roles}
+        keys = {name: _key(seed, name) for name in self.roles}
+        trust = Trust()
+        for name, roles in self.roles.items():
+            trust = add(trust, name, roles[0], keys[name].public, SCHEME + name)
+        self._identities = {name: Identity(name, keys[name], trust) for name in self.roles}
+        self.clocks = {name: SimulatedClock(self.time) for name in self.roles}
+        self.disks = {name: Disk() for name in self.roles}
+
+    # Actors
+
+    def start(self, name: str) -> LedActor:
+        """Starts an actor, which recovers what its disk has."""
+        at = list(self.roles).index(name)
+        options = Options(
+            retire_after=10_000, reopen_pause=0.5, pauses=PAUSES, patience=Patience(3, 0.1, 30.0),
+            seed=self.seed * 64 + at,
+        )  # fmt: skip
+        transport = self._transports[name] = SimulatedTransport(self.network, name)
+        actor = self._actor(
+            self._identities[name], self.program, self.roles[name], self._store(name), transport, self.clocks[name],
+            self._world(name), options,
+        )  # fmt: skip
+        for subscriber in self.subscribers:
+            actor.notices.subscribe(subscriber)
+        self.actors[name] = actor
+        actor.led = self.network.holds
+        self.loop.run(actor.start())
+        self.loop.quiesce()
+        return actor
+
+    def start_all(self) -> None:
+        for name in self.roles:
+            self.start(name)
+
+    def crash(self, name: str) -> None:
+        """An actor's process ends at once."""
+        self.gone(name, self.actors.pop(name))
+        self.loop.quiesce()
+
+    def gone(self, name: str, actor: LedActor) -> None:
+        """What was left of an actor goes; also from within what runs on the loop."""
+        self.crashes += 1
+        for hear in self.ends:
+            hear(name)
+        self._transports[name].die()
+        actor.led = True  # whatever still runs of it comes to nothing
+        self.loop.create_task(actor.kill())
+        self.disks[name].crash()
+
+    def _world(self, name: str) -> World:
+        """Policies and handlers by the roles of the lease; other systems have none."""
+        world = World()
+        handler = Simulated(self.units)
+        for role in self.roles[name]:
+            if role == "service_manager":
+                peers = {"broker": self.player["broker"], "authority": self.player["authority"]}
+                acts = dict.fromkeys(("join", "leave"), handler)
+                world = replace(world, policies={role: FixedDemand()}, handlers=acts, peers=peers)
+            elif role == "broker":
+                policy = FirstComeFirstServed(self.inventory)
+                world = replace(
+                    world, policies={role: policy}, peers={"authority": self.player["authority"]},
+                    inventory=self.inventory,
+                )  # fmt: skip
+            elif role == "authority":
+                acts = dict.fromkeys(("setup", "modify", "teardown"), handler)
+                lazy = bool(self.program.constants.get("lazy_close", True))
+                world = replace(
+                    world, policies={role: FirstFit(self.inventory, lazy=lazy)}, handlers=acts,
+                    units={"unit": tuple(u.name for u in self.inventory.units)}, inventory=self.inventory,
+                )  # fmt: skip
+        return world
+
+    # Leading
+
+    def hold(self) -> None:
+        """From now on nothing happens by itself: no parcel comes, no policy or handler answers, no tick is taken."""
+        self.network.holds = self.time.held = True
+        for actor in self.actors.values():
+            actor.led = True
+
+    def release(self) -> None:
+        """Everything happens by itself again."""
+        self.time.held = False
+        with self.loop.inside():
+            for actor in self.actors.values():
+                actor.release()
+            self.network.release()
+            self.time.ring()
+        self.loop.quiesce()
+
+    def held(self, lease: str, machine: str) -> Held | None:
+        """A machine of a running actor; None where it has none, or does not run."""
+        role = machine.partition("[")[0]
+        actor = self.actors.get(self.player[role])
+        lease = BELOW if self.program.roles[role].subsidiary else lease
+        return None if actor is None else actor.memory.held.get(Key(lease, machine))
+
+    def tick(self, settle: float = 0.0) -> None:
+        """One tick passes, and then some seconds, in which actors do what follows."""
+        self.time.pass_on()
+        self.loop.advance(settle)
+
+    def wish(self, say: Callable[[FixedDemand, int], list[Decision]]) -> None:
+        """A client's word for the service manager's policy."""
+        actor = self.actors[self.player["service_manager"]]
+        future = self.loop.call(lambda: actor.wish("service_manager", say))
+        if future.done():
+            future.result()
+        else:
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def policy(self, role: str) -> Any:
+        """The policy of a running actor."""
+        return self.actors[self.player[role]].world.policies[role]
+
+    def close(self) -> None:
+        for name in tuple(self.actors):
+            self.crash(name)
+        self.loop.close()
+
+
+def _cast(program: Program) -> list[tuple[str, tuple[str, ...]]]:
+    """Every actor with its roles; a role that no actor is declared to play is an actor of its own."""
+    named: Mapping[str, tuple[str, ...]] = program.actors
+    placed = {role for roles in named.values() for role in roles}
+    return [*named.items(), *((role, (role,)) for role in program.roles if role not in placed)]
+
+
+def _key(seed: int, name: str) -> PrivateKey:
+    return PrivateKey(Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()))

@@ -1,0 +1,1 @@
+"""Records of an older specification become records of a newer one, by rules that are kept with it."""

@@ -1,0 +1,183 @@
+"""What wrote the records of a store: a plain description of the specification, kept among the store's words.
+
+Theory of operation. The values of a record stand in the order of its specification, so without that specification they
+cannot be told apart. Therefore an actor commits, with its first records, how it reads them: states, fields, neighbours
+of every role, and the constants, of which the digest says nothing. The word is replaced only together with all records
+(impl/migrate/migration.py), so it tells the truth at every moment. An actor whose specification or constants are others
+does not start on such records; it names the command that maps them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.errors import RecordError
+from leasehold.impl.store.store import Store
+from leasehold.spec import SHIPPED
+from leasehold.spec.language import types as t
+
+SPECIFICATION = "specification"  # the word's name
+VERSION = 1
+
+
+class FieldLayout(msgspec.Struct, frozen=True):
+    """A field; `cells` are the keys of a map, in the order of its values."""
+
+    name: str
+    type: str
+    cells: tuple[str, ...] = ()
+
+
+class RoleLayout(msgspec.Struct, frozen=True):
+    """What stands in the records of a role.
+
+    Attributes:
+        neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one of the own number.
+        since: tasks that may outlive their state.
+    """
+
+    indexed: bool
+    subsidiary: bool
+    states: tuple[str, ...]
+    fields: tuple[FieldLayout, ...]
+    neighbours: tuple[str, ...]
+    since: tuple[str, ...] = ()
+
+    def named(self, plain: list[Any]) -> dict[str, Any] | None:
+        """The values of a record by name, fields as `field NAME`; None where they are too many or too few."""
+        own = ("instance",) if self.indexed else ()
+        fields = (f"field {f.name}" for f in self.fields)
+        numbers = () if self.subsidiary else ("sent", "received")
+        names = ("state", *own, *fields, *numbers, "entry", *(f"since {task}" for task in self.since))
+        return dict(zip(names, plain, strict=True)) if len(names) == len(plain) else None
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """A specification, as far as it says how records are read."""
+
+    system: str
+    digest: str
+    constants: dict[str, Any]
+    roles: dict[str, RoleLayout]
+    version: int = VERSION
+
+    @classmethod
+    def of(cls, program: Program) -> Layout:
+        """The layout of a compiled specification."""
+        roles = {name: _role(program, core) for name, core in program.roles.items()}
+        return cls(program.system, program.digest, dict(program.constants), roles)
+
+    @classmethod
+    def read(cls, body: bytes) -> Layout:
+        """The layout of a store's word.
+
+        Raises:
+            RecordError: it is none, or of a newer version.
+        """
+        try:
+            found = msgspec.json.decode(body, type=cls)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise RecordError(f"the store does not say what wrote its records: {error}") from None
+        if found.version > VERSION:
+            raise RecordError(f"the store's records are described in version {found.version}, and {VERSION} is known")
+        return found
+
+    def write(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    def reads_like(self, other: Layout) -> bool:
+        """Whether the records of one are those of the other."""
+        return (self.system, self.digest, self.constants) == (other.system, other.digest, other.constants)
+
+    def against(self, other: Layout) -> str:
+        """Its name, with the constants that are others there: `lease 1ff3a4d20b77 with max_units=2`."""
+        constants = ", ".join(
+            f"{name}={_word(value)}"
+            for name, value in self.constants.items()
+            if name not in other.constants or other.constants[name] != value
+        )
+        return f"{self.system} {self.digest[:12]}" + (f" with {constants}" if constants else "")
+
+
+def _role(program: Program, core: Core) -> RoleLayout:
+    return RoleLayout(
+        core.indexed, core.subsidiary, core.states, tuple(_field(f.name, f.type) for f in core.fields),
+        tuple(neighbour_name(program, role, index) for role, index in core.neighbours), tuple(core.since),
+    )  # fmt: skip
+
+
+def _field(name: str, kind: t.Type) -> FieldLayout:
+    cells = tuple(map(str, t.members(kind.key))) if isinstance(kind, t.Map) else ()
+    return FieldLayout(name, described(kind), cells)
+
+
+def neighbour_name(program: Program, role: str, index: int) -> str:
+    """How a layout names a neighbour of a compiled role."""
+    return f"{role}[{'self' if index < 0 else index}]" if program.roles[role].indexed else role
+
+
+def described(kind: t.Type) -> str:
+    """A type with what its name stands for: `int 0..`, `colour {red, green}`, `map[unit 0..3, bool]`."""
+    match kind:
+        case t.Int(low=low, high=high) if (low, high) != (None, None):
+            return f"int {'' if low is None else low}..{'' if high is None else high}"
+        case t.Enum(name=name, members=members):
+            return f"{name} {{{', '.join(members)}}}"
+        case t.Instance(name=name, count=count):
+            return f"{name} 0..{count - 1}"
+        case t.Set(of=of) if of is not None:
+            return f"set[{described(of)}]"
+        case t.Map(key=key, of=of):
+            return f"map[{described(key)}, {described(of)}]"
+        case t.Option(of=of) if of is not None:
+            return f"option[{described(of)}]"
+    return str(kind)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# What an actor says that cannot read its store
+
+
+def refusal(words: Mapping[str, bytes], program: Program, store: Store, actor: str) -> RecordError | None:
+    """Why an actor must not read the records of a store with these words; None where it may, or nothing is said.
+
+    Raises:
+        RecordError: the word cannot be read.
+    """
+    body = words.get(SPECIFICATION)
+    if body is None:
+        return None
+    old, new = Layout.read(body), Layout.of(program)
+    if old.reads_like(new):
+        return None
+    return RecordError(
+        f"the records of {actor} were written by {old.against(new)}, and it would run {new.against(old)}; "
+        f"start it with that specification and those constants, or map the records: {command(program, store, actor)}",
+        old.digest,
+    )
+
+
+def with_command(error: RecordError, program: Program, store: Store, actor: str) -> RecordError:
+    """A record's error; where another specification wrote it, and the store does not say more, with the command."""
+    if error.digest in ("", program.digest):
+        return error
+    remedy = f"{command(program, store, actor)} --from FOLDER_OF_{error.digest[:12]}"
+    return RecordError(f"{error}; map the records: {remedy}", error.digest)
+
+
+def command(program: Program, store: Store, actor: str) -> str:
+    """The command that maps the records of a store to a specification, with every constant as it is to be."""
+    path = getattr(store, "path", None)
+    url = f"sqlite:{path}" if path is not None else str(getattr(store, "place", "STORE"))
+    system = program.system if program.system in SHIPPED else f"./{program.system}"
+    given = [word for name, value in program.constants.items() for word in ("--set", f"{name}={_word(value)}")]
+    owner = [] if path is not None else ["--actor", actor]
+    return shlex.join(["leasehold", "migrate", url, system, *given, *owner])

@@ -1,0 +1,293 @@
+"""One record of an older specification to the record of the newer one that means the same, or the reasons why not.
+
+Theory of operation (paper, section 5.1: a field that silently began anew is how recovery goes wrong). Whatever both
+specifications have under one name is carried over, if the new type takes the value. For everything else there must be a
+rule: a state that is gone, a field that is new, a field that is given up. Sequence numbers follow their neighbours, and
+the entry stays, so that a message or an answer that was under way is known when it comes again.
+
+A mistake in the rules themselves is told with its place in migrations.yaml; what rules do not cover is told with the
+record that lacks it, once for all records of the role where it is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from leasehold.impl.actor.held import machine_of, role_of
+from leasehold.impl.core.codec import VERSION, Codec, read_head
+from leasehold.impl.core.core import Core, Field, Program
+from leasehold.impl.core.errors import CoreError, RecordError
+from leasehold.impl.core.values import ValueFault, from_plain, to_plain
+from leasehold.impl.migrate.layout import FieldLayout, Layout, RoleLayout, described, neighbour_name
+from leasehold.impl.migrate.rules import check_rules, rules_for
+from leasehold.impl.store.store import Key
+from leasehold.impl.words import did_you_mean
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import listed, near_miss
+from leasehold.spec.language.model import MigratedField, MigratedRole
+from leasehold.spec.language.types import Map, members
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[bytes, list[str], dict[str, Any]]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What keeps a record from being migrated.
+
+    Attributes:
+        field: the field, or what else of the record: `state`, `sent`; empty where it is all of it.
+    """
+
+    lease: str
+    machine: str
+    field: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.lease} {self.machine}{f', {self.field}' if self.field else ''}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A row of the new specification; `key` is None where the record is given up."""
+
+    key: Key | None
+    row: bytes
+    role: str
+    before: str
+    after: str
+
+
+class Misfit(Exception):
+    """A record cannot be migrated."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+class Mapper:
+    """Maps the rows of one store.
+
+    Args:
+        old: how the records were written.
+        system: the new specification.
+        program: the same, compiled.
+
+    Raises:
+        SpecError: a rule names something that the old specification does not have.
+    """
+
+    def __init__(self, old: Layout, system: System, program: Program) -> None:
+        self.old, self.system, self.program = old, system, program
+        self.rules = rules_for(system, old)
+        check_rules(self.rules, old)
+        renamed = {rules.was: name for name, rules in self.rules.roles.items()}
+        kept = {name: name for name in old.roles if name in program.roles and name not in self.rules.roles}
+        self.names = {**kept, **renamed}  # the new names of old roles
+        self.roles = {was: self._role(was, name) for was, name in self.names.items()}
+        self._told: set[str] = set()
+
+    def _role(self, was: str, name: str) -> RoleMapper:
+        rules = self.rules.roles.get(name, MigratedRole(name, was))
+        return RoleMapper(self.old.roles[was], self.program, self.program.roles[name], rules, self.names)
+
+    def map(self, key: Key, row: bytes) -> Mapped:
+        """The new row of a record.
+
+        Raises:
+            Misfit: there is none; it carries every reason.
+        """
+        try:
+            body, peers, papers = _decode(row)
+            digest, was, plain = read_head(body)
+        except (msgspec.DecodeError, ValueError, RecordError) as error:
+            raise Misfit([Problem(*key, "", f"the row is not whole: {error}")]) from None
+        mapper = self.roles.get(was)
+        named = self.old.roles[was].named(plain) if was in self.old.roles else None
+        wrong = ""
+        if digest != self.old.digest:
+            wrong = f"it was written by {digest[:12]}, and not by {self.old.digest[:12]} as the others"
+        elif mapper is None and was in self.old.roles:
+            more = did_you_mean(was, self.program.roles)
+            wrong = f"the new specification has no role `{was}`, and no rule says `was: {was}`{more}"
+        elif mapper is None or named is None or role_of(key.machine) != (was, named.get("instance", 0)):
+            wrong = "it is no record of this machine"
+        elif len(peers) != len(self.old.roles[was].neighbours):
+            wrong = f"it knows {len(peers)} peers, not {len(self.old.roles[was].neighbours)}"
+        if wrong or mapper is None or named is None:
+            raise Misfit([Problem(*key, "", wrong)])
+        return self._mapped(mapper, key, named, peers, papers)
+
+    def _mapped(self, mapper: RoleMapper, key: Key, named: dict[str, Any], peers: list[str], papers: Any) -> Mapped:
+        core, before, instance = mapper.core, named["state"], named.get("instance", 0)
+        if core.indexed and instance >= (count := self.system.roles[core.role].count):
+            if str(before) not in mapper.rules.forget:
+                more = f"bring it to an end, or list its state under `forget` of `{core.role}`"
+                what = f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
+                raise Misfit([Problem(*key, "", what)])
+            return Mapped(None, b"", core.role, before, "")
+        problems = [Problem(*key, name, what) for name, what in mapper.problems(named)]
+        if core.role not in self._told:
+            self._told.add(core.role)
+            all_of = f" (and so every record of `{core.role}`)"
+            problems += [Problem(*key, name, what + all_of) for name, what in mapper.silent]
+        if problems or mapper.silent:
+            raise Misfit(problems)
+        try:
+            body = mapper.write(named)
+        except CoreError as error:
+            raise Misfit([Problem(*key, "", str(error))]) from None
+        row = _encode([body, mapper.in_order(peers), papers])
+        machine = Key(key.lease, machine_of(core, instance))
+        return Mapped(machine, row, core.role, before, mapper.state(before) or before)
+
+
+class RoleMapper:
+    """Maps the records of one role.
+
+    Attributes:
+        silent: what no rule covers, and every record of the role lacks: what of it, and why.
+    """
+
+    def __init__(
+        self, old: RoleLayout, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
+    ) -> None:  # fmt: skip
+        self.old, self.core, self.rules = old, core, rules
+        self.codec = Codec(program, core)
+        self.digest = bytes.fromhex(program.digest)
+        self.before = {f.name: f for f in old.fields}
+        here = [_renamed(name, names) for name in old.neighbours]
+        there = [neighbour_name(program, role, index) for role, index in core.neighbours]
+        self.order = [here.index(name) for name in there if name in here]
+        self.silent = [*self._fields(), *self._neighbours(here, there), *self._kinds()]
+
+    def _kinds(self) -> Iterator[tuple[str, str]]:
+        if self.old.indexed != self.core.indexed:
+            yield (
+                "instance",
+                "only one of the two specifications numbers its machines, and no rule maps that",
+            )
+        if self.old.subsidiary != self.core.subsidiary:
+            yield "", "it is subsidiary in only one of the two specifications, and no rule maps that"
+
+    def _neighbours(self, here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
+        for name in there:
+            if name not in here:
+                yield "sent", f"`{name}` is a new neighbour, which the record knows nothing of; end the lease first"
+        for name in here:
+            if name not in there:
+                yield "sent", f"`{name}` is no neighbour any more; end the lease first"
+
+    def _fields(self) -> Iterator[tuple[str, str]]:
+        taken = set(self.rules.drop)
+        for new in self.core.fields:
+            rule = self.rules.fields.get(new.name)
+            source = self._source(new)
+            if source is not None:
+                taken.add(source)
+                yield from self._cells(new, self.before[source], rule)
+            elif rule is None:
+                hint = near_miss(new.name, self.before)
+                was = f"from: {hint.strip('`')}" if hint else "from: OLD_FIELD"
+                yield new.name, f"no rule says its value; write `{{{was}}}`, `{{value: VALUE}}` or `{{initial: true}}`"
+        for name in self.before:
+            if name not in taken and name in self.rules.fields:
+                yield name, f"a rule gives it another value; write `drop: [{name}]` to give up the old one"
+            elif name not in taken:
+                yield (
+                    name,
+                    f"the new `{self.core.role}` has no such field, and no rule takes its value or drops it",
+                )
+
+    def _source(self, new: Field) -> str | None:
+        """The old field that a field takes its value from; None where it takes it from none."""
+        rule = self.rules.fields.get(new.name)
+        if rule is not None:
+            return rule.source or None
+        return new.name if new.name in self.before and new.name not in self.rules.drop else None
+
+    def _cells(self, new: Field, old: FieldLayout, rule: MigratedField | None) -> Iterator[tuple[str, str]]:
+        cells = _cells_of(new)
+        if bool(cells) != bool(old.cells):
+            yield new.name, f"it was {old.type} and is {described(new.type)}; give it a `value`"
+        elif gone := [cell for cell in old.cells if cell not in cells]:
+            yield new.name, f"the cells {listed(gone)} of the old map are gone; give it a `value`"
+        elif (fresh := [cell for cell in cells if cell not in old.cells]) and (rule is None or not rule.filled):
+            yield new.name, f"the cells {listed(fresh)} are new; write `{{from: {old.name}, cells: VALUE}}`"
+
+    # One record
+
+    def state(self, before: str) -> str | None:
+        """The new name of a state, also of one that remembers tasks (spec/language/outlive.py); None: there is none."""
+        states = self.rules.states
+        base, *tasks = before.split("__")
+        named = (states.get(before, ""), "__".join([states.get(base, base), *tasks]), before)
+        return next((state for state in named if state in self.core.states), None)
+
+    def problems(self, named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """What of a record no rule covers, or the new types do not take."""
+        before = named["state"]
+        if before not in self.old.states:
+            yield "state", f"{str(before)[:60]!r} was no state of the old specification"
+        elif self.state(before) is None:
+            more = did_you_mean(before, self.core.states)
+            yield "state", f"the new `{self.core.role}` has no state `{before}`, and no rule names it anew{more}"
+        for new in self.core.fields:
+            source = self._source(new)
+            if source is not None:
+                try:
+                    from_plain(new.type, self._value(new, named))
+                except ValueFault as fault:
+                    was = "" if source == new.name else f" (from `{source}`)"
+                    yield new.name, f"{fault}{was}"
+
+    def _value(self, new: Field, named: Mapping[str, Any]) -> Any:
+        rule, source = self.rules.fields.get(new.name), self._source(new)
+        if source is None:
+            assert rule is not None
+            return to_plain(new.type, rule.value)
+        value, old = named[f"field {source}"], self.before[source]
+        cells = _cells_of(new)
+        if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
+            return value
+        cell_of = dict(zip(old.cells, value, strict=False))
+        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else None
+        return [cell_of.get(cell, fill) for cell in cells]
+
+    def in_order(self, of_neighbours: list[Any]) -> list[Any]:
+        """What stands for each neighbour, in the new order."""
+        return [of_neighbours[at] for at in self.order]
+
+    def write(self, named: Mapping[str, Any]) -> bytes:
+        """The new record, read once by the new codec.
+
+        Raises:
+            CoreError: it is none.
+        """
+        plain: list[Any] = [self.state(named["state"])]
+        if self.core.indexed:
+            plain.append(named["instance"])
+        plain += [self._value(new, named) for new in self.core.fields]
+        if not self.core.subsidiary:
+            for numbers in (named["sent"], named["received"]):
+                if not isinstance(numbers, list) or len(numbers) != len(self.old.neighbours):
+                    raise RecordError("its sequence numbers are not those of its neighbours")
+                plain.append(self.in_order(numbers))
+        # A task that has only now come to outlive its state was begun by the entry of the state that the record is in.
+        plain += [named["entry"], *(named.get(f"since {task}", named["entry"]) for task in self.core.since)]
+        return self.codec.encode(self.codec.decode(_encode([VERSION, self.digest, self.core.role, plain])))
+
+
+def _cells_of(new: Field) -> tuple[str, ...]:
+    return tuple(map(str, members(new.type.key))) if isinstance(new.type, Map) else ()
+
+
+def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
+    role, bracket, rest = neighbour.partition("[")
+    return f"{names.get(role, role)}{bracket}{rest}"

@@ -1,0 +1,205 @@
+"""A migration: every record of a store is mapped in memory first, and then all of them are committed at once.
+
+Theory of operation. The store is opened by its owner's name, so no copy of the actor can run meanwhile, and one that
+ran is fenced by the new epoch. All records are read, mapped, and read again by the new codec, before anything is
+written. One commit then replaces all of them together with the word that says what wrote them. A store's commit is
+whole or not at all, so a crash leaves the old records with the old word, or the new ones with the new: there is no
+state in between that anybody would have to recover from, and running it again is right in both cases. An actor has
+all its records in memory anyway, so they are never too many for this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from leasehold.impl.core.codec import read_head
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.errors import RecordError
+from leasehold.impl.migrate.layout import SPECIFICATION, Layout
+from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem
+from leasehold.impl.migrate.rules import rules_for
+from leasehold.impl.store.store import Batch, Key, Store
+from leasehold.spec import System
+
+MOST = 20  # problems that are told
+
+
+class MigrationError(Exception):
+    """The records of a store cannot be migrated. Nothing was changed.
+
+    Attributes:
+        problems: the first ones.
+        total: how many there are.
+    """
+
+    def __init__(self, words: str, problems: tuple[Problem, ...] = (), total: int = 0) -> None:
+        super().__init__(words)
+        self.problems, self.total = problems, total
+
+
+@dataclass
+class Summary:
+    """What a migration did, or with `dry_run` would do.
+
+    Attributes:
+        before: the specification that wrote the records; None where there were none.
+        after: the specification that they are of now.
+        records: how many, by their new role.
+        moved: how many came to a state of another name, by role and both names.
+        forgotten: how many were given up, by role.
+        epoch: of the store, since it was opened for this.
+        needed: whether there was anything to do.
+        ruled: whether a migration of migrations.yaml applied.
+    """
+
+    before: Layout | None
+    after: Layout
+    epoch: int
+    dry_run: bool
+    records: Counter[str] = field(default_factory=Counter)
+    moved: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    forgotten: Counter[str] = field(default_factory=Counter)
+    needed: bool = False
+    ruled: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        before = self.before
+        return {
+            "system": self.after.system,
+            "from": None if before is None else {"digest": before.digest, "constants": before.constants},
+            "to": {"digest": self.after.digest, "constants": self.after.constants},
+            "needed": self.needed, "ruled": self.ruled, "dry_run": self.dry_run, "epoch": self.epoch,
+            "records": dict(sorted(self.records.items())),
+            "moved": [
+                {"role": role, "from": old, "to": new, "records": n}
+                for (role, old, new), n in sorted(self.moved.items())
+            ],
+            "forgotten": dict(sorted(self.forgotten.items())),
+        }  # fmt: skip
+
+
+async def migrate(
+    store: Store, owner: str, system: System, program: Program, given: Layout | None = None, dry_run: bool = False,
+    seen: Callable[[int], None] = lambda records: None,
+) -> Summary:  # fmt: skip
+    """Maps all records of a closed store to a specification.
+
+    Args:
+        store: which; it is closed afterwards.
+        owner: the actor whose records these are.
+        system: the specification.
+        program: the same, compiled.
+        given: how the records were written, for a store that does not say it.
+        dry_run: whether nothing is to be written.
+        seen: told how many records were read so far.
+
+    Raises:
+        MigrationError: the records cannot be mapped, or nobody knows how they were written.
+        SpecError: a rule names what the old specification did not have.
+        StoreError: the store cannot be opened, read or written.
+    """
+    epoch = await store.open(owner)
+    try:
+        words = await store.words()
+        rows = {}
+        async for key, row in store.records():
+            rows[key] = row
+            seen(len(rows))
+        after = Layout.of(program)
+        before = _written_by(words.get(SPECIFICATION), rows, after, given)
+        summary = Summary(before, after, epoch, dry_run, ruled=before is not None and _ruled(system, before))
+        if before is None or before.reads_like(after):
+            return summary
+        if before.system != after.system and not summary.ruled:
+            raise MigrationError(
+                f"the records are of the system {before.system}, and not of {after.system}; if that is its successor, "
+                f"write `from: {before.digest[:12]}` in its migrations.yaml"
+            )
+        summary.needed = True
+        batch = _mapped(Mapper(before, system, program), rows, summary)
+        if not dry_run:
+            await store.commit(Batch(batch.puts, batch.drops, {SPECIFICATION: after.write()}))
+        return summary
+    finally:
+        await store.close()
+
+
+def _written_by(word: bytes | None, rows: dict[Key, bytes], new: Layout, given: Layout | None) -> Layout | None:
+    """How the records were written; None where there are none, or nothing needs to be known of it."""
+    if not rows:
+        return None
+    if word is not None:
+        try:
+            found = Layout.read(word)
+        except RecordError as error:
+            raise MigrationError(str(error)) from None
+        if given is not None and not given.reads_like(found):
+            raise MigrationError(
+                f"the store says that {found.against(given)} wrote its records, and --from is {given.against(found)}; "
+                "leave --from out"
+            )
+        return found
+    digests = {_digest(row) for row in rows.values()}
+    if given is not None and given.digest in digests:
+        return given
+    if given is not None:
+        raise MigrationError(
+            f"--from is {given.digest[:12]}, and the records were written by {_listed(digests)}; name the folder of "
+            "that specification"
+        )
+    if digests == {new.digest}:
+        return new
+    raise MigrationError(
+        f"the records were written by {_listed(digests)}, by an actor that did not say yet how to read them; name the "
+        "folder of that specification: --from FOLDER"
+    )
+
+
+def _digest(row: bytes) -> str:
+    try:
+        return read_head(msgspec.msgpack.decode(row)[0])[0]
+    except (msgspec.DecodeError, ValueError, TypeError, LookupError, RecordError):
+        return ""  # told when it is mapped
+
+
+def _listed(digests: set[str]) -> str:
+    return " and ".join(sorted(digest[:12] or "something else" for digest in digests))
+
+
+def _ruled(system: System, before: Layout) -> bool:
+    return rules_for(system, before) in system.migrations
+
+
+def _mapped(mapper: Mapper, rows: dict[Key, bytes], summary: Summary) -> Batch:
+    """The batch that replaces all records.
+
+    Raises:
+        MigrationError: some do not fit.
+    """
+    puts: dict[Key, bytes] = {}
+    problems: list[Problem] = []
+    misfits = 0
+    for key, row in rows.items():
+        try:
+            mapped = mapper.map(key, row)
+        except Misfit as misfit:
+            misfits += 1
+            problems += misfit.problems
+            continue
+        if mapped.key is None:
+            summary.forgotten[mapped.role] += 1
+            continue
+        puts[mapped.key] = mapped.row
+        summary.records[mapped.role] += 1
+        if mapped.before != mapped.after:
+            summary.moved[mapped.role, mapped.before, mapped.after] += 1
+    if misfits:
+        words = f"{misfits} of {len(rows)} records cannot be migrated, and nothing was changed"
+        raise MigrationError(words, tuple(problems[:MOST]), len(problems))
+    return Batch(puts, tuple(key for key in rows if key not in puts))

@@ -1,0 +1,129 @@
+"""Handler calls, from their beginning to their end, as an actor's notices tell of them.
+
+Theory of operation. A call is told when it begins, and when it is answered; what ends without an answer is not told,
+and is concluded here as impl/actor/calls.py brings it about: a call on a unit gives way to the next one on that unit,
+any other call to the next one of its task, and to a state that does not ask for that task. A store that fails ends all.
+A call of which the specification awaits no answer has no end that anybody is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import perf_counter
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.held import BELOW, Held
+from leasehold.impl.core.work import Call
+from leasehold.impl.notices import Notice
+from leasehold.impl.store.store import Key
+
+
+class Result(StrEnum):
+    """How a call ended."""
+
+    WELL = "well"
+    FAILED = "failed"  # also when tried again
+    GIVEN_UP = "given_up"  # it was cancelled, or its answer is of no interest any more
+    UNAWAITED = "unawaited"  # the specification asks for no answer
+
+
+@dataclass(eq=False, slots=True)
+class Begun:
+    """A handler call under way."""
+
+    verb: str
+    answers: tuple[str, ...]
+    notice: Notice
+    began: float = field(default_factory=perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has run."""
+        return perf_counter() - self.began
+
+
+Started = Callable[[Begun], None]
+Ended = Callable[[Begun, Result], None]
+
+
+def lease_of(actor: Actor, notice: Notice) -> str:
+    """The lease that a notice is about; of a unit's machine the lease that drove it last; or nothing."""
+    if notice.lease != BELOW:
+        return notice.lease
+    held = actor.memory.held.get(Key(notice.lease, notice.machine))
+    return held.papers.get("lease", "") if held is not None else ""
+
+
+class Calls:
+    """The handler calls of an actor that have begun and not ended.
+
+    Args:
+        actor: whose.
+        ended: told of the end of each.
+        started: told of the beginning of each.
+    """
+
+    def __init__(self, actor: Actor, ended: Ended, started: Started = lambda begun: None) -> None:
+        self.actor, self._ended, self._started = actor, ended, started
+        self._open: dict[tuple[str, str], dict[str, Begun]] = {}  # by machine, and task or "" for a unit's
+
+    def begin(self, notice: Notice) -> None:
+        """A call is told. A policy's is none of ours, and one without a handler never begins."""
+        kind, _, verb = notice.name.partition(".")
+        held = self.actor.memory.held.get(Key(notice.lease, notice.machine))
+        if kind != "handler" or verb not in self.actor.world.handlers or held is None:
+            return
+        call = next((work for work in _asked(held) if work.target == notice.name), None)
+        if call is None:
+            return
+        key, slot = (notice.lease, notice.machine), call.task if call.outlives or not held.core.subsidiary else ""
+        if slot in self._open.get(key, ()):
+            self._take(key, slot, Result.GIVEN_UP)
+        begun = Begun(verb, call.answers, notice)
+        self._started(begun)
+        if call.answers:
+            self._open.setdefault(key, {})[slot] = begun
+        else:
+            self._ended(begun, Result.UNAWAITED)
+
+    def find(self, notice: Notice) -> Begun | None:
+        """The call that a handler's answer ends."""
+        found = self._open.get((notice.lease, notice.machine), {}).values()
+        return next((begun for begun in found if notice.name in begun.answers), None)
+
+    def answer(self, notice: Notice) -> None:
+        """A handler's answer is told."""
+        key = notice.lease, notice.machine
+        for slot, begun in tuple(self._open.get(key, {}).items()):
+            if notice.name in begun.answers:
+                self._take(key, slot, Result.WELL if notice.data["well"] else Result.FAILED)
+                return
+
+    def move(self, notice: Notice) -> None:
+        """A transition is told: what the machine's state does not ask for was given up."""
+        key = notice.lease, notice.machine
+        if key not in self._open:
+            return
+        held = self.actor.memory.held.get(Key(*key))
+        tasks = {call.task for call in _asked(held)} if held is not None else set()
+        for slot in [slot for slot in self._open[key] if slot and slot not in tasks]:
+            self._take(key, slot, Result.GIVEN_UP)
+
+    def end(self) -> None:
+        """All calls are given up."""
+        for key, slots in tuple(self._open.items()):
+            for slot in tuple(slots):
+                self._take(key, slot, Result.GIVEN_UP)
+
+    def _take(self, key: tuple[str, str], slot: str, result: Result) -> None:
+        begun = self._open[key].pop(slot)
+        if not self._open[key]:
+            del self._open[key]
+        self._ended(begun, result)
+
+
+def _asked(held: Held) -> list[Call]:
+    """The calls that a machine's state asks for."""
+    return [work for work in held.core.work[held.state](held.record) if isinstance(work, Call)]

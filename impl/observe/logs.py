@@ -1,0 +1,109 @@
+"""Logs of an actor: one line per record, for terminals or as JSON.
+
+Theory of operation. Everything in the package logs through the standard library; this module says how a record is
+shown. A peer, a handler or a database may have put any characters into a message, so that no formatter which passes
+them on will do: what could end a line or move a terminal's cursor is written as an escape. Only a traceback takes
+several lines, and only as text.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+Form = Literal["text", "json"]
+LEVELS = ("debug", "info", "warning", "error")
+ABOUT = "about"  # the attribute of a record that has its fields
+_COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object per record: time, level, logger, actor, digest, message, and what the record is about."""
+
+    def __init__(self, actor: str = "", digest: str = "") -> None:
+        super().__init__()
+        self._own = {name: value for name, value in (("actor", actor), ("digest", digest)) if value}
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        line |= {**self._own, **about(record), "message": record.getMessage()}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """Time, level, actor and message; the levels in colour where it is shown on a terminal."""
+
+    def __init__(self, actor: str = "", digest: str = "", colour: bool = False) -> None:
+        super().__init__()
+        self._actor, self._colour = actor + (f"@{digest[:12]}" if actor and digest else ""), colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        shown = f"{level:<7}"
+        if self._colour and level in _COLOURS:
+            shown = f"\x1b[{_COLOURS[level]}m{shown}\x1b[0m"
+        actor = self._actor or about(record).get("actor", "")
+        words = (_time(record), shown, visible(str(actor)), visible(record.getMessage()))
+        line = " ".join(word for word in words if word)
+        if record.exc_info:
+            trace = self.formatException(record.exc_info).splitlines()
+            line += "".join(f"\n    {visible(words)}" for words in trace)
+        return line
+
+
+def about(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The fields of a record: lease, machine, transition; empty where it has none."""
+    fields: Mapping[str, Any] = getattr(record, ABOUT, {})
+    return fields
+
+
+def visible(text: str) -> str:
+    """A text with escapes in place of what cannot be seen."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def configure(
+    form: Form = "text", level: str = "info", actor: str = "", digest: str = "", stream: TextIO | None = None
+) -> None:
+    """Shows what the process logs; the last call counts.
+
+    Args:
+        form: how a line looks.
+        level: from where on records of the package are shown; those of libraries are shown from warnings on.
+        actor: the name that every line has.
+        digest: of the specification that it runs.
+        stream: where to; left out: standard error.
+
+    Raises:
+        ValueError: there is no such form or level.
+    """
+    if form not in ("text", "json"):
+        raise ValueError(f"there is no form of logs {form!r} (forms: text, json)")
+    if level not in LEVELS:
+        raise ValueError(f"there is no level of logs {level!r} (levels: {', '.join(LEVELS)})")
+    stream = stream or sys.stderr
+    handler = _Shown(stream)
+    colour = stream.isatty() and not os.environ.get("NO_COLOR")
+    handler.setFormatter(JsonLines(actor, digest) if form == "json" else TextLines(actor, digest, colour))
+    root = logging.getLogger()
+    for other in [other for other in root.handlers if isinstance(other, _Shown)]:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    logging.getLogger("leasehold").setLevel(level.upper())
+
+
+class _Shown(logging.StreamHandler[TextIO]):
+    """The one handler of `configure`."""
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""An actor as a server: its configuration, its process, and the words of clients."""

@@ -1,0 +1,259 @@
+"""An actor from its configuration: everything is looked at before anything is begun."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.calls import Patience
+from leasehold.impl.actor.identity import Identity
+from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.clock import RealClock
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.handlers.handler import Handler
+from leasehold.impl.identity.keys import KeyFault, PrivateKey
+from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust_file import TrustFile
+from leasehold.impl.policy import plugins
+from leasehold.impl.policy.inventory import Inventory, InventoryError
+from leasehold.impl.policy.plugins import PluginError
+from leasehold.impl.policy.policy import Policy
+from leasehold.impl.server.config import Config, ConfigError, Plug, plug
+from leasehold.impl.store.store import StoreError
+from leasehold.impl.store.url import store_from_url
+from leasehold.impl.transport.open import open_transport
+from leasehold.impl.transport.transport import TransportError
+from leasehold.impl.words import choices
+from leasehold.spec import System, load
+from leasehold.spec.language.model import Call
+
+FIRST_POLICY = {
+    "service_manager": "fixed_demand",
+    "broker": "first_come_first_served",
+    "authority": "first_fit",
+}  # the role's policy where none is named
+
+
+class LiveIdentity(Identity):
+    """An identity whose trust set is what its file says now."""
+
+    def __init__(self, name: str, key: PrivateKey, file: TrustFile) -> None:
+        self.name, self.key, self.file = name, key, file
+
+    @property
+    def trust(self) -> Trust:  # type: ignore[override]
+        return self.file.current()
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An actor that is not started yet, and what it was made of."""
+
+    actor: Actor
+    system: System
+    config: Config
+
+
+def build(config: Config, roles: tuple[str, ...]) -> Built:
+    """Makes an actor that plays some roles. Paths are taken from the working folder.
+
+    Raises:
+        ConfigError: it cannot be made; with the key at fault.
+        SpecError: its specification is wrong, or cannot run.
+    """
+    system = load(config.system, config.settings)
+    for role in roles:
+        _check_role(system, role)
+    program = compile_system(system)
+    identity = _identity(config, system, roles)
+    inventory = _inventory(config)
+    policies = _policies(config, roles, inventory)
+    handlers = _handlers(config, system, roles)
+    units = inventory.units if inventory is not None else ()
+    below = _below(system, roles, inventory)
+    world = World(
+        policies, handlers, {role: tuple(unit.name for unit in units) for role in below},
+        {role: tuple(unit.properties for unit in units) for role in below},
+        _peers(config, system, identity, roles), inventory,
+    )  # fmt: skip
+    options = Options(
+        retire_after=config.retire_after_ticks,
+        reopen_pause=config.reopen_pause_seconds,
+        pauses=Pauses(
+            config.messages.first_pause_seconds,
+            config.messages.longest_pause_seconds,
+            config.messages.ask_again_seconds,
+        ),
+        patience=Patience(config.handling.tries, config.handling.pause_seconds, config.handling.longest_seconds),
+    )
+    try:
+        store = store_from_url(config.store)
+    except StoreError as error:
+        raise ConfigError(f"store: {error}") from None
+    try:
+        transport = open_transport(config.listen)
+    except TransportError as error:
+        raise ConfigError(f"listen: {error}") from None
+    clock = RealClock(config.clock.tick_seconds)
+    return Built(Actor(identity, program, roles, store, transport, clock, world, options), system, config)
+
+
+def _check_role(system: System, role: str) -> None:
+    talking = [name for name, found in system.roles.items() if found.parent is None]
+    if role not in system.roles:
+        raise ConfigError(f"the system {system.name} has no role {role[:60]!r}{choices(role, talking)}")
+    parent = system.roles[role].parent
+    if parent is not None:
+        raise ConfigError(f"{role} is no role of its own: whoever plays {parent} has it; run {parent}")
+
+
+def _identity(config: Config, system: System, roles: tuple[str, ...]) -> LiveIdentity:
+    try:
+        key = PrivateKey.load(Path(config.key))
+    except KeyFault as fault:
+        raise ConfigError(f"key: {fault}") from None
+    try:
+        file = TrustFile(Path(config.trust))
+    except TrustFault as fault:
+        raise ConfigError(f"trust: {fault}") from None
+    own = file.current().actors.get(config.name)
+    if own is not None and own.kind not in roles:
+        raise ConfigError(
+            f"name: the trust set has {config.name} as {own.kind}, and it is to run as {', '.join(roles)}; "
+            "another actor has this name, or the wrong role was given"
+        )
+    if own is not None and own.key(key.public.fingerprint) is None:
+        raise ConfigError(
+            f"key: {config.key} is not a key of {config.name} in the trust set {config.trust}, so nobody would "
+            f"believe it; `leasehold rotate {config.name} {key.public}` adds it"
+        )
+    return LiveIdentity(config.name, key, file)
+
+
+def _inventory(config: Config) -> Inventory | None:
+    if not config.inventory:
+        return None
+    try:
+        if isinstance(config.inventory, str):
+            return Inventory.read(Path(config.inventory))
+        return Inventory.parse(config.inventory)
+    except InventoryError as error:
+        raise ConfigError(f"inventory: {error}") from None
+
+
+def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | None) -> dict[str, Policy]:
+    found: dict[str, Policy] = {}
+    for role in roles:
+        wanted = plug(config.policy, "policy") if config.policy else Plug(FIRST_POLICY.get(role, ""), {})
+        if not wanted.name:
+            continue
+        settings = dict(wanted.settings)
+        try:
+            takes = inspect.signature(plugins.find("policy", wanted.name).load()).parameters
+            if "inventory" in takes:
+                if inventory is None:
+                    raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")
+                settings["inventory"] = inventory
+            found[role] = plugins.make("policy", wanted.name, settings)
+        except (PluginError, ValueError) as error:
+            raise ConfigError(f"policy: {error}") from None
+    return found
+
+
+def verbs(system: System, roles: tuple[str, ...]) -> list[str]:
+    """What handlers an actor of some roles needs: `setup`, `modify`, `teardown`."""
+    wanted = []
+    for role in system.roles.values():
+        if role.name in roles or role.parent in roles:
+            for task in role.tasks.values():
+                if isinstance(task, Call) and task.target.startswith("handler."):
+                    wanted.append(task.target.partition(".")[2])
+    return list(dict.fromkeys(wanted))
+
+
+def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[str, Handler]:
+    wanted = verbs(system, roles)
+    for verb in config.handlers:
+        if verb not in wanted:
+            raise ConfigError(f"handlers: {', '.join(roles)} calls no handler {verb[:60]!r}{choices(verb, wanted)}")
+    rest = [verb for verb in wanted if verb not in config.handlers]
+    if rest and config.handler == "":
+        raise ConfigError(
+            f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
+            "{name: process, directory: units}, or null for one that does nothing"
+        )
+    made = {verb: _handler(given, f"handlers: {verb}") for verb, given in config.handlers.items()}
+    return {**dict.fromkeys(rest, _handler(config.handler, "handler") if rest else None), **made}  # type: ignore[dict-item]
+
+
+def _handler(given: str | dict[str, Any] | None, where: str) -> Handler:
+    wanted = plug(given, where)
+    try:
+        made: Handler = plugins.make("handler", wanted.name, wanted.settings)
+    except Exception as error:  # a handler's own words about its settings
+        raise ConfigError(f"{where}: {error}") from None
+    return made
+
+
+def _below(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> tuple[str, ...]:
+    """The subsidiary roles, whose machines are the units of the inventory."""
+    below = [role for role in system.roles.values() if role.parent in roles]
+    for role in below:
+        if inventory is None:
+            raise ConfigError(f"inventory: is missing, and {role.parent} has machines for its units")
+        if len(inventory) > role.count:
+            raise ConfigError(
+                f"inventory: has {len(inventory)} units, and the specification is set to {role.count} of {role.name}; "
+                "set more under `settings`, alike at all actors"
+            )
+    return tuple(role.name for role in below)
+
+
+class LivePeers(Mapping[str, str]):
+    """Who plays the other machines: as the configuration says, or else the one actor of the role that is trusted now.
+
+    Args:
+        named: the player of a machine, as the configuration has it.
+        roles: the others, whose player is the only actor of that role in the trust set.
+        identity: whose trust set.
+    """
+
+    def __init__(self, named: Mapping[str, str], roles: tuple[str, ...], identity: Identity) -> None:
+        self._named, self._roles, self._identity = dict(named), roles, identity
+
+    def __getitem__(self, machine: str) -> str:
+        return self._now()[machine]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def _now(self) -> dict[str, str]:
+        players: dict[str, list[str]] = {}
+        for actor in self._identity.trust.actors.values():
+            players.setdefault(actor.kind, []).append(actor.name)
+        only = {role: players[role][0] for role in self._roles if len(players.get(role, ())) == 1}
+        return only | self._named
+
+
+def _peers(config: Config, system: System, identity: Identity, roles: tuple[str, ...]) -> LivePeers:
+    """Who plays the other roles: as said, or the one actor of that role in the trust set."""
+    trust = identity.trust
+    for machine, name in config.peers.items():
+        role = machine.partition("[")[0]
+        if role not in system.roles:
+            raise ConfigError(f"peers: {system.name} has no role {role[:60]!r}{choices(role, list(system.roles))}")
+        found = trust.actors.get(name)
+        if found is None:
+            raise ConfigError(f"peers: no actor {name[:60]!r} is trusted{choices(name, sorted(trust.actors))}")
+        if found.kind != role:
+            raise ConfigError(f"peers: {name} is trusted as {found.kind}, and cannot play {machine}")
+    others = [role for role in system.roles.values() if role.parent is None and role.name not in roles]
+    return LivePeers(config.peers, tuple(role.name for role in others if not role.indexed), identity)

@@ -1,0 +1,111 @@
+"""A client of actors' control sockets (impl/server/control.py), for the command line, tests and scripts."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from leasehold.impl.server import config
+
+
+class ClientError(Exception):
+    """The actor said no, or nobody answers. In the first case nothing has changed."""
+
+
+class Absent(ClientError):
+    """The actor has nothing of this name."""
+
+
+class Unreachable(ClientError):
+    """Nobody answers: what was asked for may have happened or not."""
+
+
+class Client:
+    """Talks to one actor.
+
+    Args:
+        path: its control socket.
+        limit_seconds: how long it waits for an answer.
+    """
+
+    def __init__(self, path: Path, limit_seconds: float = 30.0) -> None:
+        self.path, self._limit = path, limit_seconds
+
+    def get(self, *place: str) -> Any:
+        """What the actor tells of a place: `get("leases", "tenant:1")`.
+
+        Raises:
+            ClientError: it says no, or does not answer.
+        """
+        return self._ask("GET", place, None)
+
+    def post(self, *place: str, **given: Any) -> Any:
+        """Asks for something: `post("demand", units=2, until=100, term=10)`.
+
+        Raises:
+            ClientError: it says no, or does not answer.
+        """
+        return self._ask("POST", place, given)
+
+    def _ask(self, method: str, place: tuple[str, ...], given: dict[str, Any] | None) -> Any:
+        connection = _UnixConnection(self.path, self._limit)
+        where = "/" + "/".join(quote(part, safe=":") for part in place)
+        body = None if given is None else json.dumps({name: v for name, v in given.items() if v is not None})
+        try:
+            connection.request(method, where, body)
+            response = connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unreachable(f"no actor answers at {self.path}: {words}; is it running?") from None
+        finally:
+            connection.close()
+        plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
+        found = json.loads(content) if plain else content
+        if response.status != 200:
+            words = found.get("error") if isinstance(found, dict) else None
+            kind = Absent if response.status == 404 else ClientError
+            raise kind(words or f"the actor answered with status {response.status}")
+        return found
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, limit_seconds: float) -> None:
+        super().__init__("actor", timeout=limit_seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        # A socket's path has 107 bytes at most, and folders may lie deep.
+        folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
+        finally:
+            os.close(folder)
+
+
+def sockets(at: Path) -> list[Path]:
+    """The control sockets at a place: a socket, the configuration of an actor, or a folder of sockets.
+
+    Raises:
+        ClientError: there is none.
+    """
+    if at.is_dir():
+        found = sorted(path for path in at.iterdir() if path.suffix == ".sock" and path.is_socket())
+        if not found:
+            raise ClientError(f"there is no socket of an actor in {at}; name a socket, a folder of them, or a config")
+        return found
+    if at.is_socket():
+        return [at]
+    if at.is_file():
+        try:
+            return [at.parent / config.read(at).socket]
+        except config.ConfigError as error:
+            raise ClientError(str(error)) from None
+    raise ClientError(f"there is nothing at {at}; name the socket of an actor, a folder of them, or a configuration")

@@ -1,0 +1,218 @@
+"""The configuration of an actor, from a YAML file.
+
+    name: site
+    store: sqlite:site.db
+    listen: http://127.0.0.1:8472
+    key: site.key
+    trust: trust.yaml
+    inventory: inventory.yaml
+    handler: {name: process, directory: units}
+    settings: {max_units: 20}
+
+All paths are relative to the file's folder. docs/reference/running.md lists every key; all but the first five have a
+default. What is wrong is said with the key's place, the near miss and the remedy, before anything is begun.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct
+
+from leasehold.impl.actor.calls import Patience
+from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.words import did_you_mean
+
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
+Count = Annotated[int, Meta(ge=1, le=10**9)]
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class ConfigError(Exception):
+    """An actor cannot be made of its configuration: the operator's to mend. Nothing was begun."""
+
+
+class _Keys(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Settings by name."""
+
+
+class Clock(_Keys, frozen=True):
+    """The virtual clock: ticks of so many seconds since 1970. All actors of a system need the same."""
+
+    tick_seconds: Positive = 1.0
+
+
+class Log(_Keys, frozen=True):
+    """What is said of the run."""
+
+    form: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Messages(_Keys, frozen=True):
+    """When a message that nobody took is said again, in seconds; see impl/actor/outbox.py."""
+
+    first_pause_seconds: Positive = Pauses().first
+    longest_pause_seconds: Positive = Pauses().longest
+    ask_again_seconds: Positive = Pauses().ask_again
+
+
+class Handling(_Keys, frozen=True):
+    """How handlers are waited for; see impl/actor/calls.py."""
+
+    tries: Count = Patience().tries
+    pause_seconds: Positive = Patience().pause
+    longest_seconds: Positive = Patience().longest
+
+
+class Config(_Keys, frozen=True):
+    """An actor.
+
+    Attributes:
+        name: by which others trust it.
+        store: the URL of its store (impl/store/url.py).
+        listen: its transport: an address, or settings (impl/transport/open.py).
+        key: the file of its private key.
+        trust: the file of its trust set.
+        system: the specification: one that is shipped, or a folder.
+        settings: constants of the specification; the same at all actors.
+        archive: a file to which leases are written, as lines of JSON, before they are forgotten.
+        control: the Unix socket for its operator's and clients' words; left out: NAME.sock.
+        metrics: HOST:PORT at which Prometheus may ask; left out: nowhere.
+        traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
+        policy: by name, or with settings; left out: the role's first policy.
+        handler: for all verbs, by name or with settings.
+        handlers: by verb, where one verb has another handler.
+        inventory: a file, or the inventory itself.
+        peers: who plays which machine, where the trust set has several actors of that role.
+        retire_after_ticks: for which a lease that is over is remembered.
+        reopen_pause_seconds: between two tries to open a store that failed.
+    """
+
+    name: Name
+    store: Text
+    listen: str | dict[str, Any]
+    key: Text
+    trust: Text
+    system: Text = "lease"
+    settings: dict[str, int | bool | str] = {}
+    archive: str = ""
+    control: str = ""
+    metrics: str = ""
+    traces: bool = False
+    clock: Clock = Clock()
+    policy: str | dict[str, Any] = ""
+    handler: str | dict[str, Any] | None = ""
+    handlers: dict[str, str | dict[str, Any] | None] = {}
+    inventory: str | dict[str, Any] = ""
+    peers: dict[str, str] = {}
+    log: Log = Log()
+    messages: Messages = Messages()
+    handling: Handling = Handling()
+    retire_after_ticks: Count = 600
+    reopen_pause_seconds: Positive = 1.0
+
+    @property
+    def socket(self) -> Path:
+        """Where the actor hears its operator and clients."""
+        return Path(self.control or f"{self.name}.sock")
+
+
+@dataclass(frozen=True, slots=True)
+class Plug:
+    """A policy or handler that is asked for, by name, and its settings."""
+
+    name: str
+    settings: dict[str, Any]
+
+
+def plug(given: str | dict[str, Any] | None, where: str) -> Plug:
+    """`process`, or `{name: process, directory: units}`. YAML's null is the handler of that name.
+
+    Raises:
+        ConfigError: there is no name.
+    """
+    if given is None:
+        return Plug("null", {})
+    if isinstance(given, str):
+        return Plug(given, {})
+    name = given.get("name")
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: `name` is missing, which says what is meant; write {where}: {{name: ...}}")
+    return Plug(name, {key: value for key, value in given.items() if key != "name"})
+
+
+def read(path: Path) -> Config:
+    """The configuration in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or is none.
+    """
+    try:
+        value = yaml.load(path.read_text("utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    try:
+        return parse(value)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse(value: object) -> Config:
+    """The configuration in what a YAML file says.
+
+    Raises:
+        ConfigError: it is none; with the place, and the near miss.
+    """
+    try:
+        found = msgspec.convert(value, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_words(str(error))) from None
+    if not found.listen:
+        raise ConfigError("`listen` is empty; write an address, as in http://127.0.0.1:8472")
+    return found
+
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
+_MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?")
+_AT = re.compile(r"(.*?) - at `\$\.?(.*)`")
+_PARTS: dict[str, type[_Keys]] = {"clock": Clock, "log": Log, "messages": Messages, "handling": Handling}
+
+
+def _words(said: str) -> str:
+    """What msgspec says, with the near miss and the remedy."""
+    if found := _UNKNOWN.fullmatch(said):
+        shape = _PARTS.get(found[2] or "", Config)
+        names = [field.name for field in msgspec.structs.fields(shape)]
+        place = f"{found[2]}: " if found[2] else ""
+        near = did_you_mean(found[1], names)
+        return f"{place}there is no key `{found[1][:60]}`{near} (keys: {', '.join(names)})"
+    if found := _MISSING.fullmatch(said):
+        return f"{found[2] + ': ' if found[2] else ''}the key `{found[1]}` is missing"
+    if found := _AT.fullmatch(said):
+        return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
+    return f"it is no configuration: {said[:1].lower()}{said[1:]}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that comes twice is an error, as one of the two would be lost."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = set()
+    for key, _ in node.value:
+        if key.value in seen:
+            raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} comes twice", problem_mark=key.start_mark)
+        seen.add(key.value)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

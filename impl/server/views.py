@@ -1,0 +1,174 @@
+"""What an actor tells of itself and its leases, as plain data: for clients, and for whoever asks why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.held import BELOW, Held, machine_of
+from leasehold.impl.core.values import to_plain
+from leasehold.impl.server.history import History
+from leasehold.impl.store.store import Key
+from leasehold.spec import System
+from leasehold.spec.language.types import TIME
+
+
+class Views:
+    """What an actor tells.
+
+    Args:
+        actor: which.
+        system: its specification, whose words explain its states.
+        history: its last transitions.
+        tick_seconds: of its clock.
+    """
+
+    def __init__(self, actor: Actor, system: System, history: History, tick_seconds: float) -> None:
+        self.actor, self.system, self.history, self.tick_seconds = actor, system, history, tick_seconds
+
+    def about(self) -> dict[str, Any]:
+        """The actor itself."""
+        actor = self.actor
+        return {
+            "name": actor.identity.name,
+            "roles": sorted(role for role in actor.roles if not actor.program.roles[role].subsidiary),
+            "system": actor.program.system,
+            "spec_digest": actor.program.digest,
+            "agreement": actor.mail.agreement,
+            "constants": dict(actor.program.constants),
+            "address": actor.mail.address,
+            "epoch": actor.epoch,
+            "running": actor.running,
+            "now": actor.clock.now(),
+            "tick_seconds": self.tick_seconds,
+            "machines": len(actor.memory.held),
+            "messages_waiting": len(actor.outbox),
+            "handlers_at_work": actor.calls.under_way(),
+            "counts": dict(actor.counts),
+            "takes_demands": any(hasattr(policy, "demand") for policy in actor.world.policies.values()),
+        }
+
+    def states(self) -> dict[str, dict[str, int]]:
+        """How many machines of each role are in each state."""
+        found: dict[str, dict[str, int]] = {}
+        for held in self.actor.memory.held.values():
+            of_role = found.setdefault(held.core.role, {})
+            of_role[held.state] = of_role.get(held.state, 0) + 1
+        return found
+
+    def leases(self) -> list[dict[str, Any]]:
+        """Every machine of every lease, in short."""
+        return [self._short(held) for key, held in sorted(self.actor.memory.held.items()) if key.lease != BELOW]
+
+    def units(self) -> list[dict[str, Any]]:
+        """Every subsidiary machine that anything has happened to."""
+        found = sorted(
+            self.actor.memory.held.items(), key=lambda item: (item[0].machine.partition("[")[0], item[1].record[1])
+        )
+        return [
+            {"unit": self._unit_name(held), **self._short(held), "lease": held.papers.get("lease", "")}
+            for key, held in found
+            if key.lease == BELOW
+        ]  # fmt: skip
+
+    def lease(self, lease: str) -> list[dict[str, Any]]:
+        """All of a lease: its machines, and what each of them waits for."""
+        held = self.actor.memory.held
+        return [self._long(held[key]) for key in sorted(key for key in held if key.lease == lease)]
+
+    def pruned(self, lease: str) -> bool:
+        """Whether a lease is over and forgotten."""
+        return lease in self.actor.memory.pruned
+
+    def unit(self, name: str) -> Key | None:
+        """The machine of a unit, by its name in the inventory, or as `unit[3]`."""
+        for role, names in self.actor.world.units.items():
+            if name in names:
+                return Key(BELOW, machine_of(self.actor.program.roles[role], names.index(name)))
+        key = Key(BELOW, name)
+        return key if key in self.actor.memory.held else None
+
+    def _unit_name(self, held: Held) -> str:
+        names = self.actor.world.units.get(held.core.role, ())
+        index = held.record[1]
+        return names[index] if index < len(names) else held.key.machine
+
+    def _short(self, held: Held) -> dict[str, Any]:
+        return {
+            "lease": held.key.lease,
+            "actor": self.actor.identity.name,
+            "machine": held.key.machine,
+            "state": held.state,
+            "since": held.papers.get("since"),
+            "over": held.core.over(held.state),
+            "data": self._data(held),
+            "times": [f.name for f in held.core.fields if f.type == TIME],
+        }
+
+    def _data(self, held: Held) -> dict[str, Any]:
+        core = held.core
+        return {f.name: to_plain(f.type, held.record[at]) for at, f in enumerate(core.fields, core.data_at)}
+
+    def _long(self, held: Held) -> dict[str, Any]:
+        role = self.system.roles[held.core.role]
+        state = role.states[held.state]
+        wishes = [wish for policy in self.actor.world.policies.values() if (wish := _wish(policy, held.key.lease))]
+        return {
+            **self._short(held),
+            "doc": state.doc.strip(),
+            "peers": {
+                machine_of(self.actor.program.roles[role], index if index >= 0 else held.record[1]): peer
+                for (role, index), peer in zip(held.core.neighbours, held.peers, strict=True)
+            },
+            "wish": wishes[0] if wishes and not held.core.subsidiary else None,
+            "units": self._driven(held),
+            "messages": list(self._messages(held)),
+            "refused": self.actor.post.refusals.get(held.key),
+            "handlers": sorted(self.actor.calls.of(held.key)),
+            "leaves": list(self._leaves(held)),
+            "history": self.history.of(held.key),
+        }
+
+    def _driven(self, held: Held) -> list[dict[str, Any]]:
+        if not held.core.below:
+            return []
+        below = (self.actor.memory.held[key] for key in sorted(self.actor.memory.driven.get(held.key.lease, ())))
+        return [
+            {
+                "unit": self._unit_name(unit), "state": unit.state, "since": unit.papers.get("since"),
+                "facts": unit.papers.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
+                "doc": self.system.roles[unit.core.role].states[unit.state].doc.strip(),
+                "history": self.history.of(unit.key),
+            }
+            for unit in below
+        ]  # fmt: skip
+
+    def _messages(self, held: Held) -> Iterator[dict[str, Any]]:
+        loop_now = time.monotonic()
+        for parcel in self.actor.outbox.of(held.key):
+            again = None if parcel.again is None else max(0.0, parcel.again.when() - loop_now)
+            yield {
+                "message": parcel.message, "number": parcel.number, "to": held.peers[parcel.neighbour],
+                "times": parcel.times, "taken": parcel.tries == 0 and parcel.times > 0 and parcel.task is None,
+                "reason": parcel.reason, "again_seconds": again,
+            }  # fmt: skip
+
+    def _leaves(self, held: Held) -> Iterator[dict[str, Any]]:
+        """The events by which a state is left, from the specification."""
+        role = self.system.roles[held.core.role]
+        for event, cases in role.states[held.state].on.items():
+            targets = [case.target for case in cases if case.target != held.state]
+            if targets:
+                message = None if event in role.events else self.system.messages.get(event)
+                origin = message.sender if message is not None else "the clock" if event == "tick" else "here"
+                yield {"event": event, "from": origin, "to": sorted(set(targets))}
+
+
+def _wish(policy: Any, lease: str) -> dict[str, Any] | None:
+    """What a client wants of a lease, where the policy keeps that."""
+    if not hasattr(policy, "wish"):
+        return None
+    wish = policy.wish(lease)
+    return None if wish is None else {name: getattr(wish, name) for name in wish.__slots__}

@@ -1,0 +1,18 @@
+"""Words of messages for people, that several parts say alike."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
+    near = difflib.get_close_matches(word[:80], list(islice(known, 1000)), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def choices(word: str, known: Sequence[str]) -> str:
+    """The same, and all that there are."""
+    return f"{did_you_mean(word, known)} (there are: {', '.join(known) or 'none'})"

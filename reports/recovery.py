@@ -1,0 +1,205 @@
+"""What the recovery checker has found on real actors, for programs and as a page: one file that needs no network.
+
+The page is meant to be compared, so nothing in it differs between two runs of the same system; `measured=False` keeps
+times out of the JSON for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from leasehold.checker.recovery.campaign import Campaign
+from leasehold.checker.recovery.case import CHECKS, Outcome
+from leasehold.checker.recovery.seeded import Caught
+from leasehold.faults.bugs import named
+from leasehold.reports.json_report import constant_value
+from leasehold.spec.language.model import System
+from leasehold.spec.language.types import show
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; --good: #2e7d32; --bad: #c62828; --some: #2e7d3226; --soft: #8881; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; font-size: 0.86rem; } caption { text-align: left; padding: 0.3rem 0; }
+th, td { border: 1px solid var(--line); padding: 0.15rem 0.5rem; text-align: right; }
+th { font-weight: 600; } tbody th, .words { text-align: left; }
+.scroll { overflow-x: auto; } td.none { background: var(--soft); border-color: var(--soft); }
+td.good { background: var(--some); } td.bad { background: var(--bad); color: white; font-weight: 600; }
+th.tall { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; padding: 0.5rem 0.15rem; }
+.figures { display: flex; flex-wrap: wrap; gap: 1.2rem; padding: 0; list-style: none; }
+.figures b { display: block; font-size: 1.5rem; } code { font-size: 0.92em; }
+"""
+
+
+def recovery_json(found: Campaign, *, measured: bool = True) -> dict[str, Any]:
+    """The campaign as JSON values."""
+    values: dict[str, Any] = {
+        "system": found.system.name,
+        "spec_digest": found.system.digest,
+        "constants": {name: constant_value(c) for name, c in found.system.constants.items()},
+        "cases": found.played,
+        "passed": found.passed,
+        "failed": len(found.failures),
+        "interrupted": found.interrupted,
+        "scripts": found.scripts,
+        "cells": len(found.by_cell),
+        "crash_points": len(found.by_point),
+        "single": found.cases["single"],
+        "pairs": found.cases["pairs"],
+        "came_back": found.ends["same"],
+        "ended": found.ends["ended"],
+        "invariants_asked": found.asked,
+        "explored_states": found.explored,
+    }
+    if measured:
+        values["seconds"] = round(found.seconds, 3)
+        values["exploring_seconds"] = round(found.exploring, 3)
+    values["failures"] = [_failure(outcome) for outcome in found.failures]
+    return values
+
+
+def _failure(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "case": outcome.name,
+        "rerun": f"leasehold crash --real '{outcome.name}'",
+        "findings": [{"check": f.check, "words": f.words} for f in outcome.findings],
+    }
+
+
+def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
+    """What became of seeded bugs as JSON values."""
+    return {
+        "system": system.name,
+        "spec_digest": system.digest,
+        "bugs": len(found),
+        "caught": sum(not c.survived for c in found),
+        "survivors": [c.bug for c in found if c.survived],
+        "seconds": round(sum(c.seconds for c in found), 3),
+        "seeded": [
+            {
+                "bug": c.bug, "class": c.class_, "doc": named(c.bug).doc, "source": named(c.bug).source,
+                "cases": c.cases, "case": c.case or None, "checks": list(c.checks), "words": c.words,
+            }
+            for c in found
+        ],
+    }  # fmt: skip
+
+
+def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
+    """The same as a page; nothing in it differs between two runs."""
+    caught = sum(not c.survived for c in found)
+    lines = [
+        "# Seeded bugs in the running system", "",
+        "Each is planted into the real implementation, or into the simulated world, and the cases of the",
+        "[recovery checker](../docs/reference/recovery.md) are played, in an order that is shuffled and always the",
+        "same, until one fails. `leasehold crash lease --real --seeded all --out reports` writes this page.", "",
+        f"**{caught} of {len(found)} are caught.** Specification `{system.digest[:12]}`.", "",
+        "| bug | class | what is wrong | source | cases | caught by | in the case |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for c in found:
+        bug = named(c.bug)
+        checks = ", ".join(c.checks) or "**nothing**"
+        case = f"`{c.case}`" if c.case else ""
+        lines.append(f"| {c.bug} | {c.class_} | {bug.doc} | {bug.source} | {c.cases:,} | {checks} | {case} |")
+    return "\n".join(lines) + "\n"
+
+
+def recovery_html(found: Campaign) -> str:
+    """The page."""
+    title = f"{found.system.name}: recovery of real actors"
+    return "\n".join(
+        [
+            "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>", f"<h1>{escape(title)}</h1>",
+            *_summary(found), *_cells(found), *_points(found), *_failures(found), *_checks(), "</body></html>", "",
+        ]
+    )  # fmt: skip
+
+
+def _summary(found: Campaign) -> Iterator[str]:
+    constants = ", ".join(f"{name}={show(c.type, c.value)}" for name, c in found.system.constants.items())
+    yield f"<p>Specification <code>{found.system.digest[:12]}</code>, with {escape(constants)}.</p>"
+    yield (
+        "<p>The explored graph is the list of what to try. For each cell of the product, each crash point that can be "
+        "met in it, and each mode in which the actor restarts, real actors are led there by the explorer's shortest "
+        "path, one of them is stopped, and restarted. Each is played twice: what the crashed actor had sent comes all "
+        "the same, or is lost with it."
+        + (" Then an actor stops once more, at each point passed after the restart." if found.cases["pairs"] else "")
+        + "</p>"
+    )  # fmt: skip
+    figures = [
+        (found.played, "cases"), (found.passed, "passed"), (len(found.failures), "failed"),
+        (len(found.by_cell), "cells"), (len(found.by_point), "crash points"),
+        (found.ends["same"], "came to where they are without the crash"),
+        (found.ends["ended"], "ended, and their units served the next request"),
+        (found.asked, "states at which invariants were asked"),
+    ]  # fmt: skip
+    yield '<ul class="figures">' + "".join(f"<li><b>{n:,}</b>{escape(w)}</li>" for n, w in figures) + "</ul>"
+
+
+def _cells(found: Campaign) -> Iterator[str]:
+    """The product as a grid: one role down, the others across."""
+    roles = found.system.product
+    yield "<h2>Cells of the product</h2>"
+    first, rest = _axis(found, 0), sorted({cell[1:] for cell in found.by_cell}, key=_order(found.system, roles[1:]))
+    yield '<div class="scroll"><table>'
+    yield (
+        f"<caption>Cases played in each cell: {escape(roles[0].replace('_', ' '))} down, "
+        f"{escape(', '.join(r.replace('_', ' ') for r in roles[1:]))} across. An empty cell is reached by no run with "
+        "one crash.</caption>"
+    )
+    yield "<thead><tr><th></th>" + "".join(f'<th class="tall">{escape("/".join(c))}</th>' for c in rest)
+    yield "</tr></thead><tbody>"
+    for state in first:
+        cells = "".join(_count(found.by_cell.get((state, *others))) for others in rest)
+        yield f"<tr><th>{escape(state)}</th>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _axis(found: Campaign, at: int) -> list[str]:
+    reached = {cell[at] for cell in found.by_cell}
+    return [state for state in found.system.roles[found.system.product[at]].states if state in reached]
+
+
+def _order(system: System, roles: Sequence[str]) -> Any:
+    places = [list(system.roles[role].states) for role in roles]
+    return lambda cell: tuple(place.index(state) for place, state in zip(places, cell, strict=True))
+
+
+def _count(counts: list[int] | None) -> str:
+    if counts is None:
+        return '<td class="none"></td>'
+    played, failed = counts
+    return f'<td class="bad">{failed} of {played}</td>' if failed else f'<td class="good">{played}</td>'
+
+
+def _points(found: Campaign) -> Iterator[str]:
+    yield "<h2>Crash points</h2>"
+    yield '<table><thead><tr><th class="words">point</th><th>cases</th></tr></thead><tbody>'
+    for point, counts in sorted(found.by_point.items()):
+        yield f"<tr><th><code>{escape(point)}</code></th>{_count(counts)}</tr>"
+    yield "</tbody></table>"
+
+
+def _failures(found: Campaign) -> Iterator[str]:
+    if not found.failures:
+        return
+    yield "<h2>Failures</h2>"
+    yield from _rows(("case", "check", "what is wrong"), (
+        (o.name if not n else "", f.check, f.words) for o in found.failures for n, f in enumerate(o.findings)
+    ))  # fmt: skip
+
+
+def _checks() -> Iterator[str]:
+    yield "<h2>What is checked</h2>"
+    yield from _rows(("check", "what has to be so"), CHECKS.items())
+
+
+def _rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "<table><thead><tr>" + "".join(f'<th class="words">{escape(n)}</th>' for n in names) + "</tr></thead><tbody>"
+    for row in rows:
+        yield "<tr>" + "".join(f'<td class="words">{escape(cell)}</td>' for cell in row) + "</tr>"
+    yield "</tbody></table>"

@@ -1,0 +1,143 @@
+"""Stores full of leases, without as many slow lives: each record is made by the real steps of one real lease.
+
+One lease runs in a cluster, from the demand to its end. Then the same events go through the compiled core once for each
+lease of the herd, and what comes out is written by the real codec, with the papers (tickets, wishes) that the one lease
+had. Leases of an authority have a unit each, and the unit's machine beside it; those for which the site has no unit are
+over and not forgotten yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.impl.actor.extensions import WISH
+from leasehold.impl.actor.held import BELOW, Held, Rows
+from leasehold.impl.actor.memory import Memory
+from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.event import Event
+from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.store.store import Batch, Key, Store
+from tests.benchmarks.lives import Life, Lives, watch
+
+ROLES = {"service manager": (TENANT, "service_manager"), "broker": (BROKER, "broker"), "authority": (SITE, "authority")}
+MOST_UNITS = 4_000  # that one authority may have
+_PAGE = 10_000
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What a machine had come to in the life that is copied.
+
+    Attributes:
+        life: all of it.
+        steps: how many of them had been taken.
+        peers: who played the neighbours.
+        papers: of the lease.
+    """
+
+    life: Life
+    steps: int
+    peers: list[str]
+    papers: dict[str, Any]
+
+    def held(self, memory: Memory, key: Key, number: int, quiet: bool = False) -> Held:
+        """Another lease (or unit) that has come as far, by steps of its own."""
+        held = memory.new(key, number if key.lease == BELOW else 0)
+        for taken in self.life.steps[: self.steps]:
+            held.record, outcome = held.core.step(held.record, _with_unit(taken.event, number), taken.now)
+            if not outcome.taken:
+                raise RuntimeError(f"{key} does not take {taken.event[0]}: {outcome.reason}")
+        held.peers = [""] * len(self.peers) if quiet else list(self.peers)
+        held.papers = copy.copy(self.papers)
+        return held
+
+
+def _with_unit(event: Event, number: int) -> Event:
+    return ("placed", (frozenset({number}),), *event[2:]) if event[0] == "placed" else event
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """By the machine's name: as it was while the lease was active, and when it was over."""
+
+    program: Program
+    active: dict[str, Pattern]
+    over: dict[str, Pattern]
+
+
+async def patterns(units: int) -> Patterns:
+    """Those of one lease that a cluster with so many units at its site has run."""
+    lives: Lives = {}
+    async with Cluster(units=units) as cluster:
+        for actor in cluster.actors.values():
+            watch(actor, cluster.clock, lives)
+        lease = await cluster.lease(1, until=10, term=10)
+        if cluster.state(lease) != ("active", "ticketed", "active"):
+            raise RuntimeError(f"the lease has come to {cluster.state(lease)}")
+        active = _patterns(cluster, lives)
+        while set(cluster.state(lease)) != {"closed"}:
+            await cluster.advance()
+        return Patterns(cluster.program, active, _patterns(cluster, lives))
+
+
+def _patterns(cluster: Cluster, lives: Lives) -> dict[str, Pattern]:
+    held = {h.key.machine: h for actor in cluster.actors.values() for h in actor.memory.held.values()}
+    return {
+        machine: Pattern(lives[machine], len(lives[machine].steps), list(h.peers), copy.deepcopy(h.papers))
+        for machine, h in held.items()
+    }
+
+
+def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Iterator[Held]:
+    """Leases of a role.
+
+    Args:
+        found: what is copied.
+        role: as in `ROLES`.
+        count: how many.
+        units: of the site.
+        quiet: nobody is known who could be told anything, as when all has been heard.
+    """
+    _, machine = ROLES[role]
+    below = {core.role for core in found.program.roles[machine].below}
+    memory = Memory(found.program, frozenset({machine, *below}))
+    for number in range(count):
+        name = f"{TENANT}:{number + 1}"
+        full = role == "authority" and number >= units
+        pattern = found.over[machine] if full else found.active[machine]
+        yield pattern.held(memory, Key(name, machine), number % units, quiet)
+        if role == "authority" and not full:
+            unit = found.active["unit[0]"].held(memory, Key(BELOW, f"unit[{number}]"), number)
+            unit.papers["lease"] = name
+            yield unit
+
+
+async def fill(store: Store, found: Patterns, role: str, count: int, units: int, quiet: bool) -> None:
+    """Writes a herd into a store."""
+    rows, puts = Rows(found.program), dict[Key, bytes]()
+    await store.open(ROLES[role][0])
+    for held in herd(found, role, count, units, quiet):
+        puts[held.key] = rows.write(held)
+        if len(puts) == _PAGE:
+            await store.commit(Batch(puts))
+            puts = {}
+    words = _wishes(count) if role == "service manager" else {}
+    await store.commit(Batch(puts, (), words))
+    await store.close()
+
+
+def _wishes(count: int) -> dict[str, bytes]:
+    """What clients want of each lease, as the policy keeps it."""
+    policy = FixedDemand()
+    for number in range(count):
+        policy.demand(f"{TENANT}:{number + 1}", 1, 10, 10, now=0)
+    return {WISH + lease: body for lease, body in policy.changed_wishes().items()}
+
+
+def patterns_of(units: int) -> Patterns:
+    return asyncio.run(patterns(units))

@@ -1,0 +1,121 @@
+"""A real actor at work: a broker whose tenants ask for tickets, extend them, and give them back, many at once.
+
+What the tenants say comes into the actor's queue as the event that an opened envelope becomes, and the broker's policy
+(first come, first served, over an inventory with room for all) answers; so every transition is one that a lease takes.
+Nobody is named to play the tenants' machines, so the broker has nobody to answer: what is left out is exactly sealing
+and opening envelopes, which is signing, and the network. Everything else is as in production: the queue, turns, the
+core, the codec, group commit, policies, timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.identity import Identity
+from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.turn import Turn
+from leasehold.impl.clock import HandClock
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.event import Event, message
+from leasehold.impl.core.work import Outcome
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.policy.broker import FirstComeFirstServed
+from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.store.store import Batch, Key, Store
+from leasehold.impl.transport.memory import MemoryTransport, Network
+from leasehold.spec import load
+from tests.benchmarks.places import Transaction
+
+EXTENSIONS = 3
+STEPS = 2 + 2 * EXTENSIONS + 1  # transitions of one lease: ticket, granted; for each extension two; relinquish
+
+
+def lease_program(units: int = 4) -> Program:
+    return compile_system(load("lease", {"max_units": units}))
+
+
+def broker(program: Program, store: Store, units: int, clock: HandClock | None = None) -> Actor:
+    """A broker of so many units whose transport leads nowhere."""
+    key = PrivateKey.generate()
+    trust = add(Trust(), "broker", "broker", key.public, "memory:broker")
+    inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
+    return Actor(
+        Identity("broker", key, trust), program, ("broker",), store, MemoryTransport(Network(), "broker"),
+        clock or HandClock(), World({"broker": FirstComeFirstServed(inventory)}), Options(seed=0),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Worked:
+    """What an actor did.
+
+    Attributes:
+        transitions: that it took, all of them durable.
+        seconds: that it needed.
+        transactions: the rows of each commit.
+    """
+
+    transitions: int
+    seconds: float
+    transactions: list[Transaction]
+
+    @property
+    def rate(self) -> float:
+        return self.transitions / self.seconds
+
+
+async def work(program: Program, store: Store, leases: int, extensions: int = EXTENSIONS) -> Worked:
+    """So many leases at once, each through its whole life."""
+    transactions = _watched(store)
+    actor = broker(program, store, leases)
+    await actor.start()
+    names = [f"tenant:{number}" for number in range(1, leases + 1)]
+    begun = time.perf_counter()
+    await _say(actor, names, message("ticket", (1, 10), 0, 1))
+    for turn in range(extensions):
+        await _say(actor, names, message("extend_ticket", (1, 20 + 10 * turn), 0, 2 + turn))
+    await _say(actor, names, message("relinquish", (), 0, 2 + extensions))
+    seconds = time.perf_counter() - begun
+    taken, states = actor.counts.get("taken", 0), {held.state for held in actor.memory.held.values()}
+    await actor.stop()
+    expected = leases * (3 + 2 * extensions)
+    if taken != expected or states != {"closed"}:
+        raise RuntimeError(f"{taken} transitions instead of {expected}, and leases in {sorted(states)}")
+    return Worked(taken, seconds, transactions)
+
+
+def _watched(store: Store) -> list[Transaction]:
+    """The rows of every commit of a store from now on."""
+    found: list[Transaction] = []
+    commit = store.commit
+
+    async def watched(batch: Batch) -> None:
+        await commit(batch)
+        if batch.puts:
+            found.append([(lease, machine, body) for (lease, machine), body in batch.puts.items()])
+
+    store.commit = watched  # type: ignore[method-assign]
+    return found
+
+
+async def _say(actor: Actor, leases: list[str], event: Event) -> None:
+    """Each tenant says the same; comes back when it is durable, and what the policy answers too."""
+    await asyncio.gather(*(actor.put(_hears(actor, lease, event)) for lease in leases))
+    await actor.put(lambda turn: None)  # the policy's answers came before it in the queue
+
+
+def _hears(actor: Actor, lease: str, event: Event) -> Callable[[Turn], Outcome]:
+    def take(turn: Turn) -> Outcome:
+        key = Key(lease, "broker")
+        held = actor.memory.held.get(key)
+        if held is None:
+            held = actor.memory.held[key] = actor.memory.new(key, 0)
+        return actor.steps.step(turn, held, event)
+
+    return take

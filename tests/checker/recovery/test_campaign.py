@@ -1,0 +1,133 @@
+"""Real actors play the cases of the explored graph: some of them here, all of them in the slow test and the report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.recovery.campaign import LOST, UnknownCase, campaign, scripts_of
+from leasehold.checker.recovery.case import Outcome
+from leasehold.checker.recovery.script import Script
+from leasehold.checker.recovery.stage import Stage
+from leasehold.spec import load
+
+SYSTEM = load("lease", {"max_units": 1, "last_end": 2})
+
+
+@pytest.fixture(scope="module")
+def scripts() -> list[Script]:
+    return scripts_of(SYSTEM)[1]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    return Stage(SYSTEM, 1)
+
+
+def _words(outcome: Outcome) -> str:
+    return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
+
+
+def test_a_script_for_each_case(scripts: list[Script]) -> None:
+    """As many as the exploration has cases, each with its crash, and with a restart at its end."""
+    assert len(scripts) == len({script.name for script in scripts}) > 2_000
+    assert len({script.cell for script in scripts}) == 90
+    for script in scripts:
+        assert script.steps[-1].kind == "recover"
+        assert script.steps[script.at].kind in ("crash", "stillborn")
+        assert script.steps[script.at].point == script.point
+
+
+def test_each_cell_and_each_point_once(scripts: list[Script], stage: Stage) -> None:
+    """A case of each cell, and one of each crash point in each mode."""
+    chosen = {script.name: script for script in {s.cell: s for s in scripts}.values()}
+    chosen |= {script.name: script for script in {(s.point, s.mode): s for s in scripts}.values()}
+    assert len(chosen) > 200
+    asked = 0
+    for n, script in enumerate(chosen.values()):
+        outcome = stage.play(script, lost=bool(n % 2))
+        assert outcome.passed, _words(outcome)
+        asked += outcome.asked
+    assert asked > 10 * len(chosen)
+    stage.close()
+
+
+def test_an_actor_stops_twice(scripts: list[Script], stage: Stage) -> None:
+    """At every point that is passed after the restart of a case, in some cells."""
+    struck = set()
+    for script in scripts[100::800]:
+        points = stage.second_points(script)
+        assert points
+        for second in points:
+            outcome = stage.play(script, second=second)
+            assert outcome.passed, f"{second}: {_words(outcome)}"
+            struck.add(second.partition("@")[0] + second.partition("#")[2].partition("(")[0])
+    assert len(struck) > 5, struck
+    stage.close()
+
+
+def test_names_of_cases() -> None:
+    found = campaign(SYSTEM, jobs=1, only="crash:authority/priming#after-setup@over")
+    assert found.holds
+    assert found.played == found.cases["single"] >= 2
+    name = "crash:authority/priming#after-setup@over@redeeming/ticketed/priming"
+    assert campaign(SYSTEM, jobs=1, only=name).played == 1
+    assert campaign(SYSTEM, jobs=1, only=name + LOST).played == 1
+    with pytest.raises(UnknownCase, match="did you mean crash:authority/priming#after-setup"):
+        campaign(SYSTEM, jobs=1, only="crash:authority/primin#after-setup")
+
+
+RUN = """
+import hashlib, logging, pickle, sys
+logging.disable(logging.CRITICAL)
+from leasehold.checker.recovery.case import Played
+from leasehold.checker.recovery.stage import Stage
+from leasehold.spec import load
+stage = Stage(load("lease", {"max_units": 1, "last_end": 2}), 1)
+with open(sys.argv[1], "rb") as file:
+    scripts = pickle.load(file)
+for script in scripts:
+    played, told = Played(stage.program, stage.claims, script), hashlib.sha256()
+    for actor in played.sim.actors.values():
+        actor.notices.subscribe(lambda notice: told.update(repr(notice).encode()))
+    played.sim.subscribers.append(lambda notice: told.update(repr(notice).encode()))
+    played.run()
+    disks = sorted((name, sorted(disk.records.items()), sorted(disk.words.items()))
+                   for name, disk in played.sim.disks.items())
+    print(script.name, told.hexdigest(), hashlib.sha256(repr(disks).encode()).hexdigest())
+    played.close()
+"""
+
+
+def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) -> None:
+    """All that actors tell, and all that is on their disks, is the same in two processes that hash differently."""
+    import pickle
+
+    some = tmp_path / "scripts"
+    some.write_bytes(pickle.dumps(scripts[50::300]))
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", RUN, str(some)], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True,
+            text=True, check=True, timeout=120,
+        ).stdout
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert runs[0] == runs[1]
+    assert runs[0].count("\n") >= 7
+
+
+@pytest.mark.slow
+def test_every_case(tmp_path: Path) -> None:
+    """The campaign of the committed report, by its command."""
+    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--json", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["failed"] == 0
+    assert found["cases"] == 2 * found["scripts"]
+    committed = Path(__file__).parents[3] / "reports" / "recovery.html"
+    assert (tmp_path / "recovery.html").read_text() == committed.read_text()

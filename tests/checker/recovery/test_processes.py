@@ -1,0 +1,228 @@
+"""Real processes that are killed, and whose stores and wires fail: some cases, and what the judge of them sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.recovery.processes.campaign import UnknownCase, campaign
+from leasehold.checker.recovery.processes.cases import QUICK, Case, Reference, all_cases, fixed_cases, named, play
+from leasehold.checker.recovery.processes.faults import Fault, Scene
+from leasehold.impl.fleet import SITE
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.place import TOKEN
+from leasehold.impl.server import points
+
+SOME = ("kill/tenant/before-commit/12", "kill/site/before-call/handler.setup/2", "call/site/fsync/5")
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """Where cases have their folders."""
+    with tempfile.TemporaryDirectory(prefix="leasehold-") as folder:
+        yield Path(folder)
+
+
+def _units_of(base: Path) -> list[int]:
+    """Processes of units of cases in a folder."""
+    return [seen.pid for seen in processes.everyone() if not seen.gone and _home(seen.pid).startswith(str(base))]
+
+
+def _home(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return next((word[5:].decode() for word in words if word.startswith(b"HOME=")), "")
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_case(name: str) -> None:
+    """It is met, and the leases come through."""
+    (outcome,) = campaign(only=name, jobs=1).outcomes
+    if outcome.skipped == "strace is not installed":
+        pytest.skip(outcome.skipped)
+    assert outcome.passed, (outcome.skipped, outcome.findings)
+    assert (outcome.name, outcome.end) == (name, "same")
+    assert outcome.deaths == 1
+
+
+class _UnitDies(Fault):
+    """A unit's process is killed, which nobody may do."""
+
+    def begin(self, scene: Scene) -> None:
+        (unit,) = [place.leader() for place in scene.actors.unit_places() if place.folder.name == "unit-0"]
+        assert unit is not None
+        assert processes.send(unit, signal.SIGKILL)
+
+
+class _Leak(Fault):
+    """A process of a unit is left that nobody knows of."""
+
+    def begin(self, scene: Scene) -> None:
+        (place,) = [place for place in scene.actors.unit_places() if place.folder.name == "unit-1"]
+        self.leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: place.token}, start_new_session=True)
+        scene.ends.callback(self.leaked.wait)
+        scene.ends.callback(self.leaked.kill)
+
+
+class _Forgets(Fault):
+    """The store of a site is lost as it dies, and with it what it knew of its units."""
+
+    def begin(self, scene: Scene) -> None:
+        scene.actors.kill(SITE)
+        for file in scene.actors.folder.glob("site.db*"):
+            if file.suffix != ".lock":
+                file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda: _UnitDies("", "next"), "tenant:1 is active with 1 units, and 0 run"),
+        (lambda: _Leak("", "renew"), "unit-1 is 2 processes"),
+        pytest.param(lambda: _Forgets("", "grow"), "grow is not done", marks=pytest.mark.slow),
+    ],
+)
+def test_the_judge_sees_what_is_wrong(
+    fault: Callable[[], Fault], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that dies, one that is left, and a site that forgets: each is found, and nothing is left."""
+    monkeypatch.setattr("leasehold.checker.recovery.processes.story.LIMIT_SECONDS", 15.0)
+    monkeypatch.setattr("leasehold.checker.recovery.processes.story.REST_SECONDS", 1.0)
+    outcome = play(Case("planted", fault), base, 0, threading.Event())
+    assert any(words in found for found in outcome.findings), outcome.findings
+    assert not list(base.iterdir())
+    assert not _units_of(base)
+
+
+def test_what_cannot_be_had_is_named() -> None:
+    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json"]
+    done = subprocess.run([*command, "--only", "packets"], capture_output=True, text=True, timeout=60, check=True)
+    found = json.loads(done.stdout)
+    assert found.keys() == {
+        "system", "spec_digest", "cases", "passed", "failed", "skipped", "ends", "failures", "interrupted", "seconds"
+    }  # fmt: skip
+    assert [skip["name"] for skip in found["skipped"]] == ["packets/one-way", "packets/random"]
+    assert all("not played" in skip["reason"] for skip in found["skipped"])
+    assert (found["cases"], found["passed"], found["failed"]) == (2, 0, 0)
+    no = subprocess.run([*command, "--only", "pakets"], capture_output=True, text=True, timeout=60, check=False)
+    assert no.returncode == 2
+    assert "did you mean packets/" in no.stderr
+
+
+@pytest.mark.slow
+def test_a_campaign_that_is_ended_leaves_nothing(base: Path) -> None:
+    """SIGTERM amid a case: it reports, and processes and folders are gone."""
+    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json", "--quick"]
+    running = subprocess.Popen(
+        [*command, "--jobs", "1"], env={**os.environ, "TMPDIR": str(base)}, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while not _units_of(base) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert _units_of(base)
+    finally:
+        for _ in range(3):  # once is enough, and more must not break off the cleaning
+            running.terminate()
+            time.sleep(0.2)
+        said, _ = running.communicate(timeout=60)
+    assert json.loads(said)["interrupted"]
+    assert running.returncode == 130
+    assert not list(base.iterdir())
+    assert not _units_of(base)
+
+
+def test_names() -> None:
+    """Every name of the quick selection is of a case; a name that is none is answered with the nearest."""
+    fixed = {case.name for case in fixed_cases()}
+    assert len(fixed) == len(fixed_cases())
+    for name in QUICK:
+        assert name in fixed or named(name) is not None, name
+    for no in (
+        "kill/nobody/before-commit/1", "kill/site/before-commit/0", "kill/site/before-commit/1@oracle",
+        "call/site/read/1",
+    ):  # fmt: skip
+        assert named(no) is None
+    with pytest.raises(UnknownCase, match="did you mean kill/site/after-commit/13"):
+        campaign(quick=True, only="kill/site/after-comit/13")
+    known = Reference()
+    known.points[SITE] = Counter({"before-commit": 2, "before-send/update_lease": 1})
+    known.calls[SITE] = Counter({"fsync": 2})
+    names = [case.name for case in all_cases(known)]
+    assert len(names) == len(set(names))
+    assert {
+        "kill/site/before-commit/1", "kill/site/before-commit/2", "kill/site/before-send/update_lease/1",
+        "kill/site/before-send/update_lease/1@nats", "call/site/fsync/1", "call/site/fsync/2",
+    } < set(names)  # fmt: skip
+
+
+TELL = """
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.server import points
+hear = points.subscriber()
+assert hear is not None
+for kind, name in ((Kind.COMMIT, ""), (Kind.SEND, "redeem"), (Kind.STOPPED, ""), (Kind.SEND, "close"),
+                   (Kind.SEND, "redeem"), (Kind.COMMITTED, "")):
+    print(kind.value, name, flush=True)
+    hear(Notice(kind, "tenant", name=name))
+"""
+
+
+def _tell(asked: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", TELL], env={**os.environ, points.VARIABLE: asked}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_points(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Off where the variable is not set; else a point is counted, by kind and name."""
+    monkeypatch.delenv(points.VARIABLE, raising=False)
+    assert points.subscriber() is None
+    assert _tell(f"list:{tmp_path / 'points'}").returncode == 0
+    passed = ["before-commit", "before-send/redeem", "before-send/close", "before-send/redeem", "after-commit"]
+    assert (tmp_path / "points").read_text().splitlines() == passed
+    died = _tell("kill:before-send/redeem/2")
+    assert died.returncode == -signal.SIGKILL
+    assert died.stdout.splitlines()[-1] == "send redeem"
+    assert died.stdout.count("send redeem") == 2
+    for wrong in ("kill:before-commit", "die:before-commit/1", "list:"):
+        monkeypatch.setenv(points.VARIABLE, wrong)
+        with pytest.raises(ValueError, match="write list:FILE or kill:POINT/NUMBER"):
+            points.subscriber()
+
+
+@pytest.mark.slow
+def test_the_quick_selection() -> None:
+    """A case of every kind; one that cannot be played on a machine says why."""
+    found = campaign(quick=True)
+    assert not found.failures, [(outcome.name, outcome.findings) for outcome in found.failures]
+    assert (found.cases, found.interrupted) == (len(QUICK), False)
+    assert found.passed + len(found.skipped) == found.cases
+    kills = [outcome for outcome in found.outcomes if outcome.name.startswith(("kill", "twice"))]
+    assert all(outcome.passed for outcome in kills if "@" not in outcome.name)
+
+
+@pytest.mark.slow
+def test_every_case() -> None:
+    """The campaign, by its command: at most half an hour."""
+    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2000, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["failed"] == 0
+    assert found["passed"] > 100
+    assert found["cases"] == found["passed"] + len(found["skipped"])

@@ -1,0 +1,162 @@
+"""Seeded bugs in the running system: the recovery checker catches every one, and nothing where there is none."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from leasehold.checker.recovery.campaign import scripts_of
+from leasehold.checker.recovery.case import CHECKS
+from leasehold.checker.recovery.script import Script
+from leasehold.checker.recovery.seeded import Caught, catch, in_order, seeded
+from leasehold.checker.recovery.stage import Stage
+from leasehold.faults.bugs import CLASSES, Bug, UnknownBug, bugs, named
+from leasehold.faults.bugs.messages import giving_up, is_answer
+from leasehold.faults.bugs.records import flaky_disk
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.extensions import Extensions
+from leasehold.impl.actor.held import Rows
+from leasehold.impl.actor.outbox import Outbox
+from leasehold.impl.actor.post import Post
+from leasehold.impl.actor.steps import Steps
+from leasehold.impl.actor.turn import Turn
+from leasehold.impl.core.codec import Codec
+from leasehold.impl.core.core import Core
+from leasehold.impl.handlers.simulated import World
+from leasehold.impl.policy.authority import FirstFit
+from leasehold.impl.policy.broker import FirstComeFirstServed
+from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.store.memory import MemoryStore
+from leasehold.impl.store.owned import OwnedStore
+from leasehold.spec import System, load
+
+CHANGED = (
+    Actor, Codec, Core, Extensions, FirstComeFirstServed, FirstFit, FixedDemand, MemoryStore, Outbox, OwnedStore, Post,
+    Rows, Steps, Turn, World,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def system() -> System:
+    return load("lease", {"max_units": 1, "last_end": 2})
+
+
+@pytest.fixture(scope="module")
+def scripts(system: System) -> list[Script]:
+    return scripts_of(system)[1]
+
+
+def implementation() -> list[dict[str, object]]:
+    return [dict(vars(one)) for one in CHANGED]
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_is_planted_and_taken_out_again(bug: Bug) -> None:
+    before = implementation()
+    with bug.plant():
+        assert implementation() != before
+    assert implementation() == before
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_says_what_it_is(bug: Bug) -> None:
+    assert bug.class_ in CLASSES
+    assert bug.doc.endswith(".")
+    assert bug.source
+    assert named(bug.name) is bug
+
+
+def test_every_class_has_some() -> None:
+    assert {bug.class_ for bug in bugs()} == set(CLASSES)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(UnknownBug, match="wish_los_'; did you mean wish_lost"):
+        named("wish_los_")
+
+
+def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None:
+    order = list(in_order(scripts))
+    assert order == list(in_order(scripts))
+    assert {case.name for case in order} == {f"{s.name}{end}" for s in scripts for end in ("", "!lost")}
+    points = {script.point for script in scripts}
+    assert {case.script.point for case in order[: 2 * len(points)]} == points
+
+
+def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[Script]) -> None:
+    stage = Stage(system, 1)
+    for case in islice(in_order(scripts), 100):
+        assert stage.play(case.script, case.lost).findings == [], case.name
+    stage.close()
+
+
+def check(found: list[Caught]) -> None:
+    assert [caught.bug for caught in found if caught.survived] == []
+    for caught in found:
+        assert caught.checks
+        assert set(caught.checks) <= set(CHECKS)
+        assert caught.words
+
+
+# Bugs that few cases catch, and where these stop an actor.
+RARE = {
+    "acknowledged_before_the_commit": "crash:authority/active#",
+    "broker_forgets_requests": "crash:broker/ticketing#",
+    "lost_answer_not_made_good": "crash:service_manager/ticketing#",
+    "said_again_under_a_new_number": "crash:broker/ticketed#",
+    "sent_once": "crash:authority/active#",
+    "setup_twice_fails": "crash:unit/priming#",
+    "setup_twice_makes_two": "crash:unit/priming#",
+    "units_before_the_commit": "crash:authority/priming#before-commit",
+    "unreachable_ends_the_lease": "crash:authority/active#",
+    "unreachable_is_given_up": "crash:authority/active#",
+}
+
+
+def test_every_bug_is_caught(system: System, scripts: list[Script]) -> None:
+    check(seeded(system, [b.name for b in bugs() if b.name not in RARE], 2, most=200, scripts=scripts))
+
+
+@pytest.mark.parametrize(("name", "point"), RARE.items())
+def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
+    some = [script for script in scripts if script.point.startswith(point)]
+    check([catch(named(name), some, Stage(system, 1), 300)])
+
+
+@pytest.mark.slow
+def test_every_bug_is_caught_in_the_campaign(system: System, scripts: list[Script]) -> None:
+    found = seeded(system, jobs=2, scripts=scripts)
+    check(found)
+    assert [caught.bug for caught in found] == [bug.name for bug in bugs()]
+
+
+def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
+    stage = Stage(system, 1)
+    heard: list[tuple[int, int, str]] = []
+    caught = catch(named("sent_numbers_not_saved"), scripts, stage)
+    assert not caught.survived
+    assert "record" in caught.checks
+    again = seeded(
+        system, ["sent_numbers_not_saved"], 1, lambda n, of, c: heard.append((n, of, c.bug)), scripts=scripts
+    )
+    assert [(c.case, c.checks, c.cases) for c in again] == [(caught.case, caught.checks, caught.cases)]
+    assert heard == [(1, 1, "sent_numbers_not_saved")]
+    assert catch(Bug("none", "recovery", "Nothing is wrong.", "", lambda: flaky_disk()), scripts, stage, 20).survived
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "alone",
+    [
+        flaky_disk,
+        lambda: giving_up(lambda outbox, parcel: parcel.tries == 0),
+        lambda: giving_up(is_answer),
+    ],
+    ids=["a disk that fails at times", "requests asked once", "answers said once"],
+)
+def test_what_does_no_harm_alone(system: System, scripts: list[Script], alone: object) -> None:
+    """Half of a bug: what it needs to do harm is not what is caught."""
+    half = Bug("half", "recovery", "Half of a bug.", "", alone)  # type: ignore[arg-type]
+    caught = catch(half, scripts, Stage(system, 1), 600)
+    assert caught.survived, caught

@@ -1,0 +1,233 @@
+"""The compiled core does what the explored machines do, also for systems that nobody thought about.
+
+A failure is shrunk to few choices; `python -m pytest --hypothesis-show-statistics` says how many systems were walked,
+and what became of the others.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings, target
+from hypothesis import strategies as st
+
+from leasehold.checker.explore import Limits, explore
+from leasehold.checker.explore.step import SpecFault
+from leasehold.checker.explore.transition_system import TransitionSystem
+from leasehold.faults import Budget
+from leasehold.impl.compiler.runnable import NotRunnable
+from leasehold.spec import System
+from tests.checker.by_chance import by_chance, written
+from tests.impl.compiler.busy import busy
+from tests.impl.compiler.twin import Twin
+
+STATES = 150  # of each system, the nearest to its first one
+
+
+def walk(system: System) -> Twin | str:
+    """Walks the edges of the first states; a word where the system cannot run."""
+    try:
+        twin = Twin(TransitionSystem(system))
+    except NotRunnable:
+        return "not runnable"
+    found = explore(system, Limits(states=STATES), budget=Budget.parse("duplicate=1"))
+    twin = Twin(found.paths.world)
+    for s in found.paths.states:
+        try:
+            list(twin.world.successors(s))
+        except SpecFault:
+            twin.seen["at fault"] += 1
+            continue
+        twin.state(s)
+    return twin
+
+
+def draw(kind: str, rng: random.Random) -> System | str:
+    with tempfile.TemporaryDirectory() as folder:
+        found = busy(Path(folder), rng) if kind == "busy" else by_chance(Path(folder), rng)
+    return "not loaded" if found is None or isinstance(found, str) else found
+
+
+@pytest.mark.parametrize(("kind", "count", "share"), [("by chance", 150, 0.15), ("busy", 60, 0.6)])
+def test_every_edge(kind: str, count: int, share: float) -> None:
+    """At least a share of them can run; by chance, many have channels that no network keeps to."""
+    became: Counter[str] = Counter()
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(rng=st.randoms(use_true_random=False))
+    def walked(rng: random.Random) -> None:
+        system = draw(kind, rng)
+        found = system if isinstance(system, str) else walk(system)
+        became["walked" if isinstance(found, Twin) else found] += 1
+        event("walked" if isinstance(found, Twin) else found)
+        if isinstance(found, Twin):
+            became.update(found.seen)
+            target(float(found.seen["taken"]), label="transitions")
+
+    walked()
+    assert became["walked"] > share * count, became
+    assert became["taken"] > 1_000
+    assert became["duplicate"] > 0
+    assert became["ignored"] > 0
+    assert became["at fault"] < became["taken"]
+
+
+SITE = """system: s
+roles: {a: {}, b: {instances: 2}, part: {}}
+actors: {site: [a, part]}
+channels: {there: {from: a, to: b, kind: mailbox}}
+environment: {go: {to: a}}
+"""
+PARTS = {
+    "messages.yaml": "messages: {ask: {from: a, to: b}}\n",
+    "roles/b.yaml": "role: b\nstates: {idle: {initial: true, on: {ask: {to: idle}}}}\n",
+    "roles/part.yaml": """role: part
+subsidiary: a
+events: {up: it is to be up}
+states: {down: {initial: true, on: {up: {to: waits}}}, waits: {on: {up: {to: runs}}}, runs: {ignore: {up: it runs}}}
+""",
+}
+
+
+def one(data: str, tasks: str) -> dict[str, str]:
+    return {
+        "system.yaml": SITE, **PARTS,
+        "roles/a.yaml": f"""role: a
+data: {data}
+events: {{go: it goes on, done: all are up}}
+states: {{idle: {{initial: true, tasks: [ask, drive], on: {{go: {{to: idle}}, done: {{to: idle}}}}}}}}
+tasks: {tasks}
+""",
+    }  # fmt: skip
+
+
+def test_parentheses_stay_where_a_condition_is_one_of_several(tmp_path: Path) -> None:
+    found = walk(written(tmp_path, one(
+        "{x: {type: bool, initial: true}, y: bool}",
+        """
+  ask: {send: ask, to: b, only: "it == b[0] if x else it == b[1]"}
+  drive: {drive: part, event: up, when: x or y, answers: {done: part.state == runs}}""",
+    )))  # fmt: skip
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] > 10
+
+
+def test_a_field_may_have_the_name_that_stands_for_a_long_operand(tmp_path: Path) -> None:
+    system = written(tmp_path, {
+        "system.yaml": "system: s\nroles: {a: {}}\nenvironment: {go: {to: a}}\n",
+        "roles/a.yaml": """role: a
+data: {q: {type: int, max: 9, initial: 8}, two: {type: int, max: 9, initial: 2}}
+events: {go: it goes on}
+states:
+  idle: {initial: true, on: {go: {to: idle, set: {q: "q // (two + two - two + two - two + two - two + two - two)"}}}}
+""",
+    })  # fmt: skip
+    found = walk(system)
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] == 5  # 8, 4, 2, 1, 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "opposite", "covered"),
+    [
+        ("x == y", "x != y", True, True),
+        ("x < y", "x >= y", True, True),
+        ("event.w in m", "event.w not in m", True, True),
+        ("x == 1 or y == 1", "not (x == 1 or y == 1)", True, True),
+        ("not (m <= n)", "m <= n", True, True),
+        ("m | {event.w} == n", "m | {event.w} != n", True, True),
+        ("x < y", "x > y", False, False),
+        ("x < y", "y <= x", False, True),  # it is, but in another form
+        ("m <= n", "not (m <= n) and x == 0", False, False),
+        ("m <= n", "m > n", False, False),  # where each has what the other has not, neither holds
+        ("x == y and m | {event.w} == n", "m | {event.w} != n", False, False),
+    ],
+)
+def test_of_two_opposite_guards_the_second_is_not_asked(
+    tmp_path: Path, one: str, other: str, opposite: bool, covered: bool
+) -> None:
+    """Where the form of the guards does not say so, both are."""
+    system = written(tmp_path, {
+        "system.yaml": "system: s\nroles: {a: {}}\ntypes: {w: {members: [p, q]}}\nenvironment: {go: {to: a}}\n",
+        "roles/a.yaml": f"""role: a
+data: {{x: {{type: int, max: 2}}, y: {{type: int, max: 2, initial: 1}}, m: "set[w]", n: "set[w]"}}
+events: {{go: {{doc: it goes on, fields: {{i: {{type: int, max: 2, explore: [0, 2]}}, w: w}}}}}}
+states:
+  idle:
+    initial: true
+    on:
+      go:
+        - {{to: idle, when: "{one}", set: {{x: event.i, m: "m | {{event.w}}"}}}}
+        - {{to: idle, when: "{other}", set: {{y: event.i, n: "n | {{event.w}}", m: m - n}}}}
+{'' if covered else '    ignore: {go: neither holds}'}
+""",
+    })  # fmt: skip
+    found = walk(system)
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] > 10
+    assert ("A__IDLE__GO__NOT" in found.program.source) != opposite
+
+
+@pytest.mark.parametrize(
+    ("kind", "update", "when", "only", "make"),
+    [
+        ("set[b]", "chosen: 'chosen | {event.w}'", "n > 0", "it in chosen", "remembered"),
+        ("set[b]", "chosen: 'chosen | {event.w}'", "n > 0", "it == b[1] or it in chosen", "remembered"),
+        ("option[b]", "chosen: event.w", "n > 0", "it == chosen", "remembered"),
+        ("map[b, bool]", "'chosen[event.w]': true", "n > 0", "chosen[it]", "made"),
+        ("set[b]", "chosen: 'chosen | {event.w}'", "n > 0 and part.state == down", "it in chosen", "made"),
+    ],
+)
+def test_outcomes_are_remembered_where_work_depends_on_what_can_be_hashed(
+    tmp_path: Path, kind: str, update: str, when: str, only: str, make: str
+) -> None:
+    """A subsidiary machine changes without its lease's record, so what is read of it cannot be remembered."""
+    system = written(tmp_path, {
+        "system.yaml": SITE, **PARTS,
+        "roles/a.yaml": f"""role: a
+data: {{n: {{type: int, max: 2}}, chosen: "{kind}"}}
+events: {{go: {{doc: it goes on, fields: {{i: {{type: int, max: 2, explore: [0, 2]}}, w: b}}}}, done: all are up}}
+states:
+  idle:
+    initial: true
+    tasks: [ask, drive]
+    on: {{go: {{to: idle, set: {{n: 2 - event.i, {update}}}}}, done: {{to: idle}}}}
+tasks:
+  ask: {{send: ask, to: b, when: "{when}", only: "{only}"}}
+  drive: {{drive: part, event: up, when: "{when}", answers: {{done: part.state == runs}}}}
+""",
+    })  # fmt: skip
+    found = walk(system)
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] > 100
+    assert f"A__IDLE__GO = {make}('go'" in found.program.source
+
+
+def test_what_two_transitions_make_of_one_field_is_kept_apart(tmp_path: Path) -> None:
+    """The guard computes both values, each transition writes one, and the second one's work depends on it."""
+    system = written(tmp_path, {
+        "system.yaml": SITE, **PARTS,
+        "roles/a.yaml": """role: a
+data: {m: "set[b]", n: "set[b]"}
+events: {go: {doc: it goes on, fields: {w: b}}, done: all are up}
+states:
+  idle:
+    initial: true
+    tasks: [ask, drive]
+    on:
+      go:
+        - {to: idle, when: "m | {event.w} == n - {event.w}", set: {m: "n - {event.w}"}}
+        - {to: idle, when: "m | {event.w} != n - {event.w}", set: {m: "n - {event.w} - m", n: "m | {event.w}"}}
+      done: [{to: idle, when: "m | n == m - n", set: {m: m | n}}, {to: idle, when: "m | n != m - n", set: {m: m - n}}]
+tasks:
+  ask: {send: ask, to: b, only: it in m}
+  drive: {drive: part, event: up, answers: {done: part.state == runs}}
+""",
+    })  # fmt: skip
+    found = walk(system)
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] > 100

@@ -1,0 +1,379 @@
+"""One record to another: what is carried over, under whatever rules, for records that no run would show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.impl.actor.held import BELOW, Held, Rows, machine_of
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.values import bounds
+from leasehold.impl.migrate.layout import Layout
+from leasehold.impl.migrate.mapping import Mapped, Mapper, Misfit
+from leasehold.impl.store.store import Key
+from leasehold.spec import System, load
+from leasehold.spec.language import types as t
+
+LARGE = 10**6
+
+
+def compiled(folder: str | Path, **constants: int) -> tuple[System, Program]:
+    system = load(folder, constants)
+    return system, compile_system(system)
+
+
+def values(kind: t.Type, least: int = 0) -> st.SearchStrategy[Any]:
+    """Values of a type."""
+    match kind:
+        case t.Bool():
+            return st.booleans()
+        case t.Int() | t.Time() | t.Instance():
+            low, high = bounds(kind)
+            return st.integers(least if low is None else low, LARGE if high is None else high)
+        case t.Enum(members=members):
+            return st.sampled_from(members)
+        case t.Opaque():
+            whole = st.integers(-(2**63) + 1, 2**63 - 1)  # what a record can hold
+            return st.one_of(st.none(), whole, st.text(), st.lists(st.text(), max_size=2))
+        case t.Set(of=of) if of is not None:
+            return st.frozensets(st.sampled_from(t.members(of)))
+        case t.Map(key=key, of=of):
+            return st.tuples(*(values(of) for _ in t.members(key)))
+        case t.Option(of=of) if of is not None:
+            return st.none() | values(of)
+    raise AssertionError(kind)
+
+
+@st.composite
+def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> Held:
+    """Any machine of a role, whatever its record says."""
+    numbers = st.integers(0, LARGE)
+    instance = draw(st.integers(0, count - 1)) if core.indexed else 0
+    own = (instance,) if core.indexed else ()
+    rest: tuple[Any, ...] = ()
+    if not core.subsidiary:
+        rest = tuple(draw(st.tuples(*(numbers for _ in core.neighbours))) for _ in ("sent", "received"))
+    data = tuple(draw(values(f.type)) for f in core.fields)
+    since = tuple(draw(numbers) for _ in core.since)
+    record = (draw(st.sampled_from(core.states)), *own, *data, *rest, draw(numbers), *since)
+    lease = BELOW if core.subsidiary else f"tenant:{draw(st.integers(1, LARGE))}"
+    peers = [draw(st.text(max_size=9)) for _ in core.neighbours]
+    papers = draw(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=9), max_size=3))
+    return Held(Key(lease, machine_of(core, instance)), core, record, peers, papers)
+
+
+SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)
+LARGE_SYSTEM, MORE = compiled("lease", max_units=20)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
+    """There, and back again, for every role of the lease."""
+    role = data.draw(st.sampled_from(sorted(SMALL.roles)))
+    before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
+    row = Rows(SMALL).write(before)
+    there = Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE).map(before.key, row)
+    assert there.key == before.key
+    after = Rows(MORE).read(before.key, there.row, MORE_BELOW)
+    assert after.record[: MORE.roles[role].below_at] == before.record
+    assert (after.peers, after.papers) == (before.peers, before.papers)
+    back = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, there.row)
+    assert back == Mapped(before.key, row, role, before.state, before.state)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject) -> None:
+    role = data.draw(st.sampled_from(["authority", "unit"]))
+    before = data.draw(held(MORE, MORE.roles[role], LARGE_SYSTEM.roles[role].count))
+    view = before.core.view(before.record)
+    named = {*view.get("assigned", ()), *view.get("chosen", ()), before.record[1] if role == "unit" else 0}
+    mapper = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL)
+    row = Rows(MORE).write(before)
+    if max(named) < 2:
+        assert mapper.map(before.key, row).key == before.key
+    else:
+        with pytest.raises(Misfit):
+            mapper.map(before.key, row)
+
+
+MORE_BELOW: dict[str, Any] = {"unit": None}  # of no interest here: what the actor's other machines are
+
+# A small system of everything that the lease does not have
+
+SHOP = {
+    "system.yaml": """
+system: shop
+constants: {clerks: {type: int, value: 2, min: 1, max: 9}, most: {type: int, value: 9, min: 1, max: 99}}
+types: {colour: {members: [red, green]}}
+roles: {till: {}, clerk: {instances: clerks}}
+channels:
+  to: {from: till, to: clerk, kind: mailbox}
+  back: {from: clerk, to: till, kind: mailbox}
+environment: {sell: {to: till}}
+""",
+    "messages.yaml": """
+messages:
+  fetch: {from: till, to: clerk, fields: {what: colour}}
+  fetched: {from: clerk, to: till, answer: true}
+""",
+    "roles/till.yaml": """
+role: till
+data:
+  stock: map[colour, int]
+  had: map[clerk, bool]
+  wanted: option[colour]
+  sold: {type: int, min: 0, max: most}
+events: {sell: {fields: {what: colour}}}
+states:
+  open:
+    initial: true
+    on: {sell: {to: waiting, set: {wanted: event.what, "stock[event.what]": "stock[event.what] + 1"}}}
+    ignore: {fetched: it was not waited for}
+  waiting:
+    tasks: [fetch]
+    on: {fetched: {to: open, when: sold < most and wanted != none, set: {sold: sold + 1, "had[msg.sender]": true}}}
+    ignore: {sell: one after the other, fetched: there is enough}
+tasks: {fetch: {send: fetch, to: clerk, with: {what: "green"}}}
+""",
+    "roles/clerk.yaml": """
+role: clerk
+data: {last: colour}
+states:
+  idle: {initial: true, on: {fetch: {to: told, set: {last: msg.what}}}}
+  told: {tasks: [tell], on: {fetch: {to: told, when: last == last, set: {last: msg.what}}}}
+tasks: {tell: {send: fetched, to: till}}
+""",
+}
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def shop(folder: Path, rules: str = "", *changes: tuple[str, str], **constants: int) -> tuple[System, Program]:
+    for name, text in SHOP.items():
+        for old, new in changes:
+            name, text = name.replace(old, new), text.replace(old, new)
+        write(folder, {name: text})
+    if rules:
+        (folder / "migrations.yaml").write_text(rules)
+    return compiled(folder, **constants)
+
+
+def till(program: Program, role: str = "till", **changed: Any) -> tuple[Key, bytes]:
+    """The row of a till in the midst of its work."""
+    core = program.roles[role]
+    known = dict(zip(core.names, core.first(), strict=True))
+    known |= {"state": "waiting", "stock": (3, 4), "wanted": "green", "sold": 5, "sent": (7, 8), "received": (1, 2)}
+    known |= {"entry": 11, **changed}
+    machine = Held(
+        Key("tenant:1", role), core, tuple(known[name] for name in core.names), ["anna", "bert"], {"over": 3}
+    )
+    return machine.key, Rows(program).write(machine)
+
+
+def mapped(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> Held:
+    found = Mapper(Layout.of(old), *new).map(*row)
+    assert found.key is not None
+    return Rows(new[1]).read(found.key, found.row, {})
+
+
+def misfits(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> str:
+    with pytest.raises(Misfit) as error:
+        Mapper(Layout.of(old), *new).map(*row)
+    return str(error.value)
+
+
+def test_a_layout_is_what_it_was_when_it_is_read_again(tmp_path: Path) -> None:
+    layout = Layout.of(shop(tmp_path)[1])
+    assert Layout.read(layout.write()) == layout
+    plain = json.loads(layout.write())["roles"]
+    assert plain["till"]["neighbours"] == ["clerk[0]", "clerk[1]"]
+    assert plain["till"]["fields"][0] == {
+        "name": "stock",
+        "type": "map[colour {red, green}, int]",
+        "cells": ["red", "green"],
+    }
+
+
+def test_a_map_follows_its_keys_and_not_their_order(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old")
+    new = shop(tmp_path / "new", "", ("[red, green]", "[green, red]"))
+    after = mapped(old, new, till(old))
+    assert after.core.view(after.record)["stock"] == (4, 3)
+    assert after.core.view(after.record)["wanted"] == "green"
+
+
+def test_new_cells_of_a_map_need_a_value(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old")
+    more = ("[red, green]", "[red, blue, green]")
+    said = misfits(old, shop(tmp_path / "new", "", more), till(old))
+    assert "tenant:1 till, stock: the cells blue are new; write `{from: stock, cells: VALUE}`" in said
+    rules = f"migrations: [{{from: {old.digest}, roles: {{till: {{fields: {{stock: {{from: stock, cells: 6}}}}}}}}}}]"
+    after = mapped(old, shop(tmp_path / "ruled", rules, more), till(old))
+    assert after.core.view(after.record)["stock"] == (3, 6, 4)
+
+
+def test_cells_that_are_gone_are_not_forgotten_in_silence(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old", "", ("[red, green]", "[red, blue, green]"))
+    said = misfits(old, shop(tmp_path / "new"), till(old, stock=(3, 6, 4)))
+    assert "stock: the cells blue of the old map are gone; give it a `value`" in said
+
+
+def test_a_neighbour_that_is_new_or_gone_is_refused(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old")
+    said = misfits(old, compiled(tmp_path / "old", clerks=3), till(old))
+    assert "sent: `clerk[2]` is a new neighbour, which the record knows nothing of; end the lease first" in said
+    said = misfits(old, compiled(tmp_path / "old", clerks=1), till(old))
+    assert "sent: `clerk[1]` is no neighbour any more; end the lease first" in said
+
+
+def test_a_role_may_have_another_name(tmp_path: Path) -> None:
+    """With its neighbours' names for it, and the key of its records."""
+    _, old = shop(tmp_path / "old")
+    rules = f"migrations: [{{from: {old.digest[:12]}, roles: {{desk: {{was: till}}}}}}]"
+    new = shop(tmp_path / "new", rules, ("till", "desk"))
+    key, row = till(old)
+    found = Mapper(Layout.of(old), *new).map(key, row)
+    assert found.key == Key("tenant:1", "desk")
+    after = Rows(new[1]).read(found.key, found.row, {})
+    assert after.record == Rows(old).read(key, row, {}).record
+    clerk = Held(Key("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {})
+    after = mapped(old, new, (clerk.key, Rows(old).write(clerk)))
+    assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
+
+
+def test_numbers_and_peers_follow_their_neighbours(tmp_path: Path) -> None:
+    """Roles in another order put the neighbours into another order too."""
+    extra = ("clerk: {instances: clerks}}", "clerk: {instances: clerks}, aide: {}}")
+    channels = ("environment:", "  there: {from: till, to: aide, kind: mailbox}\nenvironment:")
+    messages = ("messages:\n", "messages:\n  greet: {from: till, to: aide}\n")
+    tasks = ("tasks: [fetch]", "tasks: [fetch, greet]")
+    task = ("tasks: {fetch:", "tasks: {greet: {send: greet, to: aide}, fetch:")
+    aide = "role: aide\nstates: {here: {initial: true, on: {greet: {to: here}}}}\n"
+    changes = (extra, channels, messages, tasks, task)
+    for name, more in (
+        ("old", ()),
+        (
+            "new",
+            (("till: {}, clerk: {instances: clerks}, aide: {}", "aide: {}, till: {}, clerk: {instances: clerks}"),),
+        ),
+    ):
+        (tmp_path / name / "roles").mkdir(parents=True)
+        (tmp_path / name / "roles/aide.yaml").write_text(aide)
+        shop(tmp_path / name, "", *changes, *more)
+    old, new = compiled(tmp_path / "old")[1], compiled(tmp_path / "new")
+    assert [r for r, _ in old.roles["till"].neighbours] == ["clerk", "clerk", "aide"]
+    key, row = till(old, sent=(7, 8, 9), received=(1, 2, 3))
+    body, _, papers = msgspec.msgpack.decode(row)
+    after = mapped(old, new, (key, msgspec.msgpack.encode([body, ["anna", "bert", "carl"], papers])))
+    assert [r for r, _ in after.core.neighbours] == ["aide", "clerk", "clerk"]
+    shown = dict(zip(after.core.names, after.record, strict=False))
+    assert (shown["sent"], shown["received"], after.peers) == ((9, 7, 8), (3, 1, 2), ["carl", "anna", "bert"])
+
+
+OWNER = {
+    "system.yaml": """
+system: keeper
+roles: {owner: {}}
+environment: {leave: {to: owner}, back: {to: owner}}
+""",
+    "roles/owner.yaml": """
+role: owner
+events: {saved: The backup is done., leave: The owner goes., back: The owner is back.}
+tasks: {backup: {call: handler.backup, answers: [saved], outlives: true}}
+states:
+  saving: {initial: true, tasks: [backup], on: {saved: {to: idle}, leave: {to: away}}, ignore: {back: it is here}}
+  idle: {on: {leave: {to: away}}, ignore: {back: it is here}}
+  away: {on: {back: {to: saving}}, ignore: {leave: it has gone}}
+""",
+}
+
+
+@pytest.mark.parametrize(("outlived", "since"), [(True, 3), (False, 7)])
+def test_a_task_that_outlives_its_state_goes_on(tmp_path: Path, outlived: bool, since: int) -> None:
+    """In a state that is made for it, under that state's new name; one that did not outlive its state began with it."""
+    old_owner = {name: text if outlived else text.replace(", outlives: true", "") for name, text in OWNER.items()}
+    write(tmp_path / "old", old_owner)
+    _, old = compiled(tmp_path / "old")
+    rules = f"migrations: [{{from: {old.digest}, roles: {{owner: {{states: {{away: out}}}}}}}}]"
+    changed = {name: text.replace("away", "out") for name, text in OWNER.items()}
+    write(tmp_path / "new", {**changed, "migrations.yaml": rules})
+    core, state = old.roles["owner"], "away__backup" if outlived else "saving"
+    machine = Held(Key("tenant:1", "owner"), core, (state, (), (), 7, *([3] if outlived else [])), [], {})
+    after = mapped(old, compiled(tmp_path / "new"), (machine.key, Rows(old).write(machine)))
+    assert after.state == ("out__backup" if outlived else "saving")
+    assert dict(zip(after.core.names, after.record, strict=True))["since backup"] == since
+
+
+def test_a_value_out_of_range_is_refused_and_a_rule_may_give_another(tmp_path: Path) -> None:
+    _, old = shop(tmp_path)
+    said = misfits(old, compiled(tmp_path, most=4), till(old))
+    assert said == "tenant:1 till, sold: 5 is not within 0..4"
+    rules = f"migrations: [{{from: {old.digest}, roles: {{till: {{fields: {{sold: {{value: most}}}} DROP}}}}}}]"
+    (tmp_path / "migrations.yaml").write_text(rules.replace(" DROP", ""))
+    said = misfits(old, compiled(tmp_path, most=4), till(old))
+    assert "sold: a rule gives it another value; write `drop: [sold]` to give up the old one" in said
+    (tmp_path / "migrations.yaml").write_text(rules.replace(" DROP", ", drop: [sold]"))
+    after = mapped(old, compiled(tmp_path, most=4), till(old))
+    assert after.core.view(after.record)["sold"] == 4
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (b"", "the row is not whole"),
+        (b"\xc1", "the row is not whole"),
+        (msgspec.msgpack.encode([b"", [], {}]), "the row is not whole"),
+        (msgspec.msgpack.encode([msgspec.msgpack.encode([9, b"x", "till", [1]]), [], {}]), "the record has version 9"),
+        (
+            msgspec.msgpack.encode([msgspec.msgpack.encode([1, b"x", "till", [1]]), [], {}]),
+            "it was written by 78, and not",
+        ),
+    ],
+)
+def test_what_is_no_record_is_refused(tmp_path: Path, row: bytes, said: str) -> None:
+    new = shop(tmp_path)
+    assert said in misfits(new[1], new, (Key("tenant:1", "till"), row))
+
+
+def test_a_record_of_another_machine_is_refused(tmp_path: Path) -> None:
+    new = shop(tmp_path)
+    _, row = till(new[1])
+    assert "it is no record of this machine" in misfits(new[1], new, (Key("tenant:1", "clerk[1]"), row))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
+    """No byte of a row, changed, makes anything but a refusal with a reason, or a record that the new actor reads."""
+    role = data.draw(st.sampled_from(sorted(SMALL.roles)))
+    before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
+    row = bytearray(Rows(SMALL).write(before))
+    row[data.draw(st.integers(0, len(row) - 1))] = data.draw(st.integers(0, 255))
+    found = mapped_or_not(Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE), before.key, bytes(row))
+    if isinstance(found, Mapped):
+        assert found.key is not None
+        assert Rows(MORE).read(found.key, found.row, MORE_BELOW).core.role == role
+    else:
+        assert found.problems
+        assert str(found).startswith(f"{before.key.lease} {before.key.machine}")
+
+
+def mapped_or_not(mapper: Mapper, key: Key, row: bytes) -> Mapped | Misfit:
+    try:
+        return mapper.map(key, row)
+    except Misfit as misfit:
+        return misfit

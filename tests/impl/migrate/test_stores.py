@@ -1,0 +1,115 @@
+"""Migration in every store that outlives a process; a database has the records of several actors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.held import Held, Rows
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.migrate.layout import SPECIFICATION, Layout
+from leasehold.impl.migrate.migration import Summary, migrate
+from leasehold.impl.migrate.owner import owner_of
+from leasehold.impl.store.store import Batch, Fenced, Key, StoreError
+from leasehold.impl.store.url import store_from_url
+from leasehold.spec import load
+from tests.impl.store.conftest import _place
+
+MANY = 2_500  # records: several pages of a store, several packets of a database
+SYSTEMS = {units: load("lease", {"max_units": units}) for units in (2, 4)}
+PROGRAMS = {units: compile_system(system) for units, system in SYSTEMS.items()}
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    made = _place(request.param, tmp_path)
+    yield made
+    made.remove()
+
+
+def rows(program: Program, count: int) -> dict[Key, bytes]:
+    core = program.roles["authority"]
+    first = core.first(0, (None,))
+    records = {
+        Key(f"tenant:{n + 1}", "authority"): (core.states[n % 3], *first[1:-2], n, *first[-1:]) for n in range(count)
+    }
+    return {key: Rows(program).write(Held(key, core, record, ["tenant"])) for key, record in records.items()}
+
+
+async def fill(place: Any, actor: str, count: int) -> Any:
+    """Writes the records of an actor of two units; the store stays open."""
+    store = place.store()
+    await store.open(actor)
+    words = {SPECIFICATION: Layout.of(PROGRAMS[2]).write(), "wish of tenant:1": b"kept"}
+    await store.commit(Batch(rows(PROGRAMS[2], count), words=words))
+    return store
+
+
+async def contents(place: Any, actor: str) -> tuple[dict[Key, bytes], dict[str, bytes]]:
+    store = place.store()
+    await store.open(actor)
+    found = {key: row async for key, row in store.records()}, await store.words()
+    await store.close()
+    return found
+
+
+async def to_four(place: Any, actor: str = "") -> Summary:
+    store = store_from_url(place.url)
+    return await migrate(store, await owner_of(store, actor), SYSTEMS[4], PROGRAMS[4])
+
+
+def test_all_records_of_the_actor_and_of_no_other(place: Any) -> None:
+    async def run() -> None:
+        await (await fill(place, "site", MANY)).close()
+        others = ["site_2"] if place.shared else []
+        for other in others:
+            await (await fill(place, other, 3)).close()
+        before = [await contents(place, other) for other in others]
+        summary = await to_four(place, "site")
+        assert summary.records == {"authority": MANY}
+        records, words = await contents(place, "site")
+        assert Layout.read(words.pop(SPECIFICATION)) == Layout.of(PROGRAMS[4])
+        assert (records, words) == (rows(PROGRAMS[4], MANY), {"wish of tenant:1": b"kept"})
+        assert [await contents(place, other) for other in others] == before
+
+    asyncio.run(run())
+
+
+def test_the_actor_is_named_where_there_are_several(place: Any) -> None:
+    async def run() -> None:
+        if not place.shared:
+            pytest.skip("a file has one actor")
+        with pytest.raises(StoreError, match="has no records: no actor has opened it yet"):
+            await to_four(place)
+        for name in ("site", "broker"):
+            await (await fill(place, name, 1)).close()
+        with pytest.raises(
+            StoreError, match="has the records of several actors: broker, site; name one of them: --actor"
+        ):
+            await to_four(place)
+        with pytest.raises(StoreError, match="no records of an actor 'sight'; did you mean site"):
+            await to_four(place, "sight")
+        # Looking has founded no new actor.
+        assert await place.ask("SELECT count(*) FROM leasehold_actor") in ([(2,)], ((2,),))
+
+    asyncio.run(run())
+
+
+def test_an_actor_that_has_lost_its_lock_can_write_nothing_afterwards(place: Any) -> None:
+    async def run() -> None:
+        store = await fill(place, "site", 3)
+        with pytest.raises(StoreError, match="in use by another copy"):
+            await to_four(place, "site")
+        await place.lose_lock(store)
+        await to_four(place, "site")
+        with pytest.raises(Fenced):
+            await store.commit(Batch(rows(PROGRAMS[2], 1)))
+        await store.close()
+        assert (await contents(place, "site"))[0] == rows(PROGRAMS[4], 3)
+
+    asyncio.run(run())

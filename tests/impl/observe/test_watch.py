@@ -1,0 +1,110 @@
+"""Everything on an actor in one call, and metrics by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.parser import text_string_to_metric_families
+
+from leasehold.impl.cluster import SITE
+from leasehold.impl.observe.watch import Watch, WatchError, watch
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_metrics_are_served(watched: Any) -> None:
+    watches: dict[str, Watch] = {}
+
+    async def story() -> None:
+        cluster = watched(lambda actor: watches.update({actor.identity.name: watch(actor)}))
+        async with cluster as c, aiohttp.ClientSession() as client:
+            place = f"127.0.0.1:{free_port()}"
+            end = await watches[SITE].serve(place)
+            await c.lease(1, until=30)
+            async with client.get(f"http://{place}/metrics") as answer:
+                assert answer.status == 200
+                assert answer.headers["Content-Type"] == watches[SITE].metrics.content_type
+                families = {f.name for f in text_string_to_metric_families(await answer.text())}
+            assert {"leasehold_transitions", "leasehold_machines", "process_resident_memory_bytes"} <= families
+            async with client.get(f"http://{place}/leases") as answer:
+                assert answer.status == 404
+            with pytest.raises(WatchError, match=rf"metrics: nothing can listen at {place}: .*in use"):
+                await watches[SITE].serve(place)
+            await end()
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await client.get(f"http://{place}/metrics")
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("place", ["9472", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000", ":9472", ""])
+def test_what_is_no_place_is_refused(watched: Any, place: str) -> None:
+    async def story() -> None:
+        async with watched(lambda actor: None) as c:
+            with pytest.raises(WatchError, match=r"is no HOST:PORT; write, say, 127\.0\.0\.1:9472"):
+                await watch(c.site).serve(place)
+
+    asyncio.run(story())
+
+
+def test_after_closing_nobody_listens_any_more(watched: Any) -> None:
+    async def story() -> None:
+        async with watched(lambda actor: None) as c:
+            watch(c.site).close()
+            assert not c.site.notices
+
+    asyncio.run(story())
+
+
+def test_without_opentelemetry_traces_are_refused_and_nothing_is_begun(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "leasehold.impl.observe.traces", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.context", None)
+
+    async def story() -> None:
+        async with watched(lambda actor: None) as c:
+            with pytest.raises(WatchError, match=r"install leasehold\[traces\], or leave `traces` out"):
+                watch(c.site, traces=True)
+            assert not c.site.notices
+
+    asyncio.run(story())
+
+
+def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By OTLP over HTTP, to a collector that takes what a real one takes."""
+    names: set[str] = set()
+
+    async def collect(request: web.Request) -> web.Response:
+        told = ExportTraceServiceRequest.FromString(await request.read())
+        names.update(s.name for r in told.resource_spans for scope in r.scope_spans for s in scope.spans)
+        return web.Response()
+
+    async def story() -> None:
+        app, port = web.Application(), free_port()
+        app.add_routes([web.post("/v1/traces", collect)])
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+        watches = []
+        async with watched(lambda actor: watches.append(watch(actor, traces=True))) as c:
+            await c.lease(1, until=30)
+        for found in watches:
+            await asyncio.to_thread(found.close)
+        await runner.cleanup()
+
+    asyncio.run(story())
+    assert {"lease", "send redeem", "receive redeem", "handler.setup", "authority/nascent#redeem"} <= names

@@ -1,0 +1,157 @@
+"""Configurations: what is wrong is said with its place, the near miss and the remedy, and nothing is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from leasehold.impl.identity import trust_file
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.server.build import build, verbs
+from leasehold.impl.server.config import ConfigError, parse, read
+from leasehold.spec import SpecError, load
+
+SITE = {
+    "name": "site", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "site.key", "trust": "trust.yaml",
+    "inventory": {"units": [{"name": "node", "count": 2}]}, "handler": "simulated",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the keys of a site and a tenant that know each other, which is the working folder."""
+    trust = Trust()
+    for name, role in (("site", "authority"), ("tenant", "service_manager")):
+        key = PrivateKey.generate()
+        key.save(tmp_path / f"{name}.key")
+        trust = add(trust, name, role, key.public, f"http://127.0.0.1:{len(name)}")
+    trust_file.save(tmp_path / "trust.yaml", trust)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_configuration_makes_an_actor(folder: Path) -> None:
+    built = build(parse(SITE), ("authority",))
+    assert built.actor.roles == {"authority", "unit"}
+    assert built.actor.world.units == {"unit": ("node-0", "node-1")}
+    assert set(built.actor.world.handlers) == {"setup", "modify", "teardown"}
+    assert len({id(handler) for handler in built.actor.world.handlers.values()}) == 1
+    assert built.actor.world.peers == {"service_manager": "tenant"}
+
+
+def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
+    built = build(parse({**SITE, "handlers": {"modify": None}}), ("authority",))
+    assert type(built.actor.world.handlers["modify"]).__name__ == "Null"
+    assert type(built.actor.world.handlers["setup"]).__name__ == "Simulated"
+
+
+def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
+    system = load("lease")
+    assert verbs(system, ("authority",)) == ["setup", "modify", "teardown"]
+    assert verbs(system, ("service_manager",)) == ["join", "leave"]
+    assert verbs(system, ("broker",)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: a\n", "the key `store` is missing"),
+        ("- a\n", "it is no configuration: expected `object`"),
+        ("", "it is no configuration"),
+        ("a: [", "is no YAML"),
+        ("name: a\nname: b\n", "the key 'name' comes twice"),
+        ("nme: a\n", "there is no key `nme`; did you mean name? (keys: name, store"),
+        (
+            "clock: {tick_secs: 1}\n",
+            "clock: there is no key `tick_secs`; did you mean tick_seconds? (keys: tick_seconds)",
+        ),
+        ("clock: {tick_seconds: 0}\n", "clock.tick_seconds: expected `float` > 0.0"),
+        ("log: {form: xml}\n", "log.form: invalid enum value 'xml'"),
+        ("retire_after_ticks: true\n", "retire_after_ticks: expected `int`, got `bool`"),
+        ("listen: ''\n", "`listen` is empty"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_gets_a_clear_error(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "site.yaml"
+    full = {"name": "a", "store": "memory:", "listen": "memory:a", "key": "k", "trust": "t"}
+    given = [line for line in yaml.safe_dump(full).splitlines() if not text.startswith(line.partition(":")[0])]
+    alone = text.startswith(("-", "a:")) or not text or text == "name: a\n" or text.count("name:") == 2
+    file.write_text(text if alone else "\n".join([*given, text]))
+    with pytest.raises(ConfigError) as error:
+        read(file)
+    assert words in str(error.value)
+    assert str(error.value).startswith(f"{file}: ")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file"):
+        read(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "role", "words"),
+    [
+        (
+            {}, "autority",
+            "has no role 'autority'; did you mean authority? (there are: service_manager, broker, authority)",
+        ),
+        ({}, "unit", "unit is no role of its own: whoever plays authority has it; run authority"),
+        ({}, "broker", "the trust set has site as authority, and it is to run as broker"),
+        ({"key": "none.key"}, "authority", "key: "),
+        ({"key": "tenant.key"}, "authority", "is not a key of site in the trust set trust.yaml"),
+        ({"trust": "none.yaml"}, "authority", "trust: there is no trust set none.yaml"),
+        (
+            {"store": "sqlight:a.db"}, "authority",
+            "store: the store's URL begins with 'sqlight', which names no store; did you mean sqlite:?",
+        ),
+        ({"listen": "htp://a:1"}, "authority", "listen: 'htp://a:1' is no address to listen on; did you mean http?"),
+        ({"inventory": ""}, "authority", "inventory: is missing"),
+        ({"inventory": "none.yaml"}, "authority", "inventory: none.yaml: cannot be read"),
+        (
+            {"inventory": {"units": [{"name": "n", "count": 3}]}}, "authority",
+            "inventory: has 3 units, and the specification is set to 2 of unit; set more under `settings`",
+        ),
+        ({"handler": ""}, "authority", "handler: is missing, and authority calls setup, modify, teardown"),
+        ({"handler": "proces"}, "authority", "handler: there is no handler 'proces'; did you mean process?"),
+        ({"handler": {"directory": "u"}}, "authority", "handler: `name` is missing"),
+        (
+            {"handler": {"name": "process", "directori": "u"}}, "authority",
+            "has no setting 'directori'; did you mean directory?",
+        ),
+        (
+            {"handlers": {"set_up": "null"}}, "authority",
+            "handlers: authority calls no handler 'set_up'; did you mean setup?",
+        ),
+        ({"policy": "first_fits"}, "authority", "policy: there is no policy 'first_fits'; did you mean first_fit?"),
+        ({"policy": {"name": "first_fit", "lazzy": True}}, "authority", "has no setting 'lazzy'; did you mean lazy?"),
+        (
+            {"peers": {"service_managr": "tenant"}}, "authority",
+            "peers: lease has no role 'service_managr'; did you mean service_manager?",
+        ),
+        (
+            {"peers": {"service_manager": "tennant"}}, "authority",
+            "peers: no actor 'tennant' is trusted; did you mean tenant?",
+        ),
+        (
+            {"peers": {"broker": "tenant"}}, "authority",
+            "peers: tenant is trusted as service_manager, and cannot play broker",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_before_anything_begins(
+    folder: Path, change: dict[str, Any], role: str, words: str
+) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises(ConfigError) as error:
+        build(parse({**SITE, **change}), (role,))
+    assert words in str(error.value)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_constant_that_the_specification_does_not_know(folder: Path) -> None:
+    with pytest.raises(SpecError, match="did you mean `max_units`"):
+        build(parse({**SITE, "settings": {"max_unit": 2}}), ("authority",))
