@@ -14,21 +14,9 @@ from leasehold.checker.explore import Exploration
 from leasehold.checker.unmet import differences as unmet_differences
 from leasehold.checker.unmet import unmet
 from leasehold.cli import crash_text, tables
-from leasehold.cli.common import (
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
-    console,
-    explore_with_progress,
-    interrupted,
-    load_or_exit,
-    parse_budget,
-    parsed,
-    print_json,
-    progress_line,
-    system_options,
-)
+from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, console, load_or_exit, parsed, print_json, system_options
 from leasehold.cli.crash import crash_code, load_for_faults, reasons_or_exit
+from leasehold.cli.exploring import explore_with_progress, interrupted, parse_budget, progress_line
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System

@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from errno import EACCES
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
-from leasehold.checker.explore import Exploration, Limits, Progress, explore
-from leasehold.faults import Budget, BudgetError
 from leasehold.spec import Diagnostic, SpecError, System, load
-from leasehold.spec.language.diagnostics import NOWHERE, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,57 +102,3 @@ def make_folder(folder: Path) -> None:
             raise PermissionError(EACCES, os.strerror(EACCES))
     except OSError as error:
         raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
-
-
-def explore_with_progress(
-    system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None
-) -> Exploration:
-    """Explores; on a terminal a line says how far it has come."""
-    with progress_line(quiet) as show:
-        return explore(system, limits, show, budget=budget)
-
-
-@contextmanager
-def progress_line(quiet: bool = False) -> Iterator[Callable[[Progress], None] | None]:
-    """What shows how far a search has come, on a terminal; None where nobody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    screen = console(stderr=True)
-    with Live(console=screen, transient=True, auto_refresh=False) as live:
-
-        def show(p: Progress) -> None:
-            parts = [
-                f"{p.distinct:,} states", f"{p.waiting:,} waiting", f"depth {p.depth}",
-                f"{p.distinct / p.seconds:,.0f} states/s", f"{p.memory_bytes / 1e6:,.0f} MB",
-                "Ctrl-C stops and reports",
-            ]  # fmt: skip
-            while len("  ".join(parts)) >= screen.width and len(parts) > 1:
-                parts.pop()
-            live.update(Text("  ".join(parts)), refresh=True)
-
-        yield show
-
-
-def exit_code(found: Exploration) -> int:
-    """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
-    if not found.holds:
-        return VIOLATED
-    return INTERRUPTED if interrupted(found) else HOLDS
-
-
-def interrupted(found: Exploration) -> bool:
-    return found.why_incomplete == "interrupted"
-
-
-def parse_budget(model: System, words: str, where: str) -> Budget:
-    """Reads a budget; a usage error where it is none, or names a role that is not there."""
-    try:
-        budget = Budget.parse(words)
-    except BudgetError as error:
-        raise click.UsageError(f"{where}: {error}") from error
-    if budget.byzantine and budget.byzantine not in model.roles:
-        near = near_miss(budget.byzantine, model.roles)
-        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
-        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
-    return budget

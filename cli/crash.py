@@ -23,13 +23,10 @@ from leasehold.cli.common import (
     VIOLATED,
     console,
     fail,
-    interrupted,
     load_or_exit,
     make_folder,
-    parse_budget,
     parsed,
     print_json,
-    progress_line,
     system_options,
 )
 from leasehold.cli.crash_by_chance import crash_by_chance
@@ -38,6 +35,7 @@ from leasehold.cli.crash_processes import crash_processes
 from leasehold.cli.crash_real import DEFAULT as LEASE
 from leasehold.cli.crash_real import PREFIX, crash_real
 from leasehold.cli.crash_seeded import crash_seeded
+from leasehold.cli.exploring import interrupted, parse_budget, progress_line
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps

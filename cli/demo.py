@@ -80,12 +80,12 @@ class Demo:
 
     def _revive(self) -> None:
         for name, process in self.fleet.processes.items():
-            if name not in self._down and process.poll() is not None:
+            if name not in self._down and (code := process.poll()) is not None:
                 self._back.pop(name, None)
                 self._down[name] = self.seconds
                 self.crashes[name] += 1
                 running = len(self.watcher.last.units)
-                self.say(f"{name} died ({_how(process.returncode)}); {running} unit processes run on")
+                self.say(f"{name} died ({_how(code)}); {running} unit processes run on")
             elif name in self._down and self.seconds >= self._down[name] + RESTART_SECONDS:
                 del self._down[name]
                 self._back[name] = self.seconds

@@ -12,17 +12,8 @@ from leasehold.checker.explore import Exploration, Limits
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.stabilise import Convergence, convergence
 from leasehold.cli import tables
-from leasehold.cli.common import (
-    VIOLATED,
-    console,
-    exit_code,
-    explore_with_progress,
-    load_or_exit,
-    parse_budget,
-    parsed,
-    print_json,
-    system_options,
-)
+from leasehold.cli.common import VIOLATED, console, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.exploring import exit_code, explore_with_progress, parse_budget
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss

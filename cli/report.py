@@ -7,16 +7,8 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import (
-    console,
-    exit_code,
-    explore_with_progress,
-    load_or_exit,
-    make_folder,
-    parsed,
-    print_json,
-    system_options,
-)
+from leasehold.cli.common import console, load_or_exit, make_folder, parsed, print_json, system_options
+from leasehold.cli.exploring import exit_code, explore_with_progress
 from leasehold.reports.write import FORMATS, write_report
 
 

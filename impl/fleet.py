@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -30,6 +30,21 @@ TENANT, BROKER, SITE = "tenant", "broker", "site"
 ROLES: Mapping[str, str] = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
 START_LIMIT_SECONDS = 60.0
 HANDLER_SECONDS = 30.0  # after which the machines give a handler up
+
+
+class Process(Protocol):
+    """A process, as subprocess.Popen has it."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 class FleetError(Exception):
@@ -56,7 +71,7 @@ class Fleet:
         self._store = store or (lambda name: f"sqlite:{name}.db")
         self._handler = handler or {"name": "process", "directory": "units"}
         self._more = dict(more or {})
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Process] = {}
 
     def __enter__(self) -> Fleet:
         self.prepare()

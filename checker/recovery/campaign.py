@@ -246,4 +246,4 @@ def _play(system: System, work: Sequence[Work], pairs: bool, jobs: int | None) -
             for future in as_completed(waiting):
                 yield from future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)

@@ -134,7 +134,7 @@ def _parts(first: int, runs: int | None, jobs: int | None, until: float | None) 
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 def _ranges(first: int, last: int | None, until: float | None) -> Iterator[range]:

@@ -135,7 +135,7 @@ def seeded(
                 if watch is not None:
                     watch(len(found), len(wanted), caught)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
     return [found[name] for name in wanted]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from leasehold.checker.recovery.processes.nursery import Nursery
 from leasehold.impl.fleet import ROLES, Fleet
 from leasehold.impl.handlers import processes
 from leasehold.impl.server.client import Client
@@ -55,6 +56,7 @@ class Ports:
 
 
 PORTS = Ports()
+NURSERY = Nursery()
 
 
 class Actors(Fleet):
@@ -98,10 +100,14 @@ class Actors(Fleet):
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
-        command = [sys.executable, "-m", "leasehold", "run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")]
-        with (self.folder / f"{name}.log").open("ab") as log:
+        arguments = ["run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")]
+        environment, file = self.environment.get(name, {}), self.folder / f"{name}.log"
+        if not (prefix := self.prefix.get(name)):
+            self.processes[name] = NURSERY.start(arguments, environment, file)
+            return
+        with file.open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*self.prefix.get(name, ()), *command], env={**os.environ, **self.environment.get(name, {})},
+                [*prefix, sys.executable, "-m", "leasehold", *arguments], env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from leasehold.checker.recovery.processes.actors import NURSERY
 from leasehold.checker.recovery.processes.cases import (
     QUICK,
     Case,
@@ -107,6 +108,7 @@ def campaign(
         except KeyboardInterrupt:
             found.interrupted = True
         finally:
+            NURSERY.close()
             shutil.rmtree(base, ignore_errors=True)
     found.seconds = time.monotonic() - began
     return found

@@ -31,6 +31,7 @@ DATABASES, NATS = ("postgresql", "mariadb"), "nats"
 EVERY_OTHER = 10
 # pwrite64 puts pages and frames where nothing counts on them until a sync; so not each of them is a case.
 EVERY_WRITE = 12
+OFF_SECONDS = 60.0  # by which a clock is off: less than a term, and far more than a message takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +258,16 @@ def fixed_cases() -> list[Case]:
     for when in ("3", "7"):
         add(f"eio/{SITE}/fsync/{when}", partial(faults.Call, SITE, "fsync", when, "error=EIO"))
     for actor in ROLES:
-        add(f"clock/{actor}", partial(faults.NotHere, _clock))
-    for name in ("one-way", "random"):
-        add(f"packets/{name}", partial(faults.NotHere, _packets))
+        for direction, seconds in (("ahead", OFF_SECONDS), ("behind", -OFF_SECONDS)):
+            add(f"clock/{actor}/{direction}", partial(faults.Offset, actor, seconds))
+            add(f"clock/{actor}/{direction}/grow", partial(faults.Offset, actor, seconds, "grow"))
+        add(f"packets/{actor}/random", partial(faults.Packets, actor, "random"))
+        for what in (DEAF, MUTE):
+            for step in ("grow", "close"):
+                add(f"packets/{actor}/{what}/{step}", partial(faults.Packets, actor, what, step))
+        for step in ("demand", "extension"):
+            add(f"over/{actor}/{step}", partial(faults.TermOver, actor, step))
     return made
-
-
-def _clock() -> str:
-    missing = "" if found("faketime") else "faketime is not installed; "
-    return missing + "an offset of one process's clock is not played by this campaign"
-
-
-def _packets() -> str:
-    missing = "" if found("nft") else "nft is not installed; "
-    return missing + "packets dropped between network namespaces are not played; the wire/ cases are TCP's side of it"
 
 
 QUICK = (
@@ -306,6 +303,7 @@ QUICK = (
     f"eio/{SITE}/fdatasync/14",
     f"power/{SITE}/grow",
     "all/grow",
-    f"clock/{SITE}",
-    "packets/one-way",
+    f"clock/{SITE}/behind/grow",
+    f"packets/{BROKER}/{DEAF}/grow",
+    f"over/{SITE}/extension",
 )  # some two minutes on two processors

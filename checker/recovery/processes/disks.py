@@ -86,8 +86,8 @@ class Device(Disk):
             os.close(folder)
 
 
-def say(program: str, *words: str) -> None:
-    """Runs a program.
+def say(program: str, *words: str) -> str:
+    """Runs a program; what it prints.
 
     Raises:
         Unavailable: it is not there, or says no.
@@ -98,3 +98,4 @@ def say(program: str, *words: str) -> None:
     ended = subprocess.run([places[program], *words], capture_output=True, text=True, check=False, timeout=30)
     if ended.returncode:
         raise Unavailable(f"{program} fails: {ended.stderr.strip()[-200:]}")
+    return ended.stdout

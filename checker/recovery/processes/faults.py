@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leasehold.checker.recovery.processes.actors import Actors, found
+from leasehold.checker.recovery.processes import namespaces
+from leasehold.checker.recovery.processes.actors import TICK_SECONDS, Actors, found
 from leasehold.checker.recovery.processes.disks import Device, Memory
+from leasehold.checker.recovery.processes.namespaces import Namespace
 from leasehold.checker.recovery.processes.servers import Server, Unavailable
 from leasehold.checker.recovery.processes.wire import OPEN, Wire
 from leasehold.impl.fleet import ROLES
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DURABLE = ("fdatasync", "fsync", "pwrite64")
 STORE_FAILED = "stops taking steps"  # in the log of an actor whose store fails
 OUTAGE_SECONDS = 1.0
+SHORT_TERM = 40  # ticks
 
 
 class Scene:
@@ -328,12 +330,85 @@ class AllDie(Fault):
             scene.actors.kill(name)
 
 
-class NotHere(Fault):
-    """What cannot be played on this machine; the words say why."""
+class Offset(Fault):
+    """The clock of an actor's machine is set off; or it is set so while the actor is down for a moment.
 
-    def __init__(self, check: Callable[[], str]) -> None:
-        super().__init__()
-        self._why = check
+    Args:
+        actor: whose.
+        ahead: of the others, by so many seconds.
+        step: as which begins the actor is killed, and finds the clock so as it starts; empty: from the beginning.
+    """
 
-    def check(self) -> None:
-        raise Unavailable(self._why())
+    programs = ("faketime",)
+
+    def __init__(self, actor: str, ahead: float, step: str = "") -> None:
+        super().__init__(actor, step, 0.02)
+        self._ahead = ahead
+
+    def _prefix(self) -> list[str]:
+        # What measures durations (CLOCK_MONOTONIC) goes on as before, as it does where a calendar clock is set.
+        return [found("faketime")["faketime"], "--exclude-monotonic", "-f", f"{self._ahead:+g}s"]
+
+    def prepare(self, scene: Scene) -> None:
+        if self.began:
+            scene.actors.prefix[self.actor] = self._prefix()
+
+    def begin(self, scene: Scene) -> None:
+        assert scene.story is not None
+        scene.story.next_prefix[self.actor] = self._prefix()
+        scene.actors.kill(self.actor)
+
+
+class Packets(Fault):
+    """An actor has a network of its own, which loses packets: at random all the time, or one way for a while."""
+
+    programs = namespaces.PROGRAMS
+
+    def __init__(self, actor: str, what: str, step: str = "") -> None:
+        super().__init__(actor, step)
+        self._what = what
+
+    def prepare(self, scene: Scene) -> None:
+        self._network = network = Namespace()
+        scene.ends.callback(network.remove)
+        for name in ROLES:
+            host = network.inside if name == self.actor else network.outside
+            port = scene.actors.listens[name].rpartition(":")[2]
+            scene.actors.listens[name] = scene.actors.addresses[name] = f"http://{host}:{port}"
+        scene.actors.prefix[self.actor] = network.prefix
+        if self.began:
+            network.lose(self._what)
+
+    def begin(self, scene: Scene) -> None:
+        self._network.lose(self._what)
+
+    def end(self, scene: Scene) -> None:
+        self._network.mend()
+
+    def met(self, scene: Scene) -> str:
+        return "" if self._network.lost() else "no packet came while they were dropped"
+
+
+class TermOver(Fault):
+    """An actor is killed, and starts again only when the lease's term is over."""
+
+    def __init__(self, actor: str, step: str) -> None:
+        super().__init__(actor, step, 0.02, seconds=SHORT_TERM * TICK_SECONDS * 3.5)  # terms add up
+
+    def meanwhile(self, scene: Scene) -> None:
+        assert scene.story is not None
+        scene.story.term = SHORT_TERM
+        super().meanwhile(scene)
+
+    def begin(self, scene: Scene) -> None:
+        assert scene.story is not None
+        scene.story.held.add(self.actor)
+        scene.actors.kill(self.actor)
+
+    def end(self, scene: Scene) -> None:
+        assert scene.story is not None
+        scene.story.held.discard(self.actor)
+
+    def met(self, scene: Scene) -> str:
+        assert scene.story is not None
+        return "" if scene.story.end == "ended" else "the lease was renewed in time"

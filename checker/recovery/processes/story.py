@@ -48,7 +48,8 @@ class Story:
         deaths: exit codes of actors that have died, by name, in order.
         held: actors that are not started again for now.
         may_end: actors that may end by themselves, as their fault makes them.
-        next_start: variables of an actor's next start, by its name.
+        next_start, next_prefix: variables of an actor's next start, and the words before its command, by its name.
+        term: of the lease, in ticks.
         end: `same`, the lease came through; `ended`, it broke off, and its units served the next.
     """
 
@@ -61,6 +62,8 @@ class Story:
         self.held: set[str] = set()
         self.may_end: set[str] = set()
         self.next_start: dict[str, dict[str, str]] = {}
+        self.next_prefix: dict[str, list[str]] = {}
+        self.term = TERM
         self.end = "same"
         self._leaving = False
         self._now = 0
@@ -108,7 +111,8 @@ class Story:
 
     def _lease(self, step: str, lease: str, units: int) -> None:
         self._begin(step)
-        wanted = {"units": units, "until": self._now + LONG, "term": TERM, "lease": lease}
+        term = self.term if lease == LEASE else TERM
+        wanted = {"units": units, "until": self._now + LONG, "term": term, "lease": lease}
         self._ask("already", "demand", **wanted)
         self._wait(lambda seen: self._lasts(seen, lease, units) or self._broke_off(seen, lease))
 
@@ -152,7 +156,8 @@ class Story:
                 return heard in str(error)
             return True
 
-        self._wait(asked)
+        lease = LEASE if LEASE in place else ""
+        self._wait(lambda seen: asked(seen) or (lease and self._broke_off(seen, lease)))
 
     def _wait(self, true: Callable[[Look], Any]) -> Look:
         """Looks until something is so.
@@ -194,7 +199,7 @@ class Story:
         if len(self.deaths[name]) > DEATHS:
             raise Failed(f"{name} has died {DEATHS} times; its last words: {self.actors.last_words(name)}")
         self.actors.environment[name] = self.next_start.pop(name, {})
-        self.actors.prefix.pop(name, None)
+        self.actors.prefix[name] = self.next_prefix.pop(name, [])
         self.actors.start(name)
 
     # What is to be seen

@@ -1,0 +1,71 @@
+"""What the verbs that explore share: progress, exit codes, budgets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from leasehold.checker.explore import Exploration, Limits, Progress, explore
+from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, console
+from leasehold.faults import Budget, BudgetError
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import near_miss
+
+
+def explore_with_progress(
+    system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None
+) -> Exploration:
+    """Explores; on a terminal a line says how far it has come."""
+    with progress_line(quiet) as show:
+        return explore(system, limits, show, budget=budget)
+
+
+@contextmanager
+def progress_line(quiet: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+    """What shows how far a search has come, on a terminal; None where nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    screen = console(stderr=True)
+    with Live(console=screen, transient=True, auto_refresh=False) as live:
+
+        def show(p: Progress) -> None:
+            parts = [
+                f"{p.distinct:,} states", f"{p.waiting:,} waiting", f"depth {p.depth}",
+                f"{p.distinct / p.seconds:,.0f} states/s", f"{p.memory_bytes / 1e6:,.0f} MB",
+                "Ctrl-C stops and reports",
+            ]  # fmt: skip
+            while len("  ".join(parts)) >= screen.width and len(parts) > 1:
+                parts.pop()
+            live.update(Text("  ".join(parts)), refresh=True)
+
+        yield show
+
+
+def exit_code(found: Exploration) -> int:
+    """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
+    if not found.holds:
+        return VIOLATED
+    return INTERRUPTED if interrupted(found) else HOLDS
+
+
+def interrupted(found: Exploration) -> bool:
+    return found.why_incomplete == "interrupted"
+
+
+def parse_budget(model: System, words: str, where: str) -> Budget:
+    """Reads a budget; a usage error where it is none, or names a role that is not there."""
+    try:
+        budget = Budget.parse(words)
+    except BudgetError as error:
+        raise click.UsageError(f"{where}: {error}") from error
+    if budget.byzantine and budget.byzantine not in model.roles:
+        near = near_miss(budget.byzantine, model.roles)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
+        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
+    return budget
