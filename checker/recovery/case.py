@@ -144,6 +144,8 @@ class Played:
             self._extend()
         self._end()
         self._next()
+        if self.sim.outside:
+            self._leave()
 
     def to_the_restart(self) -> None:
         """The bystander's lease, then the script."""
@@ -265,11 +267,28 @@ class Played:
         if self._state(NEXT) != "active":
             self.say("lease", f"the next request is not served: {self._where(NEXT)}; this one: {self._where(LEASE)}")
         self.rest("after the next request")
-        up = self.sim.units.on()
+        up = self.sim.up()
         if up != {"unit-0", "unit-1", BYSTANDER, NEXT} and not any(f.check == "lease" for f in self.outcome.findings):
             self.say("world", f"two leases run, and what is up is {sorted(up)}")
         if self._state(BYSTANDER) != "active":
             self.say("actor", f"the bystander's lease has not gone on: {self._where(BYSTANDER)}")
+
+    def _leave(self) -> None:
+        """The other leases end too, also where the site would keep them; then nothing is left of any unit."""
+        tenant, site = (self.sim.actors[self.sim.player[role]] for role in (TENANT, SITE))
+        for lease in (BYSTANDER, NEXT):
+            self.sim.loop.call(partial(tenant.tell, lease, TENANT, "close", {}))
+        self.sim.loop.advance(SETTLE)
+        for _ in range(8):  # until the last term is over
+            self.sim.tick(1.0)
+        for lease in (LEASE, BYSTANDER, NEXT):
+            if self._state(lease, SITE) == "active":
+                self.sim.loop.call(partial(site.tell, lease, SITE, "reclaim", {}))
+        self.sim.loop.advance(SETTLE)
+        self._repair()
+        self.rest("in the end")
+        if up := self.sim.up():
+            self.say("world", f"in the end, when no lease runs, what is up is {sorted(up)}")
 
     # What has to be so at rest
 
@@ -278,13 +297,16 @@ class Played:
         self._policies(when)
         if self.sim.units.overlaps:
             self.say("world", f"two actions on one unit at once: {self.sim.units.overlaps[0]}")
+        up = self.sim.up()
+        for words in self.sim.strays():
+            self.say("world", f"{when} {words}")
         for n, unit in enumerate(self.sim.inventory.units):
             held = self.sim.held(LEASE, f"unit[{n}]")
             state = held.state if held is not None else "idle"
-            on = unit.name in self.sim.units.on()
+            on = unit.name in up
             if on != (state == "active") and state in ("active", "idle", "closed"):
                 self.say("world", f"{when} {unit.name} is {'up' if on else 'down'}, and its machine is {state}")
-            if on and self.sim.units.units[unit.name].lease == BYSTANDER and self._state(BYSTANDER) != "active":
+            if on and self.sim.serves(unit.name, BYSTANDER) and self._state(BYSTANDER) != "active":
                 self.say("world", f"{when} {unit.name} is up for a lease that is over")
 
     def _policies(self, when: str) -> None:
@@ -359,5 +381,5 @@ class Played:
         for n in range(len(self.sim.inventory)):
             held = self.sim.held(LEASE, f"unit[{n}]")
             if actor is not None and held is not None and held.core.view(held.record)["quarantined"]:
-                self.sim.units.units[self.sim.inventory.units[n].name].on = False
+                self.sim.repair(self.sim.inventory.units[n].name)
                 self.sim.loop.call(partial(actor.tell, BELOW, f"unit[{n}]", "repaired", {}))

@@ -30,11 +30,14 @@ class Stage:
     def reference(self, script: Script) -> Played:
         """The script played without its crash, up to where it is compared."""
         if self._reference is None or self._reference[0] is not script:
-            if self._reference is not None:
-                self._reference[1].close()
+            self.close()
             played = Played(self.program, self.claims, script, reference=True, simulate=self.simulate)
-            played.to_the_restart()
-            played.at_once()
+            try:
+                played.to_the_restart()
+                played.at_once()
+            except BaseException:
+                played.close()
+                raise
             self._reference = script, played
         return self._reference[1]
 
@@ -45,15 +48,17 @@ class Stage:
             self._reference = None
 
     def play(
-        self, script: Script, lost: bool = False, second: str | None = None, *, drawn: bool = False
+        self, script: Script, lost: bool = False, second: str | None = None, *, drawn: bool = False,
+        simulate: Callable[..., Simulation] | None = None,
     ) -> Outcome:  # fmt: skip
-        """Plays a case; `drawn`: the outcome has a path."""
+        """Plays a case; `drawn`: the outcome has a path; `simulate`: makes a world for this case, not its reference."""
         outcome = Outcome(script.name)
         try:
             reference = self.reference(script)
             played = Played(
-                self.program, self.claims, script, lost=lost, second=second, drawn=drawn, simulate=self.simulate
-            )
+                self.program, self.claims, script, lost=lost, second=second, drawn=drawn,
+                simulate=simulate or self.simulate,
+            )  # fmt: skip
         except Exception as error:
             outcome.findings.append(Finding("drive", f"{type(error).__name__}: {error}"))
             return outcome

@@ -27,6 +27,7 @@ from leasehold.impl.actor.setting import Options, World
 from leasehold.impl.actor.steps import Steps
 from leasehold.impl.actor.turn import Turn
 from leasehold.impl.core.core import Program
+from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.handlers.simulated import World as Units
 from leasehold.impl.identity.keys import PrivateKey
@@ -101,6 +102,8 @@ class Simulation:
         crashes: how many actors have ended.
     """
 
+    outside = False  # whether there is something of units outside of this process, which has to go in the end
+
     def __init__(
         self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
         actor: type[LedActor] = LedActor,
@@ -174,11 +177,10 @@ class Simulation:
     def _world(self, name: str) -> World:
         """Policies and handlers by the roles of the lease; other systems have none."""
         world = World()
-        handler = Simulated(self.units)
         for role in self.roles[name]:
             if role == "service_manager":
                 peers = {"broker": self.player["broker"], "authority": self.player["authority"]}
-                acts = dict.fromkeys(("join", "leave"), handler)
+                acts = dict.fromkeys(("join", "leave"), self._handler(name, role))
                 world = replace(world, policies={role: FixedDemand()}, handlers=acts, peers=peers)
             elif role == "broker":
                 policy = FirstComeFirstServed(self.inventory)
@@ -187,13 +189,35 @@ class Simulation:
                     inventory=self.inventory,
                 )  # fmt: skip
             elif role == "authority":
-                acts = dict.fromkeys(("setup", "modify", "teardown"), handler)
+                acts = dict.fromkeys(("setup", "modify", "teardown"), self._handler(name, role))
                 lazy = bool(self.program.constants.get("lazy_close", True))
                 world = replace(
                     world, policies={role: FirstFit(self.inventory, lazy=lazy)}, handlers=acts,
                     units={"unit": tuple(u.name for u in self.inventory.units)}, inventory=self.inventory,
                 )  # fmt: skip
         return world
+
+    def _handler(self, name: str, role: str) -> Handler:
+        """The handler of one incarnation of an actor, for a role that it plays."""
+        return Simulated(self.units)
+
+    # Units, as they are outside of the actors
+
+    def up(self) -> set[str]:
+        """The units that are up, and the leases that have joined, by name."""
+        return self.units.on()
+
+    def serves(self, unit: str, lease: str) -> bool:
+        """Whether a unit that is up is so for a lease."""
+        return self.units.units[unit].lease == lease
+
+    def repair(self, unit: str) -> None:
+        """An operator sees to it that nothing is left of a unit."""
+        self.units.units[unit].on = False
+
+    def strays(self) -> list[str]:
+        """What is there of units that are not up, in words; what is simulated is up or is nothing."""
+        return []
 
     # Leading
 
