@@ -90,6 +90,11 @@ class Layout:
                 sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
         return sources
 
+    def heard(self, name: str) -> str:
+        mailbox = self.system.channels[name].kind == "mailbox"
+        cells = [f"{{s}}[{lane.cell}]" for lane in self.lanes if lane.channel.name == name]
+        return f"({' and '.join(f'{c}[0] <= 0' if mailbox else f'not {c}' for c in cells)})"
+
     def running(self, role: str, instance: str) -> str:
         return "True"
 

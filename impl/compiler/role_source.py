@@ -46,6 +46,9 @@ class RecordLayout:
     def pending(self, name: str) -> list[str]:
         raise NotImplementedError
 
+    def heard(self, name: str) -> str:
+        raise NotImplementedError
+
     def running(self, role: str, instance: str) -> str:
         raise NotImplementedError
 

@@ -197,7 +197,9 @@ class Declarer:
                         "LH203", listed_members.place, f"the type `{name}` has no members", remedy="name one"
                     )
             elif count is not None:
-                self.types[name] = Instance(name, self._count(count, f"the type `{name}`"))
+                self.types[name] = Instance(
+                    name, self._count(count, f"the type `{name}`"), counted_by=self._constant_named(count)
+                )
 
     def _count(self, node: Node, what: str) -> int:
         value = self.constant(node)
@@ -212,14 +214,17 @@ class Declarer:
             return 1
         return int(value)
 
+    def _constant_named(self, count: Node | None) -> str:
+        """The constant that a number of instances is; empty where it is worked out, or a number."""
+        return count.text if count is not None and count.kind == "text" and count.text in self.constants else ""
+
     def _role_counts(self) -> None:
         for name, _, node in entries(self.files.sections["roles"]):
             count_node = node.get("instances") if node.kind == "mapping" else None
             count = self._count(count_node, f"the role `{name}`") if count_node is not None else 1
             empty = Enum(f"a state of {name}", ())
-            self.roles[name] = RoleNames(
-                name, Instance(name, count, count_node is not None), empty, {}, frozenset(), count_node is not None
-            )
+            instance = Instance(name, count, count_node is not None, self._constant_named(count_node))
+            self.roles[name] = RoleNames(name, instance, empty, {}, frozenset(), count_node is not None)
 
     def _role_names(self) -> None:
         small = self._small()

@@ -31,6 +31,7 @@ class View(Protocol):
     def data(self, role: str, instance: int, name: str) -> Value: ...
     def state(self, role: str, instance: int) -> str: ...
     def pending(self, name: str) -> Iterable[InTransit]: ...
+    def heard(self, name: str) -> bool: ...
     def running(self, role: str, instance: int) -> bool: ...
     def reachable(self, role: str, instance: int, other_role: str, other: int) -> bool: ...
     def byzantine(self, role: str) -> bool: ...
@@ -49,6 +50,9 @@ class NoState:
         raise LookupError(role)
 
     def pending(self, name: str) -> Iterable[InTransit]:
+        raise LookupError(name)
+
+    def heard(self, name: str) -> bool:
         raise LookupError(name)
 
     def running(self, role: str, instance: int) -> bool:
@@ -147,6 +151,8 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return c.view.reachable(role, owner(owned), other_role, owner(other))
         case x.Byzantine(role=role):
             return c.view.byzantine(role)
+        case x.Heard(name=name):
+            return c.view.heard(name)
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

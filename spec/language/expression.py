@@ -188,6 +188,14 @@ class Pending(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heard(Node):
+    """Whether the last message sent through a channel was received: nothing new is, or has been lost, on its way."""
+
+    name: str
+    type: Type = BOOL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageField(Node):
     """A field of a message on its way, or its `number` or `kind`."""
 
@@ -243,7 +251,7 @@ class Byzantine(Node):
 Expression: TypeAlias = (
     Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Unary | Binary | Compare | Logic
     | Conditional | Extreme | Length | Index | Get | SetOf | Members | Element | Quantifier | Pending | MessageField
-    | Old | Took | Running | Reachable | Byzantine
+    | Heard | Old | Took | Running | Reachable | Byzantine
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -349,6 +357,8 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"{kind}({text(body)}{tail})"
         case Pending(name=name):
             return f"pending({name})"
+        case Heard(name=name):
+            return f"heard({name})"
         case MessageField(variable=variable, name=name):
             return f"{variable}.{name}"
         case Old(operand=operand):

@@ -6,6 +6,7 @@ roles/NAME.yaml   a machine each
 invariants.yaml   properties and allowed ends (optional)
 expected.yaml     what the checker must find (optional)
 migrations.yaml   how records of older specifications become records of this one (optional)
+lemmas.yaml       what the prover needs to know besides the properties (optional)
 
 mutation.yaml, which `leasehold mutate` reads, is no part of what a system is.
 """
@@ -50,10 +51,11 @@ class Files:
     single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product, faults
     expected: Node | None = None
     migrations: Node | None = None
+    lemmas: dict[str, Item] = field(default_factory=dict)
     digested: list[Node] = field(default_factory=list)
 
     def digest(self) -> str:
-        """A name for the text of the system: no places, comments, `doc`s, `faults`, expectations, migrations."""
+        """A name for the text of the system: no places, comments, `doc`s, `faults`, expectations, migrations, lemmas."""
         text = json.dumps([_plain(n) for n in self.digested], separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -97,6 +99,9 @@ class Gatherer:
         self._messages_are_there()
         files.expected = self._read(self.folder / "expected.yaml", shape.EXPECTED)
         files.migrations = self._read(self.folder / "migrations.yaml", shape.MIGRATIONS)
+        lemmas = self._read(self.folder / "lemmas.yaml", shape.LEMMAS)
+        if lemmas is not None and lemmas.kind == "mapping":
+            self._merge(files.lemmas, as_mapping(lemmas.get("lemmas")), "lemmas")
         return files
 
     def _show(self, path: Path) -> str:

@@ -44,6 +44,7 @@ FUNCTIONS = (
     "old",
     "took",
     "pending",
+    "heard",
     "running",
     "reachable",
     "byzantine",

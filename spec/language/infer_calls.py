@@ -188,6 +188,20 @@ class Typing(Operators):
     def _call_pending(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         return self._pending(args[0], scope)
 
+    def _call_heard(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
+        if not scope.outside:
+            return self.error(
+                "LH308", tree, "`heard` has a meaning in properties and under `environment` alone",
+                remedy="a machine cannot see whether it was heard, but by an answer",
+            )  # fmt: skip
+        name, channels = self.words(args[0]), scope.names.channels
+        if name not in channels:
+            return self.error(
+                "LH302", args[0], f"`{name}` is not a channel", near=near_miss(name, channels),
+                remedy=f"channels: {listed(channels)}",
+            )  # fmt: skip
+        return x.Heard(name=name, place=self.place(tree))
+
     def _pending(self, tree: ast.expr, scope: Scope) -> x.Expression:
         names = scope.names
         name = tree.id if isinstance(tree, ast.Name) else self.words(tree)

@@ -118,6 +118,7 @@ def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | 
         constraint=parts.single("constraint"),
         properties=parts.properties(),
         ends=parts.ends(),
+        lemmas=parts.lemmas(),
         product=parts.product(roles),
         actors=parts.actors(),
         expectations=(),
@@ -264,8 +265,20 @@ class _SystemParts:
         return found
 
     def properties(self) -> dict[str, m.Property]:
+        return self._claims(self.files.properties)
+
+    def lemmas(self) -> dict[str, m.Property]:
+        for name, item in self.files.lemmas.items():
+            if name in self.files.properties:
+                self.sink.error(
+                    "LH206", item.place, f"`{name}` is a property; first at {self.files.properties[name].place}",
+                    remedy="rename the lemma",
+                )  # fmt: skip
+        return self._claims(self.files.lemmas)
+
+    def _claims(self, declared: Mapping[str, Item]) -> dict[str, m.Property]:
         found = {}
-        for name, place, node in entries(self.files.properties):
+        for name, place, node in entries(dict(declared)):
             kinds = [
                 k for k in ("always", "step", "sometimes", "leads_to", "always_possible") if node.get(k) is not None
             ]

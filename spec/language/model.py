@@ -388,6 +388,7 @@ class System:
     faults: Faults = field(default_factory=Faults)
     counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
     migrations: tuple[Migration, ...] = ()
+    lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
 
     def values(self) -> dict[str, Value]:
         """The constants' values by name."""

@@ -31,6 +31,9 @@ class Layout(Protocol):
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
 
+    def heard(self, name: str) -> str:
+        """Source of whether the last message sent through a channel was received; `{s}` is the state."""
+
     def running(self, role: str, instance: str) -> str:
         """Source of whether a machine's actor is up; `{s}` is the state."""
 
@@ -149,6 +152,8 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Reachable(role=role, owner=owner, other_role=other_role, other=other):
             words = f.layout.reachable(role, source(owner, f), other_role, source(other, f))
             return words.replace("{s}", f.state)
+        case x.Heard(name=name):
+            return f.layout.heard(name).replace("{s}", f.state)
         case x.Byzantine(role=role):
             return repr(f.layout.byzantine(role))
         case x.Pending():

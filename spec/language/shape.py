@@ -368,12 +368,26 @@ MIGRATIONS = Record(
     {"migrations": Key(Listing(MIGRATION), "From each older specification straight to this one.", True)},
 )
 
+LEMMA = Record(
+    "a lemma",
+    {
+        "always": Key(EXPRESSION, "Holds in every state.", True),
+        "when": Key(EXPRESSION, "The antecedent: the cases of which the claim speaks."),
+        "doc": DOC,
+    },
+)
+LEMMAS = Record(
+    "lemmas.yaml",
+    {"lemmas": Key(Named(LEMMA), "What the prover needs to know besides the properties, and proves with them.", True)},
+)
+
 # An included file that holds part of system.yaml: nothing is required of it.
 PART = Record("part of a system", {name: Key(key.shape, key.doc) for name, key in SYSTEM.keys.items()})
 
 FILES: Mapping[str, Record] = {
     "system": SYSTEM, "messages": MESSAGES, "role": ROLE, "invariants": INVARIANTS, "expected": EXPECTED,
     "mutation": MUTATION, "crash": CRASH, "migrations": MIGRATIONS,
+    "lemmas": LEMMAS,
 }  # fmt: skip
 
 

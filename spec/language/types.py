@@ -7,7 +7,7 @@ tuple (map, by the order of its key's members) and None or the value itself (opt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -61,6 +61,7 @@ class Instance:
     name: str
     count: int
     indexed: bool = True  # False: the one machine of a role that is declared without a number of instances
+    counted_by: str = field(default="", compare=False)  # the constant that the number is, where it is one
 
     def __str__(self) -> str:
         return self.name

@@ -273,7 +273,7 @@ class ReadOnly(Full):
     """An actor is started again on a disk that is read-only, which is writable a while later."""
 
     def __init__(self, actor: str, step: str, delay: float = 0.0) -> None:
-        super().__init__(actor, step, delay, seconds=3.0)  # a process takes a second or two to start
+        super().__init__(actor, step, delay, seconds=1.5)
 
     def begin(self, scene: Scene) -> None:
         assert scene.story is not None

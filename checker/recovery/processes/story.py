@@ -24,6 +24,7 @@ STEPS = ("start", "bystander", "demand", "extension", "grow", "shrink", "once_mo
 TERM, LONG = 36_000, 10_000_000  # ticks
 LOOK_SECONDS, LIMIT_SECONDS, REST_SECONDS = 0.02, 45.0, 10.0
 DEATHS = 6  # after which an actor is given up
+RESTART_SECONDS = 0.5  # before who ended by itself is started again, as a supervisor has it
 BY_KILL = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
@@ -66,6 +67,7 @@ class Story:
         self.term = TERM
         self.end = "same"
         self._leaving = False
+        self._ended: dict[str, float] = {}
         self._now = 0
         self._step = STEPS[0]
 
@@ -193,6 +195,11 @@ class Story:
         code = self.actors.processes[name].poll()
         if code is None:
             return
+        if code not in BY_KILL and name in self.may_end:
+            due = self._ended.setdefault(name, time.monotonic()) + RESTART_SECONDS
+            if time.monotonic() < due:
+                return
+        self._ended.pop(name, None)
         self.deaths[name].append(code)
         if code not in BY_KILL and name not in self.may_end:
             raise Failed(f"{name} has ended by itself with {code}; its last words: {self.actors.last_words(name)}")

@@ -1,0 +1,125 @@
+"""Lemmas that nobody needs to write: what follows from how machines talk.
+
+They are proposals; induction finds which of them hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import z3
+
+from leasehold.checker.prove.claims import Claim
+from leasehold.checker.prove.terms import Frame, Took, term
+from leasehold.checker.prove.values import Term
+from leasehold.checker.prove.world import NUMBER, State
+from leasehold.spec.language.model import Channel, Message, Role, Send
+
+if TYPE_CHECKING:
+    from leasehold.checker.prove.induct import Prover
+
+
+def proposed(prover: Prover) -> Iterator[Claim]:
+    """All proposals for a system."""
+    for message in prover.system.messages.values():
+        channel = prover.system.channel_of(message.name)
+        if channel.kind != "set":
+            yield _sender_was_there(prover, channel, message)
+    for role in prover.system.roles.values():
+        for state in role.states.values():
+            for channel in prover.system.channels.values():
+                if channel.sender == role.name and channel.kind == "mailbox":
+                    yield _one_unheard(prover, role, state.name, channel)
+            for name in state.tasks:
+                task = role.tasks[name]
+                if isinstance(task, Send) and prover.system.channel_between(role.name, task.receiver).kind == "mailbox":
+                    yield _last_said(prover, role, state.name, task)
+
+
+def _sender_was_there(prover: Prover, channel: Channel, message: Message) -> Claim:
+    """Who has sent a message is in a state that sends it, or in one that comes after such a state."""
+    role = prover.system.roles[message.sender]
+    later = _later(role, message.name)
+
+    def words(s: State, before: State | None, took: Took) -> Term:
+        sorts, of = prover.sorts, prover.world.ends(channel)
+        ends = [sorts.constant("end", e) for e in of]
+        number = sorts.constant("number", NUMBER)
+        with sorts.opened(*ends, number):
+            sender = ends[0] if role.indexed else z3.IntVal(0)
+            there = z3.And(
+                *map(sorts.within, of, ends), s.pending(channel, tuple(ends), number),
+                s.message(channel, tuple(ends), number).is_kind(message.name),
+            )  # fmt: skip
+            was = z3.Or(*(s.is_in(role.name, sender, state) for state in later))
+        return z3.ForAll([*ends, number], z3.Implies(there, was))
+
+    return Claim(f"{message.name} was sent", "proposal", words)
+
+
+def _later(role: Role, message: str) -> list[str]:
+    """The states that send a message, and those that come after them."""
+
+    def sends(names: tuple[str, ...]) -> bool:
+        tasks = (role.tasks[name] for name in names)
+        return any(isinstance(task, Send) and task.message == message for task in tasks)
+
+    found = {state.name for state in role.states.values() if sends(state.tasks)}
+    found |= {transition.target for transition in role.transitions() if sends(transition.also)}
+    waiting = list(found)
+    while waiting:
+        at = waiting.pop()
+        for choices in role.states[at].on.values():
+            for transition in choices:
+                if transition.target not in found:
+                    found.add(transition.target)
+                    waiting.append(transition.target)
+    return sorted(found)
+
+
+def _one_unheard(prover: Prover, role: Role, state: str, channel: Channel) -> Claim:
+    """While a machine is in a state, at most one of its messages has not been received."""
+
+    def words(s: State, before: State | None, took: Took) -> Term:
+        sorts, of = prover.sorts, prover.world.ends(channel)
+        ends = [sorts.constant("end", e) for e in of]
+        with sorts.opened(*ends):
+            me = ends[0] if role.indexed else z3.IntVal(0)
+            sent, received = (s.read((k, channel.name), *ends) for k in ("sent", "received"))
+            given = z3.And(*map(sorts.within, of, ends), s.is_in(role.name, me, state))
+        claim = z3.Implies(given, sent <= received + 1)
+        return z3.ForAll(ends, claim) if ends else claim
+
+    return Claim(f"{role.name}/{state} has one unheard in {channel.name}", "proposal", words)
+
+
+def _last_said(prover: Prover, role: Role, state: str, task: Send) -> Claim:
+    """The last message of a machine, while it is on its way, is what its state says."""
+    system = prover.system
+    channel = system.channel_between(role.name, task.receiver)
+    receiver = system.roles[task.receiver]
+    message = system.messages[task.message]
+
+    def words(s: State, before: State | None, took: Took) -> Term:
+        sorts, of = prover.sorts, prover.world.ends(channel)
+        ends = [sorts.constant("end", e) for e in of]
+        with sorts.opened(*ends):
+            me = ends[0] if role.indexed else z3.IntVal(0)
+            other = ends[-1] if receiver.indexed else z3.IntVal(0)
+            frame = Frame(sorts, s, prover.constants, me, variables={"it": other})
+            wanted = [term(e, frame) for e in (task.when, task.only) if e is not None]
+            same = [me == other] if channel.same_index and role.indexed else []
+            last = s.read(("sent", channel.name), *ends)
+            said = s.message(channel, tuple(ends), last)
+            given = z3.And(
+                *map(sorts.within, of, ends), s.is_in(role.name, me, state), *wanted, *same,
+                s.pending(channel, tuple(ends), last),
+            )  # fmt: skip
+            claim = z3.And(
+                said.is_kind(message.name),
+                *(sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame)) for f in message.fields),
+            )
+        return z3.ForAll(ends, z3.Implies(given, claim)) if ends else z3.Implies(given, claim)
+
+    return Claim(f"{role.name}/{state} has said {task.name}", "proposal", words)

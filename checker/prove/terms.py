@@ -1,0 +1,292 @@
+"""An expression of the language as a solver term.
+
+One more reading of expression.py. Where values come from is the business of a `View`, as in evaluate.py; a test holds
+the two readings together on expressions and states made by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import z3
+
+from leasehold.checker.prove.values import MapValue, OptionValue, SetValue, Sorts, Term, Unsupported
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+
+
+@dataclass(frozen=True)
+class MessageValue:
+    """A message on its way: its kind (a known one, or a term), its fields by kind and name, its number."""
+
+    is_kind: Callable[[str], Term]
+    field: Callable[[str, str], Any]
+    number: Term
+    kinds: tuple[str, ...]
+
+
+class View(Protocol):
+    """A global state whose values are terms."""
+
+    @property
+    def now(self) -> Term: ...
+    def data(self, role: str, instance: Term, name: str) -> Any: ...
+    def control(self, role: str, instance: Term) -> Term: ...
+    def running(self, role: str, instance: Term) -> Term: ...
+    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
+    def heard(self, name: str) -> Term: ...
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a step was, for `took(...)`. `consumed`: a transition's event, or a message that is ignored."""
+
+    role: str = ""
+    instance: Term = None
+    event: str = ""
+    consumed: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where an expression stands."""
+
+    sorts: Sorts
+    view: View
+    constants: Mapping[str, Any]
+    me: Term = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sender: Term = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    before: View | None = None
+    took: Took = Took()
+
+
+def term(e: x.Expression, f: Frame) -> Any:
+    """The value of an expression.
+
+    Raises:
+        Unsupported: it counts something that cannot be counted when nobody knows how many there are.
+    """
+    match e:
+        case x.Literal_(type=type_, value=value):
+            return f.sorts.literal(type_, value)
+        case x.Constant(name=name):
+            return f.constants[name]
+        case x.Now():
+            return f.view.now
+        case x.Self():
+            return f.me
+        case x.Data(role=role, name=name, owner=owner):
+            return f.view.data(role, _owner(owner, f), name)
+        case x.State(role=role, owner=owner):
+            return f.view.control(role, _owner(owner, f))
+        case x.Argument(name=name):
+            return f.arguments[name]
+        case x.Sender():
+            return f.sender
+        case x.Variable(name=name):
+            return f.variables[name]
+        case x.Unary(op=op, operand=operand):
+            value = term(operand, f)
+            return z3.Not(value) if op == "not" else -value
+        case x.Binary():
+            return _binary(e, f)
+        case x.Compare():
+            return _compare(e, f)
+        case x.Logic(op=op, operands=operands):
+            return (z3.And if op == "and" else z3.Or)(*(term(o, f) for o in operands))
+        case x.Conditional(test=test, then=then, otherwise=otherwise):
+            return f.sorts.choice(term(test, f), term(then, f), term(otherwise, f))
+        case x.Extreme(op=op, operands=operands):
+            found, *others = (term(o, f) for o in operands)
+            for other in others:
+                found = z3.If(found <= other if op == "min" else found >= other, found, other)
+            return found
+        case x.Length(operand=x.Pending()):
+            raise Unsupported(f"`{x.text(e)}` but in comparison with 0")
+        case x.Length(operand=operand):
+            held = term(operand, f)
+            return z3.IntVal(0) if held.of is None else f.sorts.count(held.of, held.holds)
+        case x.Index(operand=operand):
+            return term(operand, f)
+        case x.Get(option=option, fallback=fallback):
+            found = term(option, f)
+            other = term(fallback, f)
+            return other if found.value is None else f.sorts.choice(found.some, found.value, other)
+        case x.SetOf(items=items, type=t.Set(of=of)):
+            members = [term(i, f) for i in items]
+            return SetValue(of, lambda m: z3.Or(*[m == v for v in members]) if members else z3.BoolVal(False))
+        case x.Members(of=of):
+            return SetValue(of, lambda m: z3.BoolVal(True))
+        case x.Element(map=cells, key=key):
+            return term(cells, f).at(term(key, f))
+        case x.Quantifier():
+            return _quantifier(e, f)
+        case x.MessageField(variable=variable, name=name):
+            return _message_field(f.variables[variable], name)
+        case x.Old(operand=operand):
+            assert f.before is not None
+            return term(operand, replace(f, view=f.before))
+        case x.Took(role=role, owner=owner, event=event):
+            return _took(role, owner, event, f)
+        case x.Running(role=role, owner=owner):
+            return f.view.running(role, term(owner, f))
+        case x.Heard(name=name):
+            return f.view.heard(name)
+        case x.Reachable():
+            # Nothing is known of the network; what a step may do when it is parted, it may do at any time here.
+            return f.sorts.constant("reachable", t.BOOL)
+        case x.Byzantine():
+            return z3.BoolVal(False)
+    raise Unsupported(f"`{x.text(e)}`")
+
+
+def _owner(owner: x.Expression | None, f: Frame) -> Term:
+    return f.me if owner is None else term(owner, f)
+
+
+def _binary(e: x.Binary, f: Frame) -> Any:
+    a, b = term(e.left, f), term(e.right, f)
+    if isinstance(a, SetValue):
+        of = a.of or b.of
+        match e.op:
+            case "|":
+                return SetValue(of, lambda m: z3.Or(a.holds(m), b.holds(m)))
+            case "&":
+                return SetValue(of, lambda m: z3.And(a.holds(m), b.holds(m)))
+            case _:
+                return SetValue(of, lambda m: z3.And(a.holds(m), z3.Not(b.holds(m))))
+    match e.op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "//":
+            return z3.If(b == 0, 0, _floor(a, b))
+        case "%":
+            return z3.If(b == 0, 0, a - b * _floor(a, b))
+    raise Unsupported(f"`{x.text(e)}`")
+
+
+def _floor(a: Term, b: Term) -> Term:
+    """Division that rounds down, as Python's; the solver's leaves a remainder of at least 0."""
+    return z3.If(b > 0, a / b, -a / -b)
+
+
+def _compare(e: x.Compare, f: Frame) -> Term:
+    if isinstance(e.left, x.Length) and isinstance(e.left.operand, x.Pending):
+        if not (isinstance(e.right, x.Literal_) and e.right.value == 0):
+            raise Unsupported(f"`{x.text(e.left)}` but in comparison with 0")
+        none = f.view.every_message(e.left.operand.name, lambda m: z3.BoolVal(False))
+        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+    a, b = term(e.left, f), term(e.right, f)
+    if isinstance(a, MessageValue):
+        same = _same_message(a, b, f.sorts)
+        return same if e.op == "==" else z3.Not(same)
+    match e.op:
+        case "==":
+            return f.sorts.equal(a, b)
+        case "!=":
+            return z3.Not(f.sorts.equal(a, b))
+        case "in":
+            return b.holds(a)
+        case "not in":
+            return z3.Not(b.holds(a))
+    if isinstance(a, SetValue):
+        small, large = (a, b) if e.op in ("<", "<=") else (b, a)
+        of = a.of or b.of
+        if of is None:
+            return z3.BoolVal(e.op in ("<=", ">="))
+        within = f.sorts.every(of, lambda m: z3.Implies(small.holds(m), large.holds(m)))
+        return within if e.op in ("<=", ">=") else z3.And(within, z3.Not(f.sorts.equal(a, b)))
+    match e.op:
+        case "<":
+            return a < b
+        case "<=":
+            return a <= b
+        case ">":
+            return a > b
+    return a >= b
+
+
+def _quantifier(e: x.Quantifier, f: Frame) -> Any:
+    def inner(member: Any) -> Frame:
+        return replace(f, variables={**f.variables, e.variable: member})
+
+    def chosen(member: Any) -> Term:
+        return z3.BoolVal(True) if e.condition is None else term(e.condition, inner(member))
+
+    if isinstance(e.domain, x.Pending):
+        if e.kind not in ("all", "any"):
+            raise Unsupported(f"`{x.text(e)}`: messages on their way are not counted")
+        wanted = e.kind == "all"
+
+        def about(message: MessageValue) -> Term:
+            body = term(e.body, inner(message))
+            return z3.Implies(chosen(message), body if wanted else z3.Not(body))
+
+        held = f.view.every_message(e.domain.name, about)
+        return held if wanted else z3.Not(held)
+    domain = term(e.domain, f)
+    of = domain.of
+    assert of is not None
+
+    def counts(member: Term) -> Term:
+        return z3.And(domain.holds(member), chosen(member))
+
+    match e.kind:
+        case "all":
+            return f.sorts.every(of, lambda m: z3.Implies(counts(m), term(e.body, inner(m))))
+        case "any":
+            return f.sorts.some(of, lambda m: z3.And(counts(m), term(e.body, inner(m))))
+        case "count":
+            return f.sorts.count(of, lambda m: z3.And(counts(m), term(e.body, inner(m))))
+        case "set":
+            return SetValue(of, counts)
+        case "union":
+            result = e.type.of if isinstance(e.type, t.Set) else None
+            return SetValue(
+                result, lambda k: f.sorts.some(of, lambda m: z3.And(counts(m), term(e.body, inner(m)).holds(k)))
+            )
+    members = f.sorts.known(of)
+    if members is None:
+        raise Unsupported(f"`{x.text(e)}`: a sum over nobody knows how many")
+    return z3.Sum([z3.If(counts(m), term(e.body, inner(m)), 0) for m in members])
+
+
+def _message_field(message: MessageValue, name: str) -> Any:
+    if name == "number":
+        return message.number
+    if name == "kind":
+        raise Unsupported("the kind of a message on its way")
+    found, *others = [(kind, message.field(kind, name)) for kind in message.kinds]
+    value = found[1]
+    for kind, other in others:
+        value = z3.If(message.is_kind(kind), other, value)
+    return value
+
+
+def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
+    kinds = [
+        z3.And(
+            a.is_kind(kind), b.is_kind(kind), *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, ""))
+        )
+        for kind in a.kinds
+        if kind in b.kinds
+    ]
+    return z3.And(a.number == b.number, z3.Or(*kinds) if kinds else z3.BoolVal(False))
+
+
+def _took(role: str, owner: x.Expression | None, event: str | None, f: Frame) -> Term:
+    took = f.took
+    if took.role != role or (event is not None and (event != took.event or not took.consumed)):
+        return z3.BoolVal(False)
+    return z3.BoolVal(True) if owner is None else term(owner, f) == took.instance
+
+
+__all__ = ["Frame", "MapValue", "MessageValue", "OptionValue", "Took", "View", "term"]

@@ -1,0 +1,301 @@
+"""Values as solver terms: what an expression of the language means when no number in it is known.
+
+    bool                       a z3 Bool
+    int, time, opaque          an unbounded z3 Int
+    enum, control state        a member of a z3 enumeration
+    instance                   a z3 Int from 0 on, below the number of instances, which is itself a term
+    set, map                   functions from a member of the small type to Bool or to a value
+    option                     whether there is a value, and the value
+
+A set of instances has no elements to count when nobody knows how many instances there are: its size is a number of its
+own, of which only is known what Sizes says. That is true of all finite sets, so what is proved with it is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations, count
+from typing import Any
+
+import z3
+
+from leasehold.spec.language import types as t
+
+Term = Any  # z3 has no types for terms that a checker could use
+
+
+class Unsupported(Exception):
+    """An expression or a construct that has no encoding; the words say which."""
+
+
+@dataclass(frozen=True)
+class SetValue:
+    """A set as its membership."""
+
+    of: t.Enum | t.Instance | None
+    holds: Callable[[Term], Term]
+
+
+@dataclass(frozen=True)
+class MapValue:
+    """A map as the value of each key."""
+
+    key: t.Enum | t.Instance
+    at: Callable[[Term], Any]
+
+
+@dataclass(frozen=True)
+class OptionValue:
+    """An option: `some` says whether there is the value."""
+
+    some: Term
+    value: Any
+
+
+class Sorts:
+    """The sorts of one system's types, and how many members each has.
+
+    Args:
+        sizes: the number of instances of a type by its name: a term, or a number that is known.
+    """
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        self.sizes = sizes
+        self._enums: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
+        self._fresh = count()
+        self.open: set[str] = set()  # names of the variables of quantifiers that are being built
+        self.cardinals = Sizes(self)
+
+    def sort(self, type_: t.Type) -> Any:
+        match type_:
+            case t.Bool():
+                return z3.BoolSort()
+            case t.Enum():
+                return self._enum(type_)[0]
+            case t.Int() | t.Time() | t.Opaque() | t.Instance():
+                return z3.IntSort()
+        raise Unsupported(f"values of {type_} have no sort of their own")
+
+    def _enum(self, type_: t.Enum) -> tuple[Any, dict[str, Term]]:
+        if type_.members not in self._enums:
+            # Constructors are global in SMT-LIB, and two types may have members of one name.
+            name = f"{type_.name.removeprefix('a state of ')}!{len(self._enums)}"
+            sort, terms = z3.EnumSort(name, [f"{m}!{len(self._enums)}" for m in type_.members])
+            self._enums[type_.members] = sort, dict(zip(type_.members, terms, strict=True))
+        return self._enums[type_.members]
+
+    def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
+        """A known member of a small type."""
+        return self._enum(type_)[1][value] if isinstance(type_, t.Enum) else z3.IntVal(value)
+
+    def size(self, type_: t.Instance) -> Any:
+        return self.sizes.get(type_.name, type_.count) if type_.indexed else 1
+
+    def known(self, type_: t.Enum | t.Instance) -> list[Term] | None:
+        """All members of a small type; None where nobody knows how many there are."""
+        if isinstance(type_, t.Enum):
+            return list(self._enum(type_)[1].values())
+        size = self.size(type_)
+        return [z3.IntVal(i) for i in range(size)] if isinstance(size, int) else None
+
+    def within(self, type_: t.Type, term: Term) -> Term:
+        """That a term of a type's sort is a value of the type."""
+        match type_:
+            case t.Instance():
+                return z3.And(0 <= term, term < self.size(type_))
+            case t.Time():
+                return term >= 0
+            case t.Int(low=low, high=high):
+                return z3.And(*([term >= low] if low is not None else []), *([term <= high] if high is not None else []))
+        return z3.BoolVal(True)
+
+    def constant(self, name: str, type_: t.Type) -> Term:
+        """A new constant of a type."""
+        return z3.Const(f"{name}!{next(self._fresh)}", self.sort(type_))
+
+    def every(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """That something holds of all members."""
+        members = self.known(type_)
+        if members is not None:
+            return z3.And(*map(holds, members)) if members else z3.BoolVal(True)
+        bound = self.constant(type_.name[0], type_)
+        with self.opened(bound):
+            body = holds(bound)
+        return forall([bound], z3.Implies(self.within(type_, bound), body))
+
+    @contextmanager
+    def opened(self, *bound: Term) -> Iterator[None]:
+        """While the body of a quantifier is built."""
+        names = {b.decl().name() for b in bound}
+        self.open |= names
+        try:
+            yield
+        finally:
+            self.open -= names
+
+    def some(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        return z3.Not(self.every(type_, lambda member: z3.Not(holds(member))))
+
+    def count(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """How many members something holds of."""
+        members = self.known(type_)
+        if members is not None:
+            return z3.Sum([z3.If(holds(m), 1, 0) for m in members]) if members else z3.IntVal(0)
+        assert isinstance(type_, t.Instance)
+        return self.cardinals.of(type_, holds)
+
+    # Values of any type
+
+    def fresh(self, name: str, type_: t.Type) -> tuple[Any, Term]:
+        """Any value of a type, and what makes it one."""
+        match type_:
+            case t.Set(of=of) if of is not None:
+                member = z3.Function(f"{name}!{next(self._fresh)}", self.sort(of), z3.BoolSort())
+                return SetValue(of, member), z3.BoolVal(True)
+            case t.Map(key=key, of=of):
+                cells = z3.Function(f"{name}!{next(self._fresh)}", self.sort(key), self.sort(of))
+                return MapValue(key, cells), self.every(key, lambda k: self.within(of, cells(k)))
+            case t.Option(of=of) if of is not None:
+                some, _ = self.fresh(f"{name}?", t.BOOL)
+                value, valid = self.fresh(name, of)
+                return OptionValue(some, value), valid
+        made = self.constant(name, type_)
+        return made, self.within(type_, made)
+
+    def literal(self, type_: t.Type, value: Any) -> Any:
+        match type_:
+            case t.Bool():
+                return z3.BoolVal(bool(value))
+            case t.Int() | t.Time() | t.Opaque():
+                return z3.IntVal(value)
+            case t.Enum() | t.Instance():
+                return self.member(type_, value)
+            case t.Set(of=of):
+                chosen = [self.member(of, v) for v in sorted(value)] if of is not None else []
+                return SetValue(of, lambda m: z3.Or(*[m == v for v in chosen]) if chosen else z3.BoolVal(False))
+            case t.Map(key=key, of=of):
+                cells = [(self.member(key, k), self.literal(of, v)) for k, v in zip(t.members(key), value, strict=True)]
+                alike = all(v == value[0] for v in value)
+                return MapValue(key, lambda k: cells[0][1] if alike else _chosen(k, cells))
+            case t.Option(of=of):
+                if value is None or of is None:
+                    return OptionValue(z3.BoolVal(False), None if of is None else self.literal(of, t.default(of)))
+                return OptionValue(z3.BoolVal(True), self.literal(of, value))
+        raise Unsupported(f"values of {type_}")
+
+    def equal(self, a: Any, b: Any) -> Term:
+        match a, b:
+            case SetValue(), SetValue():
+                of = a.of or b.of
+                return z3.BoolVal(True) if of is None else self.every(of, lambda m: a.holds(m) == b.holds(m))
+            case MapValue(), MapValue():
+                return self.every(a.key, lambda k: self.equal(a.at(k), b.at(k)))
+            case OptionValue(), OptionValue():
+                if a.value is None or b.value is None:
+                    return a.some == b.some
+                return z3.And(a.some == b.some, z3.Implies(a.some, self.equal(a.value, b.value)))
+            case OptionValue(), _:
+                return z3.And(a.some, self.equal(a.value, b))
+            case _, OptionValue():
+                return self.equal(b, a)
+        return a == b
+
+    def choice(self, test: Term, then: Any, otherwise: Any) -> Any:
+        """One of two values of a type."""
+        match then, otherwise:
+            case SetValue(), SetValue():
+                of = then.of or otherwise.of
+                return SetValue(of, lambda m: z3.If(test, then.holds(m), otherwise.holds(m)))
+            case MapValue(), MapValue():
+                return MapValue(then.key, lambda k: self.choice(test, then.at(k), otherwise.at(k)))
+            case OptionValue(), OptionValue():
+                value = then.value if otherwise.value is None else otherwise.value
+                both = value if then.value is None or otherwise.value is None else self.choice(
+                    test, then.value, otherwise.value
+                )  # fmt: skip
+                return OptionValue(z3.If(test, then.some, otherwise.some), both)
+            case OptionValue(), _:
+                return self.choice(test, then, OptionValue(z3.BoolVal(True), otherwise))
+            case _, OptionValue():
+                return self.choice(test, OptionValue(z3.BoolVal(True), then), otherwise)
+        return z3.If(test, then, otherwise)
+
+
+def forall(bound: list[Term], body: Term) -> Term:
+    """For all values; simplified where the body has none of them."""
+    if z3.is_true(body) or z3.is_false(body):
+        return body
+    return z3.ForAll(bound, body)
+
+
+def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
+    value = cells[-1][1]
+    for member, other in reversed(cells[:-1]):
+        value = z3.If(key == member, other, value)
+    return value
+
+
+class Sizes:
+    """The sizes of sets of instances whose number is not known.
+
+    Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
+    and is the other if it is as large; one more element makes it larger by one.
+    """
+
+    def __init__(self, sorts: Sorts) -> None:
+        self._sorts = sorts
+        self._known: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
+
+    def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """The size of a set, as a number that `facts` speaks of."""
+        probe = z3.Const(f"probe!{type_.name}", z3.IntSort())
+        words = z3.simplify(holds(probe))
+        if _names(words) & self._sorts.open:
+            raise Unsupported("a number of instances that depends on another instance, without a bound on how many")
+        key = type_.name, words.sexpr()
+        if key not in self._known:
+            size = z3.Const(f"size!{type_.name}!{len(self._known)}", z3.IntSort())
+            self._known[key] = type_, lambda m: z3.substitute(words, (probe, m)), size
+        return self._known[key][2]
+
+    def facts(self, mentioned: Term | None = None) -> Iterator[Term]:
+        """What is known of the sizes that were asked for."""
+        names = None if mentioned is None else _names(mentioned)
+        every = [k for k in self._known.values() if names is None or k[2].decl().name() in names]
+        for type_ in {k[0] for k in every}:
+            sets = [(holds, size) for of, holds, size in every if of == type_]
+            yield from self._facts(type_, sets)
+
+    def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
+        whole = self._sorts.size(type_)
+        for holds, size in sets:
+            yield z3.And(0 <= size, size <= whole)
+            yield (size == 0) == self._sorts.every(type_, lambda m, holds=holds: z3.Not(holds(m)))
+            yield z3.Implies(size == whole, self._sorts.every(type_, holds))
+            yield z3.Implies(self._sorts.every(type_, holds), size == whole)
+        for (one, m), (other, n) in combinations(sets, 2):
+            for a, b, x, y in ((one, other, m, n), (other, one, n, m)):
+                within = self._sorts.every(type_, lambda i, a=a, b=b: z3.Implies(a(i), b(i)))
+                back = self._sorts.every(type_, lambda i, a=a, b=b: z3.Implies(b(i), a(i)))
+                yield z3.Implies(within, z3.And(x <= y, z3.Implies(x == y, back)))
+
+
+def _names(term: Term) -> set[str]:
+    """The names of the constants in a term."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [term]
+    while waiting:
+        e = waiting.pop()
+        if e.get_id() in seen:
+            continue
+        seen.add(e.get_id())
+        if z3.is_quantifier(e):
+            waiting.append(e.body())
+        elif z3.is_app(e):
+            if e.num_args() == 0:
+                found.add(e.decl().name())
+            waiting.extend(e.children())
+    return found

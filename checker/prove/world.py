@@ -1,0 +1,287 @@
+"""A global state whose values are terms: what there is in it, how it is read, and how it is changed.
+
+Theory of operation. Every part of a state is a function: of the instance where a role has several, of the member where
+it is a set or map, of the number where it is a message on its way. Of an arbitrary state the functions are unknown
+(uninterpreted); after a step they are terms over those before. So a claim about all instances stays a claim about one
+that is arbitrary, and nothing is written out instance by instance.
+
+Messages lie in a channel by their numbers, without a bound on how many: `sent` is the last number given, `received` the
+last one consumed, `present` says of a number whether its message is on its way. A mailbox delivers any that is above
+`received`, and the rest is then stale (paper, section 4.2). The explorer keeps fewer, as a sender's older messages are
+soon overtaken; a network that holds on to them all does everything that the explorer's does, and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.terms import MessageValue
+from leasehold.checker.prove.values import MapValue, OptionValue, SetValue, Sorts, Term, Unsupported, forall
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Channel, Message, Role, System
+
+Function = Callable[..., Term]
+Key = tuple[str, ...]
+NUMBER = t.INT  # of a message in its channel
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A typed part of a state, for each combination of its arguments."""
+
+    key: Key
+    arguments: tuple[t.Type, ...]
+    type: t.Type
+
+    def parts(self) -> Iterator[tuple[Key, tuple[t.Type, ...], t.Type]]:
+        """The functions that it is made of: key, arguments and result."""
+        match self.type:
+            case t.Set(of=of) if of is not None:
+                yield self.key, (*self.arguments, of), t.BOOL
+            case t.Map(key=key, of=of) if not isinstance(of, t.Set | t.Map | t.Option):
+                yield self.key, (*self.arguments, key), of
+            case t.Option(of=of) if of is not None and not isinstance(of, t.Set | t.Map | t.Option):
+                yield (*self.key, "?"), self.arguments, t.BOOL
+                yield self.key, self.arguments, of
+            case t.Set() | t.Map() | t.Option():
+                raise Unsupported(f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another")
+            case _:
+                yield self.key, self.arguments, self.type
+
+    def read(self, functions: Mapping[Key, Function], at: tuple[Term, ...]) -> Any:
+        main = functions[self.key]
+        match self.type:
+            case t.Set(of=of):
+                return SetValue(of, lambda m: main(*at, m))
+            case t.Map(key=key):
+                return MapValue(key, lambda k: main(*at, k))
+            case t.Option():
+                return OptionValue(functions[*self.key, "?"](*at), main(*at))
+        return main(*at)
+
+    def written(
+        self, functions: Mapping[Key, Function], where: Callable[..., Term], value: Callable[..., Any]
+    ) -> dict[Key, Function]:
+        """The functions after a value was written at all arguments for which `where` holds."""
+        old, width = functions[self.key], len(self.arguments)
+
+        def put(was: Function, new: Callable[..., Term]) -> Function:
+            def read(*at: Term) -> Term:
+                test = where(*at[:width])
+                if z3.is_true(test):
+                    return new(*at)
+                return was(*at) if z3.is_false(test) else z3.If(test, new(*at), was(*at))
+
+            return read
+
+        match self.type:
+            case t.Set():
+                return {self.key: put(old, lambda *at: value(*at[:width]).holds(at[width]))}
+            case t.Map():
+                return {self.key: put(old, lambda *at: value(*at[:width]).at(at[width]))}
+            case t.Option():
+                some = (*self.key, "?")
+
+                def content(*at: Term) -> Term:
+                    found = _option(value(*at))
+                    return old(*at) if found.value is None else found.value
+
+                return {
+                    some: put(functions[some], lambda *at: _option(value(*at)).some), self.key: put(old, content),
+                }  # fmt: skip
+        return {self.key: put(old, value)}
+
+
+def _option(value: Any) -> OptionValue:
+    return value if isinstance(value, OptionValue) else OptionValue(z3.BoolVal(True), value)
+
+
+class World:
+    """What there is in every state of a system."""
+
+    def __init__(self, system: System, sorts: Sorts) -> None:
+        self.system, self.sorts = system, sorts
+        self.slots: dict[Key, Slot] = {}
+        self.actor_of = {role: name for name, roles in system.actors.items() for role in roles}
+        for role in system.roles.values():
+            at = self.index(role)
+            self._add(("state", role.name), at, role.control)
+            for datum in role.data.values():
+                self._add(("data", role.name, datum.name), at, datum.type)
+            if role.name not in self.actor_of:
+                self._add(("up", role.name), at, t.BOOL)
+        for name in system.actors:
+            self._add(("up", name), (), t.BOOL)
+        for channel in system.channels.values():
+            self._add_channel(channel)
+        self._add(("now",), (), t.TIME)
+
+    def _add(self, key: Key, arguments: tuple[t.Type, ...], type_: t.Type) -> None:
+        slot = Slot(key, arguments, type_)
+        list(slot.parts())  # raises where there is no encoding
+        self.slots[key] = slot
+
+    def _add_channel(self, channel: Channel) -> None:
+        ends = self.ends(channel)
+        if channel.kind == "set":
+            for message in self.messages(channel):
+                self._add(("in", channel.name, message.name), (*ends, *(f.type for f in message.fields)), t.BOOL)
+            return
+        for name in ("sent", "received"):
+            self._add((name, channel.name), ends, NUMBER)
+        self._add(("present", channel.name), (*ends, NUMBER), t.BOOL)
+        self._add(("kind", channel.name), (*ends, NUMBER), self.kinds(channel))
+        for message in self.messages(channel):
+            for field in message.fields:
+                self._add(("field", channel.name, message.name, field.name), (*ends, NUMBER), field.type)
+
+    # What roles and channels are indexed by
+
+    def index(self, role: Role) -> tuple[t.Type, ...]:
+        return (role.instance,) if role.indexed else ()
+
+    def at(self, role: Role, instance: Term) -> tuple[Term, ...]:
+        return (instance,) if role.indexed else ()
+
+    def ends(self, channel: Channel) -> tuple[t.Type, ...]:
+        roles = self.system.roles
+        return (*self.index(roles[channel.sender]), *self.index(roles[channel.receiver]))
+
+    def between(self, channel: Channel, sender: Term, receiver: Term) -> tuple[Term, ...]:
+        roles = self.system.roles
+        return (*self.at(roles[channel.sender], sender), *self.at(roles[channel.receiver], receiver))
+
+    def messages(self, channel: Channel) -> list[Message]:
+        return [
+            m for m in self.system.messages.values() if (m.sender, m.receiver) == (channel.sender, channel.receiver)
+        ]
+
+    def kinds(self, channel: Channel) -> t.Enum:
+        return t.Enum(f"{channel.name} messages", tuple(m.name for m in self.messages(channel)))
+
+    def up(self, role: Role, instance: Term) -> tuple[Key, tuple[Term, ...]]:
+        """The slot of whether a machine's actor runs. Machines that no actor is declared to play have one each."""
+        actor = self.actor_of.get(role.name)
+        return (("up", actor), ()) if actor is not None else (("up", role.name), self.at(role, instance))
+
+    # States
+
+    def unknown(self, name: str) -> State:
+        """An arbitrary state; its functions have names with this before."""
+        functions: dict[Key, Function] = {}
+        for slot in self.slots.values():
+            for key, arguments, result in slot.parts():
+                words = f"{name}.{'.'.join(key)}"
+                sort = self.sorts.sort(result)
+                if arguments:
+                    functions[key] = z3.Function(words, *map(self.sorts.sort, arguments), sort)
+                else:
+                    constant = z3.Const(words, sort)
+                    functions[key] = lambda constant=constant: constant
+        return State(self, functions)
+
+
+class State:
+    """One state; implements `leasehold.checker.prove.terms.View`."""
+
+    def __init__(self, world: World, functions: Mapping[Key, Function]) -> None:
+        self.world, self.functions = world, dict(functions)
+
+    def read(self, key: Key, *at: Term) -> Any:
+        return self.world.slots[key].read(self.functions, at)
+
+    def write(self, key: Key, where: Callable[..., Term], value: Callable[..., Any]) -> State:
+        """The state in which a slot has another value at some arguments."""
+        changed = self.world.slots[key].written(self.functions, where, value)
+        return State(self.world, {**self.functions, **changed})
+
+    @property
+    def now(self) -> Term:
+        return self.functions["now",]()
+
+    def data(self, role: str, instance: Term, name: str) -> Any:
+        return self.read(("data", role, name), *self.world.at(self.world.system.roles[role], instance))
+
+    def control(self, role: str, instance: Term) -> Term:
+        return self.read(("state", role), *self.world.at(self.world.system.roles[role], instance))
+
+    def running(self, role: str, instance: Term) -> Term:
+        key, at = self.world.up(self.world.system.roles[role], instance)
+        return self.read(key, *at)
+
+    def is_in(self, role: str, instance: Term, state: str) -> Term:
+        of = self.world.system.roles[role].control
+        return self.control(role, instance) == self.world.sorts.member(of, state)
+
+    def heard(self, name: str) -> Term:
+        channel = self.world.system.channels[name]
+        if channel.kind != "mailbox":
+            return self.every_message(name, lambda m: z3.BoolVal(False))
+        sorts, of = self.world.sorts, self.world.ends(channel)
+        ends = [sorts.constant("end", e) for e in of]
+        with sorts.opened(*ends):
+            body = self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
+        return forall(ends, z3.Implies(z3.And(*map(sorts.within, of, ends)), body)) if ends else body
+
+    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        """That something holds of all messages on their way: of a kind, or in a channel."""
+        system = self.world.system
+        one = system.messages.get(name)
+        channel = system.channel_of(name) if one is not None else system.channels[name]
+        kinds = [one] if one is not None else self.world.messages(channel)
+        if channel.kind == "set":
+            return z3.And(*(self._every_in_set(channel, kind, holds) for kind in kinds))
+        sorts = self.world.sorts
+        ends = [sorts.constant("end", e) for e in self.world.ends(channel)]
+        number = sorts.constant("number", NUMBER)
+        with sorts.opened(*ends, number):
+            message = self.message(channel, tuple(ends), number, tuple(k.name for k in kinds))
+            right = z3.Or(*(message.is_kind(k.name) for k in kinds)) if one is not None else z3.BoolVal(True)
+            body = holds(message)
+        given = z3.And(*map(sorts.within, self.world.ends(channel), ends), self.pending(channel, tuple(ends), number))
+        return forall([*ends, number], z3.Implies(z3.And(given, right), body))
+
+    def pending(self, channel: Channel, ends: tuple[Term, ...], number: Term) -> Term:
+        """Whether a message is on its way and can still change something."""
+        present = self.read(("present", channel.name), *ends, number)
+        if channel.kind == "mailbox":
+            return z3.And(present, number >= self.read(("received", channel.name), *ends))
+        return present
+
+    def message(
+        self, channel: Channel, ends: tuple[Term, ...], number: Term, kinds: tuple[str, ...] | None = None
+    ) -> MessageValue:  # fmt: skip
+        of = self.world.kinds(channel)
+        messages = self.world.system.messages
+
+        def is_kind(kind: str) -> Term:
+            return self.read(("kind", channel.name), *ends, number) == self.world.sorts.member(of, kind)
+
+        def field(kind: str, name: str) -> Any:
+            if not name:
+                return [f.name for f in messages[kind].fields]
+            return self.read(("field", channel.name, kind, name), *ends, number)
+
+        rank = number - self.read(("received", channel.name), *ends) if channel.kind == "mailbox" else z3.IntVal(1)
+        return MessageValue(is_kind, field, rank, kinds or of.members)
+
+    def _every_in_set(self, channel: Channel, kind: Message, holds: Callable[[MessageValue], Term]) -> Term:
+        sorts = self.world.sorts
+        slot = self.world.slots["in", channel.name, kind.name]
+        bound = [sorts.constant("m", type_) for type_ in slot.arguments]
+        values = dict(zip([f.name for f in kind.fields], bound[len(bound) - len(kind.fields) :], strict=True))
+
+        def field(which: str, name: str) -> Any:
+            return list(values) if not name else values[name]
+
+        def is_kind(which: str) -> Term:
+            return z3.BoolVal(which == kind.name)
+
+        with sorts.opened(*bound):
+            body = holds(MessageValue(is_kind, field, z3.IntVal(1), (kind.name,)))
+        given = z3.And(*map(sorts.within, slot.arguments, bound), self.functions[slot.key](*bound))
+        return forall(bound, z3.Implies(given, body)) if bound else z3.Implies(given, body)
