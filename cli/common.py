@@ -19,7 +19,7 @@ from leasehold.spec.language.diagnostics import NOWHERE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-HOLDS, VIOLATED, BAD_SPEC, INTERRUPTED = 0, 1, 2, 130
+HOLDS, VIOLATED, BAD_SPEC, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def console(stderr: bool = False) -> Console:

@@ -17,33 +17,38 @@ from leasehold.checker.prove.world import NUMBER, State
 from leasehold.spec.language.model import Channel, Message, Role, Send
 
 if TYPE_CHECKING:
-    from leasehold.checker.prove.induct import Prover
+    from leasehold.checker.prove.encoding import Encoding
 
 
-def proposed(prover: Prover) -> Iterator[Claim]:
+def proposed(encoding: Encoding) -> Iterator[Claim]:
     """All proposals for a system."""
-    for message in prover.system.messages.values():
-        channel = prover.system.channel_of(message.name)
+    for message in encoding.system.messages.values():
+        channel = encoding.system.channel_of(message.name)
         if channel.kind != "set":
-            yield _sender_was_there(prover, channel, message)
-    for role in prover.system.roles.values():
+            yield _sender_was_there(encoding, channel, message)
+    for role in encoding.system.roles.values():
         for state in role.states.values():
-            for channel in prover.system.channels.values():
-                if channel.sender == role.name and channel.kind == "mailbox":
-                    yield _one_unheard(prover, role, state.name, channel)
+            left = any(transition.target != state.name for choices in state.on.values() for transition in choices)
             for name in state.tasks:
                 task = role.tasks[name]
-                if isinstance(task, Send) and prover.system.channel_between(role.name, task.receiver).kind == "mailbox":
-                    yield _last_said(prover, role, state.name, task)
+                if not isinstance(task, Send):
+                    continue
+                channel = encoding.system.channel_between(role.name, task.receiver)
+                if channel.kind == "mailbox":
+                    yield _last_said(encoding, role, state.name, task)
+                    if left and not _goes_on(
+                        role, state.name, channel
+                    ):  # who stays for ever may have been told to by somebody who talks on
+                        yield _one_unheard(encoding, role, state.name, channel)
 
 
-def _sender_was_there(prover: Prover, channel: Channel, message: Message) -> Claim:
+def _sender_was_there(encoding: Encoding, channel: Channel, message: Message) -> Claim:
     """Who has sent a message is in a state that sends it, or in one that comes after such a state."""
-    role = prover.system.roles[message.sender]
+    role = encoding.system.roles[message.sender]
     later = _later(role, message.name)
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = prover.sorts, prover.world.ends(channel)
+        sorts, of = encoding.sorts, encoding.world.ends(channel)
         ends = [sorts.constant("end", e) for e in of]
         number = sorts.constant("number", NUMBER)
         with sorts.opened(*ends, number):
@@ -78,11 +83,22 @@ def _later(role: Role, message: str) -> list[str]:
     return sorted(found)
 
 
-def _one_unheard(prover: Prover, role: Role, state: str, channel: Channel) -> Claim:
+def _goes_on(role: Role, state: str, channel: Channel) -> bool:
+    """Whether the machine may come to a state from another that sends through the channel too, and was not answered."""
+    for transition in role.transitions():
+        if transition.target == state and transition.source != state:
+            names = role.states[transition.source].tasks
+            tasks = [role.tasks[name] for name in names]
+            if any(isinstance(task, Send) and task.receiver == channel.receiver for task in tasks):
+                return True
+    return False
+
+
+def _one_unheard(encoding: Encoding, role: Role, state: str, channel: Channel) -> Claim:
     """While a machine is in a state, at most one of its messages has not been received."""
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = prover.sorts, prover.world.ends(channel)
+        sorts, of = encoding.sorts, encoding.world.ends(channel)
         ends = [sorts.constant("end", e) for e in of]
         with sorts.opened(*ends):
             me = ends[0] if role.indexed else z3.IntVal(0)
@@ -94,20 +110,20 @@ def _one_unheard(prover: Prover, role: Role, state: str, channel: Channel) -> Cl
     return Claim(f"{role.name}/{state} has one unheard in {channel.name}", "proposal", words)
 
 
-def _last_said(prover: Prover, role: Role, state: str, task: Send) -> Claim:
+def _last_said(encoding: Encoding, role: Role, state: str, task: Send) -> Claim:
     """The last message of a machine, while it is on its way, is what its state says."""
-    system = prover.system
+    system = encoding.system
     channel = system.channel_between(role.name, task.receiver)
     receiver = system.roles[task.receiver]
     message = system.messages[task.message]
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = prover.sorts, prover.world.ends(channel)
+        sorts, of = encoding.sorts, encoding.world.ends(channel)
         ends = [sorts.constant("end", e) for e in of]
         with sorts.opened(*ends):
             me = ends[0] if role.indexed else z3.IntVal(0)
             other = ends[-1] if receiver.indexed else z3.IntVal(0)
-            frame = Frame(sorts, s, prover.constants, me, variables={"it": other})
+            frame = Frame(sorts, s, encoding.constants, me, variables={"it": other})
             wanted = [term(e, frame) for e in (task.when, task.only) if e is not None]
             same = [me == other] if channel.same_index and role.indexed else []
             last = s.read(("sent", channel.name), *ends)
@@ -118,7 +134,10 @@ def _last_said(prover: Prover, role: Role, state: str, task: Send) -> Claim:
             )  # fmt: skip
             claim = z3.And(
                 said.is_kind(message.name),
-                *(sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame)) for f in message.fields),
+                *(
+                    sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame))
+                    for f in message.fields
+                ),
             )
         return z3.ForAll(ends, z3.Implies(given, claim)) if ends else z3.Implies(given, claim)
 

@@ -21,7 +21,7 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.terms import Frame, Took, term
-from leasehold.checker.prove.values import Sorts, Term, Unsupported
+from leasehold.checker.prove.values import MapValue, Sorts, Term, Unsupported
 from leasehold.checker.prove.world import NUMBER, State, World
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -83,7 +83,7 @@ class Steps:
         scope: the faults.
     """
 
-    def __init__(self, world: World, constants: Mapping[str, Any], scope: Scope = Scope()) -> None:
+    def __init__(self, world: World, constants: Mapping[str, Any], scope: Scope) -> None:
         self.world, self.constants, self.scope = world, constants, scope
         self.system: System = world.system
         self.sorts: Sorts = world.sorts
@@ -107,7 +107,9 @@ class Steps:
 
     # Machines
 
-    def frame(self, s: State, me: Term, arguments: Mapping[str, Any] | None = None, sender: Term = None, **variables: Any) -> Frame:  # fmt: skip
+    def frame(
+        self, s: State, me: Term, arguments: Mapping[str, Any] | None = None, sender: Term = None, **variables: Any
+    ) -> Frame:  # fmt: skip
         return Frame(self.sorts, s, self.constants, me, arguments or {}, sender, variables)
 
     def machine(self, role: Role, name: str) -> tuple[Term, list[Term]]:
@@ -329,7 +331,9 @@ class Steps:
         for datum in message.fields:
             key = ("field", channel.name, message.name, datum.name)
             work.state = work.state.write(
-                key, here, lambda *at, name=datum.name: content(name, at[width - 1] if receiver.indexed else z3.IntVal(0))
+                key,
+                here,
+                lambda *at, name=datum.name: content(name, at[width - 1] if receiver.indexed else z3.IntVal(0)),
             )
 
     def _owe_the_same(
@@ -440,7 +444,10 @@ class Steps:
         for state in role.states.values():
             for name in state.tasks:
                 task = role.tasks[name]
-                if not isinstance(task, Send) or self.system.channel_between(role.name, task.receiver).kind != "mailbox":
+                if (
+                    not isinstance(task, Send)
+                    or self.system.channel_between(role.name, task.receiver).kind != "mailbox"
+                ):
                     continue
                 me, given = self.machine(role, role.name)
                 work = _Work(s)
@@ -449,7 +456,9 @@ class Steps:
                 some = self.sorts.constant("some", t.BOOL)
                 self._do(work, role, task, me, some if target.indexed else None, again=True)
                 given += [s.running(role.name, me), s.is_in(role.name, me, state.name)]
-                yield Step(f"{role.name}/{state.name}: {name} again", Took(), tuple(given), work.state, tuple(work.owed))
+                yield Step(
+                    f"{role.name}/{state.name}: {name} again", Took(), tuple(given), work.state, tuple(work.owed)
+                )
 
     def _faults(self, s: State) -> Iterator[Step]:
         for channel in self.system.channels.values():
@@ -537,8 +546,6 @@ def _same(at: Sequence[Term], other: Sequence[Term]) -> Term:
 
 
 def _with_cell(sorts: Sorts, cells: Any, member: Term, value: Any) -> Any:
-    from leasehold.checker.prove.values import MapValue
-
     return MapValue(cells.key, lambda k: sorts.choice(k == member, value, cells.at(k)))
 
 

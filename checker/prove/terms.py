@@ -274,7 +274,9 @@ def _message_field(message: MessageValue, name: str) -> Any:
 def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
     kinds = [
         z3.And(
-            a.is_kind(kind), b.is_kind(kind), *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, ""))
+            a.is_kind(kind),
+            b.is_kind(kind),
+            *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, "")),
         )
         for kind in a.kinds
         if kind in b.kinds

@@ -26,6 +26,9 @@ from leasehold.spec.language import types as t
 Term = Any  # z3 has no types for terms that a checker could use
 
 
+_ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
+
+
 class Unsupported(Exception):
     """An expression or a construct that has no encoding; the words say which."""
 
@@ -63,7 +66,6 @@ class Sorts:
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         self.sizes = sizes
-        self._enums: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
         self._fresh = count()
         self.open: set[str] = set()  # names of the variables of quantifiers that are being built
         self.cardinals = Sizes(self)
@@ -79,12 +81,13 @@ class Sorts:
         raise Unsupported(f"values of {type_} have no sort of their own")
 
     def _enum(self, type_: t.Enum) -> tuple[Any, dict[str, Term]]:
-        if type_.members not in self._enums:
-            # Constructors are global in SMT-LIB, and two types may have members of one name.
-            name = f"{type_.name.removeprefix('a state of ')}!{len(self._enums)}"
-            sort, terms = z3.EnumSort(name, [f"{m}!{len(self._enums)}" for m in type_.members])
-            self._enums[type_.members] = sort, dict(zip(type_.members, terms, strict=True))
-        return self._enums[type_.members]
+        if type_.members not in _ENUMERATIONS:
+            # Names are global in the solver and in SMT-LIB, and two types may have members of one name.
+            number = len(_ENUMERATIONS)
+            name = f"{type_.name.removeprefix('a state of ').replace(' ', '_')}!{number}"
+            sort, terms = z3.EnumSort(name, [f"{m}!{number}" for m in type_.members])
+            _ENUMERATIONS[type_.members] = sort, dict(zip(type_.members, terms, strict=True))
+        return _ENUMERATIONS[type_.members]
 
     def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
         """A known member of a small type."""
@@ -104,11 +107,13 @@ class Sorts:
         """That a term of a type's sort is a value of the type."""
         match type_:
             case t.Instance():
-                return z3.And(0 <= term, term < self.size(type_))
+                return z3.And(term >= 0, term < self.size(type_))
             case t.Time():
                 return term >= 0
             case t.Int(low=low, high=high):
-                return z3.And(*([term >= low] if low is not None else []), *([term <= high] if high is not None else []))
+                return z3.And(
+                    *([term >= low] if low is not None else []), *([term <= high] if high is not None else [])
+                )
         return z3.BoolVal(True)
 
     def constant(self, name: str, type_: t.Type) -> Term:
@@ -154,9 +159,9 @@ class Sorts:
             case t.Set(of=of) if of is not None:
                 member = z3.Function(f"{name}!{next(self._fresh)}", self.sort(of), z3.BoolSort())
                 return SetValue(of, member), z3.BoolVal(True)
-            case t.Map(key=key, of=of):
-                cells = z3.Function(f"{name}!{next(self._fresh)}", self.sort(key), self.sort(of))
-                return MapValue(key, cells), self.every(key, lambda k: self.within(of, cells(k)))
+            case t.Map(key=key, of=cell):
+                cells = z3.Function(f"{name}!{next(self._fresh)}", self.sort(key), self.sort(cell))
+                return MapValue(key, cells), self.every(key, lambda k: self.within(cell, cells(k)))
             case t.Option(of=of) if of is not None:
                 some, _ = self.fresh(f"{name}?", t.BOOL)
                 value, valid = self.fresh(name, of)
@@ -260,6 +265,10 @@ class Sizes:
             self._known[key] = type_, lambda m: z3.substitute(words, (probe, m)), size
         return self._known[key][2]
 
+    def speaks(self, words: Term) -> bool:
+        """Whether a formula speaks of a size."""
+        return not _names(words).isdisjoint(k[2].decl().name() for k in self._known.values())
+
     def facts(self, mentioned: Term | None = None) -> Iterator[Term]:
         """What is known of the sizes that were asked for."""
         names = None if mentioned is None else _names(mentioned)
@@ -271,15 +280,20 @@ class Sizes:
     def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
         whole = self._sorts.size(type_)
         for holds, size in sets:
-            yield z3.And(0 <= size, size <= whole)
-            yield (size == 0) == self._sorts.every(type_, lambda m, holds=holds: z3.Not(holds(m)))
-            yield z3.Implies(size == whole, self._sorts.every(type_, holds))
-            yield z3.Implies(self._sorts.every(type_, holds), size == whole)
+            yield z3.And(size >= 0, size <= whole)
+            yield (size == 0) == z3.Not(self._sorts.some(type_, holds))
+            yield (size == whole) == self._sorts.every(type_, holds)
         for (one, m), (other, n) in combinations(sets, 2):
-            for a, b, x, y in ((one, other, m, n), (other, one, n, m)):
-                within = self._sorts.every(type_, lambda i, a=a, b=b: z3.Implies(a(i), b(i)))
-                back = self._sorts.every(type_, lambda i, a=a, b=b: z3.Implies(b(i), a(i)))
-                yield z3.Implies(within, z3.And(x <= y, z3.Implies(x == y, back)))
+            yield self._compared(type_, one, m, other, n)
+            yield self._compared(type_, other, n, one, m)
+
+    def _compared(
+        self, type_: t.Instance, small: Callable[[Term], Term], m: Term, large: Callable[[Term], Term], n: Term
+    ) -> Term:  # fmt: skip
+        """What follows for the sizes of two sets where one lies within the other."""
+        within = self._sorts.every(type_, lambda i: z3.Implies(small(i), large(i)))
+        back = self._sorts.every(type_, lambda i: z3.Implies(large(i), small(i)))
+        return z3.Implies(within, z3.And(m <= n, z3.Implies(m == n, back)))
 
 
 def _names(term: Term) -> set[str]:

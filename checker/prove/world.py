@@ -48,7 +48,9 @@ class Slot:
                 yield (*self.key, "?"), self.arguments, t.BOOL
                 yield self.key, self.arguments, of
             case t.Set() | t.Map() | t.Option():
-                raise Unsupported(f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another")
+                raise Unsupported(
+                    f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another"
+                )
             case _:
                 yield self.key, self.arguments, self.type
 

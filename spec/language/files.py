@@ -55,7 +55,7 @@ class Files:
     digested: list[Node] = field(default_factory=list)
 
     def digest(self) -> str:
-        """A name for the text of the system: no places, comments, `doc`s, `faults`, expectations, migrations, lemmas."""
+        """A name for the text of the system: no places, comments, `doc`s, `faults`, nor what is beside it."""
         text = json.dumps([_plain(n) for n in self.digested], separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

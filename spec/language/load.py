@@ -18,7 +18,7 @@ from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
-from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, as_mapping, entries
+from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, Item, as_mapping, entries
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope

@@ -97,6 +97,9 @@ class World:
                     names = [f.name for f in self.twin.system.messages[kind].fields]
                     yield InTransit(kind, dict(zip(names, fields, strict=True)), number)
 
+    def heard(self, name: str) -> bool:
+        return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)
+
     def running(self, role: str, instance: int) -> bool:
         return self.up[self.twin.actor[role, instance]] == UP
 

@@ -38,6 +38,9 @@ class World:
     way: dict[tuple[str, int, int], list[tuple[int, str, tuple[Any, ...]]]]
     now: int
 
+    def heard(self, name: str) -> bool:
+        return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)
+
     def running(self, role: str, instance: int) -> bool:
         return True
 

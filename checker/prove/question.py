@@ -1,0 +1,100 @@
+"""One question to the solver: whether a step preserves claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.claims import Claim
+from leasehold.checker.prove.encoding import Encoding
+from leasehold.checker.prove.steps import Step
+from leasehold.checker.prove.terms import Took
+from leasehold.checker.prove.values import Term
+
+FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
+OWED = "owed: "  # before what a step owes, as a claim of its own
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A claim that a step takes away, from a state in which all that is known holds; that may not be reachable.
+
+    Attributes:
+        model: the solver's; None where it could not say.
+        reason: why it could not.
+    """
+
+    claim: str
+    model: Any = None
+    reason: str = ""
+
+
+class Question:
+    """What a step makes of claims, where some are known before it.
+
+    Args:
+        known: claims about states, of the state before.
+        asked: claims about states, of the state after, or about steps.
+    """
+
+    def __init__(self, encoding: Encoding, step: Step, known: Sequence[Claim], asked: Sequence[Claim]) -> None:
+        self.encoding, self.step = encoding, step
+        self.queries = 0
+        self.used: set[str] = set()  # what was known and was needed
+        before = {c.name: c.words(encoding.before, None, Took()) for c in known}
+        self.after: dict[str, Term] = {f"{OWED}{words}": claim for words, claim in step.owed}
+        for c in asked:
+            self.after[c.name] = c.words(step.after, encoding.before if c.about_steps else None, step.took)
+        self.known = {name: z3.Bool(f"known {name}") for name in before}
+        self._name_of = {flag.get_id(): name for name, flag in self.known.items()}
+        self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
+        self.changed = [n for n, p in self.after.items() if n not in before or not p.eq(before[n])]
+        self.solver = encoding.solver()
+        self.solver.add(*encoding.given, *step.given)
+        self.solver.add(*(z3.Implies(self.known[n], p) for n, p in before.items()))
+        self.solver.add(*(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed))
+        # Sizes of sets are hard for a solver, and most claims hold whatever they are.
+        everything = z3.And(*encoding.given, *step.given, *before.values(), *self.after.values())
+        self.facts = list(encoding.sorts.cardinals.facts(everything))
+
+    def losses(self, known: Iterable[str], asked: Iterable[str] | None = None) -> list[Loss]:
+        """The claims that do not follow from those that are known."""
+        given = [self.known[name] for name in known]
+        wanted = self.changed if asked is None else [n for n in self.changed if n in set(asked)]
+        if not self.facts:
+            return self._narrowed(self.solver, given, wanted)
+        counts = self.encoding.sorts.cardinals.speaks
+        about_sizes = [n for n in wanted if counts(self.after[n])]
+        self.solver.set("timeout", round(min(self.encoding.limit, FIRST_SECONDS) * 1000))
+        left = self._narrowed(self.solver, given, [n for n in wanted if n not in about_sizes])
+        sized = self.encoding.solver()
+        sized.add(*self.solver.assertions(), *self.facts)
+        return self._narrowed(sized, given, [*about_sizes, *(loss.claim for loss in left)])
+
+    def _narrowed(self, solver: z3.Solver, given: list[Term], asked: list[str]) -> list[Loss]:
+        """All together first; where the solver cannot say, by halves."""
+        found: list[Loss] = []
+        while asked:
+            solver.push()
+            solver.add(z3.Or(*(self.wrong[n] for n in asked)))
+            answer = solver.check(*given)
+            self.queries += 1
+            model = solver.model() if answer == z3.sat else None
+            reason = solver.reason_unknown() if answer == z3.unknown else ""
+            if answer == z3.unsat:
+                self.used |= {self._name_of[flag.get_id()] for flag in solver.unsat_core()}
+            solver.pop()
+            if answer == z3.unsat:
+                return found
+            gone = [] if model is None else [n for n in asked if z3.is_true(model.eval(self.wrong[n]))]
+            if not gone:
+                if len(asked) == 1:
+                    return [*found, Loss(asked[0], model, reason)]
+                half = len(asked) // 2
+                return found + self._narrowed(solver, given, asked[:half]) + self._narrowed(solver, given, asked[half:])
+            found += [Loss(name, model) for name in gone]
+            asked = [n for n in asked if n not in gone]
+        return found

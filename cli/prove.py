@@ -1,0 +1,179 @@
+"""`leasehold prove`: what holds of every run of a system, for all values and without bounds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from leasehold.checker.prove.induct import LIMIT_SECONDS, Setting
+from leasehold.checker.prove.proof import Proof, Verdict
+from leasehold.checker.prove.proof import prove as prove_all
+from leasehold.checker.prove.steps import Scope
+from leasehold.checker.prove.values import Unsupported
+from leasehold.cli import tables
+from leasehold.cli.common import (
+    HOLDS,
+    INTERRUPTED,
+    UNDECIDED,
+    VIOLATED,
+    console,
+    load_or_exit,
+    parsed,
+    print_json,
+    system_options,
+)  # fmt: skip
+from leasehold.reports.json_report import path_json
+from leasehold.reports.words import counted
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import near_miss
+
+
+@click.command()
+@system_options
+@click.option(
+    "--instances", metavar="ROLE=N", multiple=True, help="Fix how many machines a role has; the others have any number."
+)
+@click.option("--no-faults", is_flag=True, help="Prove of runs in which nothing fails but what channels declare.")
+@click.option(
+    "--limit",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=LIMIT_SECONDS,
+    show_default=True,
+    help="For one question to the solver.",
+)
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
+)
+@click.option("--no-search", is_flag=True, help="Do not look for a run that contradicts what is not proved.")
+@click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
+def prove(
+    system: str, settings: tuple[str, ...], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
+    jobs: int | None, no_search: bool, brief: bool,
+) -> None:  # fmt: skip
+    """Prove the properties of SYSTEM about states and steps.
+
+    Numbers and times have no bounds, constants and the number of machines are any, and so are the numbers of
+    crashes, losses, duplicates and overtakings. Where a property needs to know more than its system's properties
+    say, lemmas.yaml beside them says it; lemmas are proved with them, nothing is assumed.
+
+    What cannot be proved is looked for by exploring small settings. Exit codes: 0, all is proved; 1, a run
+    contradicts a property; 3, some property is undecided.
+
+    \b
+    Example:  leasehold prove lease
+              leasehold prove two_phase_commit --instances participant=3 --json
+    """  # noqa: D301 (click reads the character)
+    chosen = parsed(settings)
+    model = load_or_exit(system, chosen, as_json)
+    small = None if no_search else load_or_exit(system, {**model.faults.settings, **chosen}, as_json)
+    setting = Setting(_sizes(model, instances), Scope(False, False) if no_faults else None, limit)
+    try:
+        with _progress(quiet=as_json) as watch:
+            found = prove_all(model, setting, jobs=jobs, watch=watch, small=small)
+    except Unsupported as error:
+        raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
+    except KeyboardInterrupt:
+        click.echo("interrupted before it was decided", err=True)
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(_json(found))
+    else:
+        _print(console(), found, brief)
+    sys.exit(HOLDS if found.holds else VIOLATED if found.of("counterexample") else UNDECIDED)
+
+
+def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
+    names = [role.name for role in model.roles.values() if role.indexed]
+    found = {}
+    for word in words:
+        name, equals, number = word.partition("=")
+        if not equals or not number.isdigit() or not int(number):
+            raise click.UsageError(f"--instances takes ROLE=N, not {word[:60]!r}")
+        if name not in names:
+            near = near_miss(name, names)
+            hint = f"did you mean {near}?" if near else f"roles with instances: {', '.join(names) or 'none'}"
+            raise click.UsageError(f"--instances: {model.name} has no role {name[:60]!r} with instances; {hint}")
+        found[name] = int(number)
+    return found
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[int, int, int], None] | None]:
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    with Live(console=console(stderr=True), transient=True, auto_refresh=False) as live:
+
+        def show(asked: int, of: int, left: int) -> None:
+            live.update(Text(f"{asked:,} of {of:,} steps  {left:,} claims hold so far  Ctrl-C ends"), refresh=True)
+
+        yield show
+
+
+def _json(found: Proof) -> dict[str, Any]:
+    return {
+        "system": found.system.name,
+        "spec_digest": found.system.digest,
+        "instances": "any" if found.any_number else "as set",
+        "faults": found.scope.words,
+        "properties": [_verdict_json(v) for v in found.properties],
+        "lemmas": [_verdict_json(v) for v in found.verdicts if v.kind == "lemma"],
+        "not_asked": found.others,
+        "proved": len([v for v in found.properties if v.verdict == "proved"]),
+        "undecided": len([v for v in found.properties if v.verdict == "undecided"]),
+        "counterexamples": len([v for v in found.properties if v.verdict == "counterexample"]),
+        "helpers": found.helpers,
+        "steps": found.steps,
+        "questions": found.questions,
+        "explored": found.explored,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def _verdict_json(v: Verdict) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": v.name, "kind": v.kind, "verdict": v.verdict, "method": v.method}
+    if v.reason:
+        made["reason"] = v.reason
+    if v.path is not None:
+        made |= {"faults": v.faults, "path": path_json(v.path)}
+    return made
+
+
+def _print(screen: Console, found: Proof, brief: bool) -> None:
+    system = found.system
+    screen.print(f"[bold]{system.name}[/]  spec {system.digest[:12]}", soft_wrap=True)
+    some = f"any number of {' and '.join(found.any_number)} machines, " if found.any_number else ""
+    screen.print(f"for {some}all values, runs without end, any number of {found.scope.words}", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for name in ("property", "kind", "verdict", ""):
+        table.add_column(name, overflow="fold")
+    colours = {"proved": "green", "counterexample": "red", "undecided": "yellow"}
+    for v in found.properties:
+        note = f"{len(v.path)} steps" if v.path is not None else v.reason
+        table.add_row(v.name, v.kind, f"[{colours[v.verdict]}]{v.verdict}[/]", escape(note))
+    screen.print(table)
+    lemmas = [v for v in found.verdicts if v.kind == "lemma"]
+    missing = [v for v in lemmas if v.verdict != "proved"]
+    screen.print(
+        f"with {counted(len(lemmas), 'lemma')} of lemmas.yaml ({len(lemmas) - len(missing)} of them hold) and "
+        f"{found.helpers:,} that are there by themselves", soft_wrap=True,
+    )  # fmt: skip
+    for v in missing:
+        screen.print(f"lemma {v.name}: {escape(v.reason)}", soft_wrap=True)
+    if found.others:
+        screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
+    screen.print(f"{found.steps:,} steps, {found.questions:,} questions, {found.seconds:,.1f} s", style="dim")
+    for v in found.of("counterexample"):
+        if v.path is not None:
+            screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))
+            tables.path(screen, v.path, brief)

@@ -1,0 +1,138 @@
+"""The prover: what it proves holds, what is wrong is not proved, and what it cannot say it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.prove.induct import Setting, induct
+from leasehold.checker.prove.proof import prove
+from leasehold.faults import Budget
+from leasehold.faults.mutants import mutants
+from leasehold.spec import System, load, shipped_folder
+
+PATCHED = [mutant for mutant in mutants() if mutant.patches]
+
+
+def test_two_phase_commit_for_any_number_of_participants() -> None:
+    """Each property, with all faults, whatever the number."""
+    found = prove(load("two_phase_commit"))
+    assert found.holds, [v for v in found.verdicts if v.verdict != "proved"]
+    assert found.any_number == ["participant"]
+    assert {v.name for v in found.properties} >= {"agreement", "commit_needs_all", "decisions_stand"}
+    assert all(v.verdict == "proved" for v in found.verdicts)
+
+
+def test_the_lease() -> None:
+    """Every property about states and steps, for any number of units, any terms, and any number of faults."""
+    system = load("lease")
+    found = prove(system, jobs=1)
+    assert found.holds, [(v.name, v.reason) for v in found.verdicts if v.verdict != "proved"]
+    assert found.any_number == ["unit"]
+    asked = {p.name for p in system.properties.values() if p.kind in ("always", "step")}
+    assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
+    assert all(v.verdict == "proved" for v in found.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "faults"),
+    [
+        ("two_phase_commit", {"participants": "2"}, "crash=1"),
+        ("lease", {"max_units": "1", "last_end": "2"}, "crash=1"),
+        ("lease", {"max_units": "2", "last_end": "2"}, ""),
+    ],
+)
+def test_lemmas_hold_where_they_can_be_explored(name: str, settings: dict[str, str], faults: str) -> None:
+    """The other reading agrees, and no lemma is true for want of cases."""
+    system = load(name, settings)
+    asked = replace(system, properties=dict(system.lemmas))
+    found = explore(asked, budget=Budget.parse(faults) if faults else None)
+    assert found.complete
+    verdicts = {p.name: p.verdict for p in found.properties if p.name in system.lemmas}
+    assert set(verdicts.values()) == {"exhausted"}, verdicts
+    assert not set(found.vacuous) & set(system.lemmas)
+
+
+def with_change(tmp_path: Path, name: str, file: str, old: str, new: str) -> System:
+    """A system with a mistake."""
+    folder = tmp_path / name
+    shutil.copytree(shipped_folder(name), folder)
+    text = (folder / file).read_text()
+    assert text.count(old) == 1
+    (folder / file).write_text(text.replace(old, new))
+    return load(folder, {"participants": "2"})
+
+
+def test_a_mistake_is_not_proved(tmp_path: Path) -> None:
+    """A coordinator that commits with the first vote: agreement is contradicted, by a run of the explorer."""
+    guard = '{to: committing, when: "agreed | {msg.sender} == participant"'
+    wrong = with_change(
+        tmp_path, "two_phase_commit", "roles/coordinator.yaml", guard, guard.replace("== participant", "!= {}")
+    )
+    found = prove(wrong, jobs=1, small=wrong)
+    verdicts = {v.name: v for v in found.verdicts}
+    assert verdicts["commit_needs_all"].verdict == "counterexample"
+    assert verdicts["commit_needs_all"].path is not None
+    assert len(verdicts["commit_needs_all"].path.steps) < 12
+    assert verdicts["decisions_stand"].verdict == "proved"
+
+
+def test_without_lemmas_it_is_undecided() -> None:
+    """What induction cannot keep and no run contradicts is neither proved nor contradicted, and the reason is told."""
+    system = replace(load("two_phase_commit", {"participants": "2"}), lemmas={})
+    found = prove(system, small=system)
+    verdicts = {v.name: v for v in found.verdicts}
+    assert verdicts["agreement"].verdict == "undecided"
+    assert "takes it away from a state that no lemma excludes" in verdicts["agreement"].reason
+    assert "do not contradict it" in verdicts["agreement"].reason
+    assert verdicts["decisions_stand"].verdict == "proved"
+    assert not found.holds
+
+
+def test_a_lemma_that_is_wrong_proves_nothing() -> None:
+    """It is taken out, and nothing that needs it stays."""
+    system = load("two_phase_commit")
+    false = replace(next(iter(system.lemmas.values())), claim=system.properties["all_may_commit"].claim, when=None)
+    found = induct(replace(system, lemmas={"false": false}))
+    assert "false" not in found.proved
+    assert "agreement" not in found.proved
+    assert "decisions_stand" in found.proved
+
+
+def test_a_number_of_instances_that_is_fixed() -> None:
+    found = induct(load("two_phase_commit", {"participants": "2"}), Setting(sizes={"participant": 2}))
+    assert {"agreement", "commit_needs_all"} <= found.proved
+
+
+def _cli(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "leasehold", "prove", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_command() -> None:
+    done = _cli("two_phase_commit", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["proved"], found["undecided"], found["counterexamples"]) == (5, 0, 0)
+    assert all(p["verdict"] == "proved" and p["method"] for p in found["properties"])
+    assert found["instances"] == "any"
+    wrong = _cli("two_phase_commit", "--instances", "participants=3")
+    assert wrong.returncode == 2
+    assert "did you mean participant?" in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", PATCHED, ids=[m.name for m in PATCHED])
+def test_seeded_mistakes_are_not_proved(mutant) -> None:  # type: ignore[no-untyped-def]
+    """A mistake in the text that breaks a property makes its proof fail."""
+    found = induct(mutant.load())
+    broken = {name for name in mutant.found_by if name in found.claims}
+    assert broken
+    assert not broken & found.proved

@@ -1,0 +1,153 @@
+"""The solver's steps against the explorer's: whatever the explorer does, some relation allows.
+
+A proof is of the relations, so this is what carries it over to the system. States and steps of an exploration with
+faults are written as terms, one by one, and the solver finds the step in the relation of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+import z3
+
+from leasehold.checker.explore import channels
+from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.layout import State as Cells
+from leasehold.checker.explore.step import Action
+from leasehold.checker.prove.encoding import Encoding
+from leasehold.checker.prove.induct import Setting
+from leasehold.checker.prove.steps import Step
+from leasehold.checker.prove.world import State
+from leasehold.faults import Budget
+from leasehold.spec import System, load
+
+BASE = 10  # the number last received, in every mailbox
+
+
+def walk(world: FaultySystem, most: int) -> Iterator[tuple[Cells, Action, Cells]]:
+    """Steps of an exploration, breadth first."""
+    first = world.initial_states()
+    known, waiting = set(first), list(first)
+    while waiting and len(known) < most:
+        s = waiting.pop(0)
+        for action, after in world.successors(s):
+            yield s, action, after
+            if after not in known:
+                known.add(after)
+                waiting.append(after)
+
+
+class Written:
+    """States of the explorer as terms."""
+
+    def __init__(self, system: System, world: FaultySystem, encoding: Encoding) -> None:
+        self.system, self.world, self.encoding = system, world, encoding
+
+    def machines(self, cells: Cells, s: State) -> Iterator[Any]:
+        layout, sorts = self.world.layout, self.encoding.sorts
+        for role, i in self.system.machines():
+            at = z3.IntVal(i)
+            yield s.is_in(role.name, at, cells[layout.at(role.name, i, None)])
+            for datum in role.data.values():
+                value = sorts.literal(datum.type, cells[layout.at(role.name, i, datum.name)])
+                yield sorts.equal(s.data(role.name, at, datum.name), value)
+            up = bool(cells[layout.of[role.name, i].up])
+            yield s.running(role.name, at) == up
+        if layout.clock is not None:
+            yield s.now == cells[layout.clock]
+
+    def exactly(self, cells: Cells, s: State) -> Iterator[Any]:
+        """That mailboxes hold just what they do."""
+        for lane in self.world.layout.lanes:
+            ends = self.ends(lane)
+            newest, queue = cells[lane.cell]
+            name = lane.channel.name
+            yield s.read(("received", name), *ends) == BASE
+            yield s.read(("sent", name), *ends) == BASE + newest
+            n = z3.Int("n")
+            numbers = [BASE + e[0] for e in queue]
+            yield z3.ForAll([n], s.read(("present", name), *ends, n) == z3.Or(*(n == m for m in numbers)))
+            for entry in queue:
+                yield self.is_(s, lane, z3.IntVal(BASE + entry[0]), entry)
+
+    def at_least(self, cells: Cells, s: State) -> Iterator[Any]:
+        """That mailboxes hold what they do, perhaps under other numbers, and perhaps more."""
+        for lane in self.world.layout.lanes:
+            ends = self.ends(lane)
+            newest, queue = cells[lane.cell]
+            sent, received = (s.read((k, lane.channel.name), *ends) for k in ("sent", "received"))
+            yield (sent == received) == (newest == 0)
+            for i, entry in enumerate(queue):
+                n = z3.Int(f"n{lane.cell}.{i}")
+                yield s.pending(lane.channel, ends, n)
+                yield (n == received) == (entry[0] == 0)
+                yield (n == sent) == (entry[0] == newest)
+                yield self.is_(s, lane, n, entry)
+
+    def ends(self, lane: Any) -> tuple[Any, ...]:
+        return self.encoding.world.between(lane.channel, z3.IntVal(lane.sender), z3.IntVal(lane.receiver))
+
+    def is_(self, s: State, lane: Any, number: Any, entry: channels.Entry) -> Any:
+        _, kind, values = entry
+        message = s.message(lane.channel, self.ends(lane), number)
+        fields = self.system.messages[kind].fields
+        same = [
+            self.encoding.sorts.equal(message.field(kind, f.name), self.encoding.sorts.literal(f.type, v))
+            for f, v in zip(fields, values, strict=True)
+        ]
+        return z3.And(message.is_kind(kind), *same)
+
+
+def relations(steps: list[Step], action: Action) -> list[Step]:
+    """Those that a step may be of."""
+    if action.transition is not None:
+        return [step for step in steps if step.transition is action.transition]
+    if action.kind == "clock":
+        return [step for step in steps if step.name == "time passes"]
+    if action.kind == "lose":
+        assert action.lane is not None
+        return [step for step in steps if step.name == f"{action.lane.channel.name} loses a message"]
+    if action.lane is not None:
+        return [step for step in steps if step.name == f"{action.role} ignores {action.event}"]
+    return [step for step in steps if step.name.endswith((" recovers", " crashes"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sizes", "every"),
+    [
+        ("two_phase_commit", {"participants": 2}, {"participant": 2}, 23),
+        ("lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61),
+    ],
+)
+def test_what_the_explorer_does_is_allowed(
+    name: str, settings: dict[str, int], sizes: dict[str, int], every: int
+) -> None:
+    system = load(name, {k: str(v) for k, v in settings.items()})
+    world = FaultySystem(system, Budget.parse("crash=2,lose=1,reorder=1"))
+    encoding = Setting(sizes).encoding(system)
+    written = Written(system, world, encoding)
+    steps = list(encoding.steps.every(encoding.before))
+    constants = [
+        encoding.sorts.equal(encoding.constants[c.name], encoding.sorts.literal(c.type, c.value))
+        for c in system.constants.values()
+    ]
+    asked = set()
+    for before, action, after in islice(walk(world, 6000), 0, 250 * every, every):
+        if action.kind in ("duplicate", "retry"):  # several messages may come of one
+            continue
+        asked.add(action.kind)
+        known = [*constants, *written.machines(before, encoding.before), *written.exactly(before, encoding.before)]
+        answers = []
+        for step in relations(steps, action):
+            solver = z3.Solver()
+            solver.set("timeout", 20_000)
+            solver.add(*encoding.given, *known, *step.given)
+            solver.add(*written.machines(after, step.after), *written.at_least(after, step.after))
+            answers.append((step.name, solver.check()))
+            if answers[-1][1] == z3.sat:
+                break
+        assert z3.sat in [answer for _, answer in answers], (action, answers)
+    assert {"local", "deliver", "crash", "recover"} <= asked
