@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.checker.prove.certificate import certificate as certified
 from leasehold.checker.prove.induct import LIMIT_SECONDS, Setting
 from leasehold.checker.prove.proof import Proof, Verdict
 from leasehold.checker.prove.proof import prove as prove_all
@@ -55,10 +57,14 @@ from leasehold.spec.language.diagnostics import near_miss
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
 )
 @click.option("--no-search", is_flag=True, help="Do not look for a run that contradicts what is not proved.")
+@click.option(
+    "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what was proved as SMT-LIB, for another solver to check.",
+)  # fmt: skip
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
     system: str, settings: tuple[str, ...], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
-    jobs: int | None, no_search: bool, brief: bool,
+    jobs: int | None, no_search: bool, certificate: Path | None, brief: bool,
 ) -> None:  # fmt: skip
     """Prove the properties of SYSTEM about states and steps.
 
@@ -85,11 +91,23 @@ def prove(
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
         sys.exit(INTERRUPTED)
+    if certificate is not None and found.induction is not None:
+        _write(certificate, certified(model, setting, found.induction))
     if as_json:
         print_json(_json(found))
     else:
         _print(console(), found, brief)
+        if certificate is not None:
+            console().print(f"wrote {certificate}", markup=False, soft_wrap=True)
     sys.exit(HOLDS if found.holds else VIOLATED if found.of("counterexample") else UNDECIDED)
+
+
+def _write(file: Path, parts: Iterator[str]) -> None:
+    try:
+        with file.open("w", encoding="utf-8") as out:
+            out.writelines(parts)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
 
 
 def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
@@ -129,6 +147,10 @@ def _json(found: Proof) -> dict[str, Any]:
         "properties": [_verdict_json(v) for v in found.properties],
         "lemmas": [_verdict_json(v) for v in found.verdicts if v.kind == "lemma"],
         "not_asked": found.others,
+        "guards": [
+            {"kind": g.kind, "where": g.where, "words": g.words, "witness": dict(g.witness), "certain": g.certain}
+            for g in found.guards
+        ],
         "proved": len([v for v in found.properties if v.verdict == "proved"]),
         "undecided": len([v for v in found.properties if v.verdict == "undecided"]),
         "counterexamples": len([v for v in found.properties if v.verdict == "counterexample"]),
@@ -170,6 +192,12 @@ def _print(screen: Console, found: Proof, brief: bool) -> None:
     )  # fmt: skip
     for v in missing:
         screen.print(f"lemma {v.name}: {escape(v.reason)}", soft_wrap=True)
+    for g in found.guards:
+        values = ", ".join(f"{name}={value}" for name, value in g.witness.items())
+        sure = "" if g.certain else " (the solver cannot say)"
+        screen.print(
+            f"[yellow]{g.kind}[/] {escape(g.where)}: {escape(g.words)}{sure}" + (f", as {values}" if values else "")
+        )
     if found.others:
         screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
     screen.print(f"{found.steps:,} steps, {found.questions:,} questions, {found.seconds:,.1f} s", style="dim")

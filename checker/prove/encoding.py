@@ -11,7 +11,7 @@ from leasehold.checker.prove.claims import Claim, Kind
 from leasehold.checker.prove.proposals import proposed
 from leasehold.checker.prove.steps import Scope, Steps
 from leasehold.checker.prove.terms import Frame, Took, term
-from leasehold.checker.prove.values import Sorts, Term, Unsupported
+from leasehold.checker.prove.values import Sorts, Term, Unsupported, conjunction
 from leasehold.checker.prove.world import State, World
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -109,11 +109,11 @@ class Encoding:
                     channel = self.system.channels[slot.key[1]]
                     number = at[len(self.world.ends(channel))]
                     ends = tuple(at[: len(self.world.ends(channel))])
-                    there = z3.And(
+                    there = conjunction(
                         s.pending(channel, ends, number), s.message(channel, ends, number).is_kind(slot.key[2])
                     )
                     holds = z3.Implies(there, holds)
-                valid = z3.And(
+                valid = conjunction(
                     *(self.sorts.within(a, v) for a, v in zip(slot.arguments, at, strict=True) if a is not t.INT)
                 )
                 return z3.ForAll(at, z3.Implies(valid, holds)) if at else holds
@@ -141,12 +141,15 @@ class Encoding:
                 number = self.sorts.constant("number", t.INT)
                 sent, received = (s.read((k, channel.name), *ends) for k in ("sent", "received"))
                 present = s.read(("present", channel.name), *ends, number)
-                order = z3.And(received >= 0, received <= sent)
-                valid = z3.And(*map(self.sorts.within, of, ends))
+                order = conjunction(received >= 0, received <= sent)
+                valid = conjunction(*map(self.sorts.within, of, ends))
                 first = z3.Implies(valid, order)
-                return z3.And(
+                return conjunction(
                     z3.ForAll(ends, first) if ends else first,
-                    z3.ForAll([*ends, number], z3.Implies(z3.And(valid, present), z3.And(number >= 0, number <= sent))),
+                    z3.ForAll(
+                        [*ends, number],
+                        z3.Implies(conjunction(valid, present), conjunction(number >= 0, number <= sent)),
+                    ),
                 )
 
             yield Claim(f"numbers in {channel.name}", "network", words)
@@ -172,7 +175,7 @@ class Encoding:
                 of = self.world.ends(channel)
                 ends = [self.sorts.constant("end", e) for e in of]
                 number = self.sorts.constant("number", t.INT)
-                none = z3.And(
+                none = conjunction(
                     s.read(("sent", channel.name), *ends) == 0, s.read(("received", channel.name), *ends) == 0,
                     z3.Not(s.read(("present", channel.name), *ends, number)),
                 )  # fmt: skip
@@ -180,13 +183,17 @@ class Encoding:
         parts.append(s.now == 0)
         if self.system.initially is not None:
             parts.append(term(self.system.initially, Frame(self.sorts, s, self.constants)))
-        return z3.And(*parts)
+        return conjunction(*parts)
 
     def _any(self, type_: t.Instance | None) -> tuple[Term, Callable[[Term], Term]]:
         if type_ is None:
             return z3.IntVal(0), lambda body: body
         bound = self.sorts.constant("i", type_)
         return bound, lambda body: z3.ForAll([bound], z3.Implies(self.sorts.within(type_, bound), body))
+
+    def is_scalar(self, type_: t.Type) -> bool:
+        """Whether a value of a type is one term."""
+        return not isinstance(type_, t.Set | t.Map | t.Option)
 
     def solver(self) -> z3.Solver:
         made = z3.Solver()

@@ -29,6 +29,7 @@ from leasehold.checker.prove.encoding import Encoding, scope_of
 from leasehold.checker.prove.question import OWED, Question
 from leasehold.checker.prove.steps import Scope
 from leasehold.checker.prove.terms import Took
+from leasehold.checker.prove.values import conjunction
 from leasehold.spec.language.model import System
 
 LIMIT_SECONDS = 30.0
@@ -138,7 +139,7 @@ def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> 
     for claim in claims:
         goal = claim.words(encoding.before, None, Took())
         solver.push()
-        solver.add(z3.Not(goal), *encoding.sorts.cardinals.facts(z3.And(first, goal)))
+        solver.add(z3.Not(goal), *encoding.sorts.cardinals.facts(conjunction(first, goal)))
         answer = solver.check()
         found.questions += 1
         if answer == z3.sat:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from leasehold.checker.explore import Path, Progress, explore
 from leasehold.checker.prove.claims import Kind
+from leasehold.checker.prove.guards import Finding, guard_findings
 from leasehold.checker.prove.induct import ANY, Induction, Setting, Watch, induct
 from leasehold.checker.prove.steps import Scope
 from leasehold.faults import Budget
@@ -54,6 +55,8 @@ class Proof:
         helpers: claims that nobody wrote, and that hold.
         any_number: roles and counted types that have any number of instances here.
         explored: what was explored to look for counterexamples.
+        induction: what induction has shown, for certificates.
+        guards: what is wrong with guards and updates, for all data.
     """
 
     system: System
@@ -65,6 +68,8 @@ class Proof:
     steps: int = 0
     questions: int = 0
     explored: list[str] = field(default_factory=list)
+    induction: Induction | None = None
+    guards: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
 
     def of(self, answer: Answer) -> list[Verdict]:
@@ -104,8 +109,9 @@ def prove(
         system, others=[name for name in system.properties if name not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
         any_number=_any_number(system, setting), scope=induction.scope, steps=induction.steps,
-        questions=induction.questions,
+        questions=induction.questions, induction=induction,
     )  # fmt: skip
+    found.guards = guard_findings(setting.encoding(system))
     method = "induction, with lemmas" if len(written) + found.helpers > 1 else "induction"
     open_ = [c.name for c in written if c.name not in induction.proved and c.kind in PROVABLE]
     runs = dict(_counterexamples(found, small, open_, progress)) if open_ and small is not None else {}

@@ -12,7 +12,7 @@ import z3
 
 from leasehold.checker.prove.claims import Claim
 from leasehold.checker.prove.terms import Frame, Took, term
-from leasehold.checker.prove.values import Term
+from leasehold.checker.prove.values import Term, conjunction, disjunction
 from leasehold.checker.prove.world import NUMBER, State
 from leasehold.spec.language.model import Channel, Message, Role, Send
 
@@ -53,11 +53,11 @@ def _sender_was_there(encoding: Encoding, channel: Channel, message: Message) ->
         number = sorts.constant("number", NUMBER)
         with sorts.opened(*ends, number):
             sender = ends[0] if role.indexed else z3.IntVal(0)
-            there = z3.And(
+            there = conjunction(
                 *map(sorts.within, of, ends), s.pending(channel, tuple(ends), number),
                 s.message(channel, tuple(ends), number).is_kind(message.name),
             )  # fmt: skip
-            was = z3.Or(*(s.is_in(role.name, sender, state) for state in later))
+            was = disjunction(*(s.is_in(role.name, sender, state) for state in later))
         return z3.ForAll([*ends, number], z3.Implies(there, was))
 
     return Claim(f"{message.name} was sent", "proposal", words)
@@ -103,7 +103,7 @@ def _one_unheard(encoding: Encoding, role: Role, state: str, channel: Channel) -
         with sorts.opened(*ends):
             me = ends[0] if role.indexed else z3.IntVal(0)
             sent, received = (s.read((k, channel.name), *ends) for k in ("sent", "received"))
-            given = z3.And(*map(sorts.within, of, ends), s.is_in(role.name, me, state))
+            given = conjunction(*map(sorts.within, of, ends), s.is_in(role.name, me, state))
         claim = z3.Implies(given, sent <= received + 1)
         return z3.ForAll(ends, claim) if ends else claim
 
@@ -128,11 +128,11 @@ def _last_said(encoding: Encoding, role: Role, state: str, task: Send) -> Claim:
             same = [me == other] if channel.same_index and role.indexed else []
             last = s.read(("sent", channel.name), *ends)
             said = s.message(channel, tuple(ends), last)
-            given = z3.And(
+            given = conjunction(
                 *map(sorts.within, of, ends), s.is_in(role.name, me, state), *wanted, *same,
                 s.pending(channel, tuple(ends), last),
             )  # fmt: skip
-            claim = z3.And(
+            claim = conjunction(
                 said.is_kind(message.name),
                 *(
                     sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame))

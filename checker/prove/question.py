@@ -12,7 +12,7 @@ from leasehold.checker.prove.claims import Claim
 from leasehold.checker.prove.encoding import Encoding
 from leasehold.checker.prove.steps import Step
 from leasehold.checker.prove.terms import Took
-from leasehold.checker.prove.values import Term
+from leasehold.checker.prove.values import Term, conjunction, disjunction
 
 FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
 OWED = "owed: "  # before what a step owes, as a claim of its own
@@ -44,7 +44,8 @@ class Question:
         self.encoding, self.step = encoding, step
         self.queries = 0
         self.used: set[str] = set()  # what was known and was needed
-        before = {c.name: c.words(encoding.before, None, Took()) for c in known}
+        self.sized = False  # whether sizes of sets were needed
+        self.before = before = {c.name: c.words(encoding.before, None, Took()) for c in known}
         self.after: dict[str, Term] = {f"{OWED}{words}": claim for words, claim in step.owed}
         for c in asked:
             self.after[c.name] = c.words(step.after, encoding.before if c.about_steps else None, step.took)
@@ -57,7 +58,7 @@ class Question:
         self.solver.add(*(z3.Implies(self.known[n], p) for n, p in before.items()))
         self.solver.add(*(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed))
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
-        everything = z3.And(*encoding.given, *step.given, *before.values(), *self.after.values())
+        everything = conjunction(*encoding.given, *step.given, *before.values(), *self.after.values())
         self.facts = list(encoding.sorts.cardinals.facts(everything))
 
     def losses(self, known: Iterable[str], asked: Iterable[str] | None = None) -> list[Loss]:
@@ -70,16 +71,30 @@ class Question:
         about_sizes = [n for n in wanted if counts(self.after[n])]
         self.solver.set("timeout", round(min(self.encoding.limit, FIRST_SECONDS) * 1000))
         left = self._narrowed(self.solver, given, [n for n in wanted if n not in about_sizes])
+        self.sized = self.sized or bool(about_sizes or left)
         sized = self.encoding.solver()
         sized.add(*self.solver.assertions(), *self.facts)
         return self._narrowed(sized, given, [*about_sizes, *(loss.claim for loss in left)])
+
+    def needed(self) -> list[Term]:
+        """The question as assertions that cannot all hold, once all that was asked has followed: what was needed."""
+        known = [self.before[name] for name in sorted(self.used)]
+        wrong = [z3.Not(self.after[name]) for name in self.changed]
+        facts = self.facts if self.sized else []
+        return [
+            *self.encoding.given,
+            *self.step.given,
+            *known,
+            disjunction(*wrong) if wrong else z3.BoolVal(False),
+            *facts,
+        ]
 
     def _narrowed(self, solver: z3.Solver, given: list[Term], asked: list[str]) -> list[Loss]:
         """All together first; where the solver cannot say, by halves."""
         found: list[Loss] = []
         while asked:
             solver.push()
-            solver.add(z3.Or(*(self.wrong[n] for n in asked)))
+            solver.add(disjunction(*(self.wrong[n] for n in asked)))
             answer = solver.check(*given)
             self.queries += 1
             model = solver.model() if answer == z3.sat else None

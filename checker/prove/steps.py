@@ -21,7 +21,7 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.terms import Frame, Took, term
-from leasehold.checker.prove.values import MapValue, Sorts, Term, Unsupported
+from leasehold.checker.prove.values import MapValue, Sorts, Term, Unsupported, conjunction, disjunction
 from leasehold.checker.prove.world import NUMBER, State, World
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -155,7 +155,7 @@ class Steps:
         outside = z3.BoolVal(True)
         if allowed and all(o.when is not None for o in allowed):
             frame = self.frame(s, None, arguments, it=me)
-            outside = z3.Or(*(term(o.when, frame) for o in allowed if o.when is not None))
+            outside = disjunction(*(term(o.when, frame) for o in allowed if o.when is not None))
         if event not in self._answers[role.name]:
             return (arguments, valid, outside) if allowed else None
         conditions = []
@@ -165,8 +165,8 @@ class Steps:
                 continue
             parts = [task.when, task.answers[event]] if isinstance(task, Drive) else [task.when]
             own = self.frame(s, me, arguments)
-            conditions.append(z3.And(*(term(p, own) for p in parts if p is not None)))
-        return (arguments, valid, z3.And(z3.Or(*conditions), outside)) if conditions else None
+            conditions.append(conjunction(*(term(p, own) for p in parts if p is not None)))
+        return (arguments, valid, conjunction(disjunction(*conditions), outside)) if conditions else None
 
     def _received(self, s: State, role: Role, transition: Transition, message: Message) -> Step:
         channel, me, sender, number, given, after = self._delivery(s, message)
@@ -197,7 +197,7 @@ class Steps:
         if channel.kind == "fifo" or (channel.kind == "mailbox" and not self.scope.network and not channel.reorder):
             other = self.sorts.constant("earlier", NUMBER)
             with self.sorts.opened(other):
-                waits = z3.And(received < other, other < number, s.read(("present", channel.name), *ends, other))
+                waits = conjunction(received < other, other < number, s.read(("present", channel.name), *ends, other))
             given.append(z3.ForAll([other], z3.Not(waits)))
         # A copy may stay: the message was doubled, or its receiver crashes before it acknowledges it.
         stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
@@ -268,22 +268,22 @@ class Steps:
 
         def wanted(other: Term) -> Term:
             frame = self.frame(before, me, it=other)
-            return z3.And(*(term(e, frame) for e in (task.when, task.only) if e is not None))
+            return conjunction(*(term(e, frame) for e in (task.when, task.only) if e is not None))
 
         if isinstance(task, Send):
             self._send(work, role, task, me, wanted, done, again)
         else:
-            self._drive(work, target, task, me, lambda other: z3.And(wanted(other), done(other)))
+            self._drive(work, target, task, me, lambda other: conjunction(wanted(other), done(other)))
 
     def _done(self, target: Role, died: Term | None) -> Callable[[Term], Term]:
         if died is None:
             return lambda other: z3.BoolVal(True)
         if not target.indexed:
             done = self.sorts.constant("done", t.BOOL)
-            return lambda other: z3.Or(z3.Not(died), done)
+            return lambda other: disjunction(z3.Not(died), done)
         of = t.Set(target.instance)
         some, _ = self.sorts.fresh("done", of)
-        return lambda other: z3.Or(z3.Not(died), some.holds(other))
+        return lambda other: disjunction(z3.Not(died), some.holds(other))
 
     def _send(
         self, work: _Work, role: Role, task: Send, me: Term, wanted: Callable[[Term], Term],
@@ -299,7 +299,7 @@ class Steps:
             mine = at[0] == me if role.indexed else z3.BoolVal(True)
             other = at[-1] if receiver.indexed else z3.IntVal(0)
             same = other == me if channel.same_index else z3.BoolVal(True)
-            return z3.And(mine, same, wanted(other)), other
+            return conjunction(mine, same, wanted(other)), other
 
         def content(name: str, other: Term) -> Any:
             return term(task.fields[name], self.frame(s, me, it=other))
@@ -312,14 +312,14 @@ class Steps:
 
         def sends(*at: Term) -> Term:
             held, other = lane(*at[:width])
-            return z3.And(held, done(other))
+            return conjunction(held, done(other))
 
         def number(*at: Term) -> Term:
             last = s.read(sent, *at[:width])
             return last if again and channel.kind == "mailbox" else last + 1
 
         def here(*at: Term) -> Term:
-            return z3.And(sends(*at), at[width] == number(*at))
+            return conjunction(sends(*at), at[width] == number(*at))
 
         if again and channel.kind == "mailbox":
             self._owe_the_same(work, channel, message, content, sends)
@@ -348,12 +348,12 @@ class Steps:
         with self.sorts.opened(*ends):
             last = s.read(("sent", channel.name), *ends)
             was = s.message(channel, tuple(ends), last)
-            alike = z3.And(
+            alike = conjunction(
                 was.is_kind(message.name),
                 *(self.sorts.equal(was.field(message.name, f.name), content(f.name, other)) for f in message.fields),
             )
             claim = z3.Implies(
-                z3.And(*map(self.sorts.within, self.world.ends(channel), ends), sends(*ends),
+                conjunction(*map(self.sorts.within, self.world.ends(channel), ends), sends(*ends),
                        s.pending(channel, tuple(ends), last)), alike
             )  # fmt: skip
         work.owed.append((f"{message.name} is sent again as it was", z3.ForAll(ends, claim) if ends else claim))
@@ -370,7 +370,7 @@ class Steps:
                 self.sorts.equal(value, content(f.name, other))
                 for f, value in zip(message.fields, at[width:], strict=True)
             ]
-            return z3.And(held, done(other), *same)
+            return conjunction(held, done(other), *same)
 
         work.state = work.state.write(("in", channel.name, message.name), here, lambda *at: z3.BoolVal(True))
 
@@ -389,7 +389,7 @@ class Steps:
                 def moves(*at: Term, transition: Transition = transition) -> Term:
                     other = at[0] if driven.indexed else z3.IntVal(0)
                     guard = [] if transition.guard is None else [term(transition.guard, frame(other))]
-                    return z3.And(wanted(other), s.is_in(driven.name, other, transition.source), *guard)
+                    return conjunction(wanted(other), s.is_in(driven.name, other, transition.source), *guard)
 
                 for update in transition.updates:
 
@@ -425,11 +425,11 @@ class Steps:
         arguments = self._content(s, channel, message, me, sender, number)
         frame = self.frame(s, me, arguments, sender)
         moves = [
-            z3.And(s.is_in(role.name, me, state.name), term(transition.guard, frame) if transition.guard else True)
+            conjunction(s.is_in(role.name, me, state.name), term(transition.guard, frame) if transition.guard else True)
             for state in role.states.values()
             for transition in state.on.get(message.name, ())
         ]
-        given = [*given, z3.Not(z3.Or(*moves))] if moves else given
+        given = [*given, z3.Not(disjunction(*moves))] if moves else given
         if self.scope.crash:
             died = self.sorts.constant("dies", t.BOOL)
             key, at = self.world.up(role, me)
@@ -511,7 +511,7 @@ class Steps:
         for name in tasks:
             task = role.tasks[name]
             states = [st.name for st in role.states.values() if name in st.tasks]
-            inside = z3.Or(*(s.is_in(role.name, mine, st) for st in states))
+            inside = disjunction(*(s.is_in(role.name, mine, st) for st in states))
             guarded = _Work(work.state, [])
             self._do(guarded, role, task, mine, died, again=True)
             work.owed += [(words, z3.Implies(inside, claim)) for words, claim in guarded.owed]
@@ -530,10 +530,12 @@ class Steps:
             def rests(me: Term, role: Role = role, ticks: list[Transition] = ticks) -> Term:
                 frame = self.frame(s, me)
                 due = [
-                    z3.And(s.is_in(role.name, me, tr.source), term(tr.guard, frame) if tr.guard is not None else True)
+                    conjunction(
+                        s.is_in(role.name, me, tr.source), term(tr.guard, frame) if tr.guard is not None else True
+                    )
                     for tr in ticks
                 ]
-                return z3.Not(z3.And(s.running(role.name, me), z3.Or(*due)))
+                return z3.Not(conjunction(s.running(role.name, me), disjunction(*due)))
 
             given.append(self.sorts.every(role.instance, rests) if role.indexed else rests(z3.IntVal(0)))
         after = s.write(("now",), lambda *at: z3.BoolVal(True), lambda *at: s.now + 1)
@@ -542,7 +544,7 @@ class Steps:
 
 def _same(at: Sequence[Term], other: Sequence[Term]) -> Term:
     parts = [a == b for a, b in zip(at, other, strict=True)]
-    return parts[0] if len(parts) == 1 else z3.And(*parts) if parts else z3.BoolVal(True)
+    return parts[0] if len(parts) == 1 else conjunction(*parts) if parts else z3.BoolVal(True)
 
 
 def _with_cell(sorts: Sorts, cells: Any, member: Term, value: Any) -> Any:

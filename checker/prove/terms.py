@@ -12,7 +12,16 @@ from typing import Any, Protocol
 
 import z3
 
-from leasehold.checker.prove.values import MapValue, OptionValue, SetValue, Sorts, Term, Unsupported
+from leasehold.checker.prove.values import (
+    MapValue,
+    OptionValue,
+    SetValue,
+    Sorts,
+    Term,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 
@@ -97,7 +106,7 @@ def term(e: x.Expression, f: Frame) -> Any:
         case x.Compare():
             return _compare(e, f)
         case x.Logic(op=op, operands=operands):
-            return (z3.And if op == "and" else z3.Or)(*(term(o, f) for o in operands))
+            return (conjunction if op == "and" else disjunction)(*(term(o, f) for o in operands))
         case x.Conditional(test=test, then=then, otherwise=otherwise):
             return f.sorts.choice(term(test, f), term(then, f), term(otherwise, f))
         case x.Extreme(op=op, operands=operands):
@@ -118,7 +127,7 @@ def term(e: x.Expression, f: Frame) -> Any:
             return other if found.value is None else f.sorts.choice(found.some, found.value, other)
         case x.SetOf(items=items, type=t.Set(of=of)):
             members = [term(i, f) for i in items]
-            return SetValue(of, lambda m: z3.Or(*[m == v for v in members]) if members else z3.BoolVal(False))
+            return SetValue(of, lambda m: disjunction(*(m == v for v in members)))
         case x.Members(of=of):
             return SetValue(of, lambda m: z3.BoolVal(True))
         case x.Element(map=cells, key=key):
@@ -154,11 +163,11 @@ def _binary(e: x.Binary, f: Frame) -> Any:
         of = a.of or b.of
         match e.op:
             case "|":
-                return SetValue(of, lambda m: z3.Or(a.holds(m), b.holds(m)))
+                return SetValue(of, lambda m: disjunction(a.holds(m), b.holds(m)))
             case "&":
-                return SetValue(of, lambda m: z3.And(a.holds(m), b.holds(m)))
+                return SetValue(of, lambda m: conjunction(a.holds(m), b.holds(m)))
             case _:
-                return SetValue(of, lambda m: z3.And(a.holds(m), z3.Not(b.holds(m))))
+                return SetValue(of, lambda m: conjunction(a.holds(m), z3.Not(b.holds(m))))
     match e.op:
         case "+":
             return a + b
@@ -203,7 +212,7 @@ def _compare(e: x.Compare, f: Frame) -> Term:
         if of is None:
             return z3.BoolVal(e.op in ("<=", ">="))
         within = f.sorts.every(of, lambda m: z3.Implies(small.holds(m), large.holds(m)))
-        return within if e.op in ("<=", ">=") else z3.And(within, z3.Not(f.sorts.equal(a, b)))
+        return within if e.op in ("<=", ">=") else conjunction(within, z3.Not(f.sorts.equal(a, b)))
     match e.op:
         case "<":
             return a < b
@@ -237,21 +246,21 @@ def _quantifier(e: x.Quantifier, f: Frame) -> Any:
     assert of is not None
 
     def counts(member: Term) -> Term:
-        return z3.And(domain.holds(member), chosen(member))
+        return conjunction(domain.holds(member), chosen(member))
 
     match e.kind:
         case "all":
             return f.sorts.every(of, lambda m: z3.Implies(counts(m), term(e.body, inner(m))))
         case "any":
-            return f.sorts.some(of, lambda m: z3.And(counts(m), term(e.body, inner(m))))
+            return f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
         case "count":
-            return f.sorts.count(of, lambda m: z3.And(counts(m), term(e.body, inner(m))))
+            return f.sorts.count(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
         case "set":
             return SetValue(of, counts)
         case "union":
             result = e.type.of if isinstance(e.type, t.Set) else None
             return SetValue(
-                result, lambda k: f.sorts.some(of, lambda m: z3.And(counts(m), term(e.body, inner(m)).holds(k)))
+                result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m)).holds(k)))
             )
     members = f.sorts.known(of)
     if members is None:
@@ -273,7 +282,7 @@ def _message_field(message: MessageValue, name: str) -> Any:
 
 def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
     kinds = [
-        z3.And(
+        conjunction(
             a.is_kind(kind),
             b.is_kind(kind),
             *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, "")),
@@ -281,7 +290,7 @@ def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
         for kind in a.kinds
         if kind in b.kinds
     ]
-    return z3.And(a.number == b.number, z3.Or(*kinds) if kinds else z3.BoolVal(False))
+    return conjunction(a.number == b.number, disjunction(*kinds) if kinds else z3.BoolVal(False))
 
 
 def _took(role: str, owner: x.Expression | None, event: str | None, f: Frame) -> Term:

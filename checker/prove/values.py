@@ -107,11 +107,11 @@ class Sorts:
         """That a term of a type's sort is a value of the type."""
         match type_:
             case t.Instance():
-                return z3.And(term >= 0, term < self.size(type_))
+                return conjunction(term >= 0, term < self.size(type_))
             case t.Time():
                 return term >= 0
             case t.Int(low=low, high=high):
-                return z3.And(
+                return conjunction(
                     *([term >= low] if low is not None else []), *([term <= high] if high is not None else [])
                 )
         return z3.BoolVal(True)
@@ -124,7 +124,7 @@ class Sorts:
         """That something holds of all members."""
         members = self.known(type_)
         if members is not None:
-            return z3.And(*map(holds, members)) if members else z3.BoolVal(True)
+            return conjunction(*map(holds, members))
         bound = self.constant(type_.name[0], type_)
         with self.opened(bound):
             body = holds(bound)
@@ -179,7 +179,7 @@ class Sorts:
                 return self.member(type_, value)
             case t.Set(of=of):
                 chosen = [self.member(of, v) for v in sorted(value)] if of is not None else []
-                return SetValue(of, lambda m: z3.Or(*[m == v for v in chosen]) if chosen else z3.BoolVal(False))
+                return SetValue(of, lambda m: disjunction(*(m == v for v in chosen)))
             case t.Map(key=key, of=of):
                 cells = [(self.member(key, k), self.literal(of, v)) for k, v in zip(t.members(key), value, strict=True)]
                 alike = all(v == value[0] for v in value)
@@ -200,9 +200,9 @@ class Sorts:
             case OptionValue(), OptionValue():
                 if a.value is None or b.value is None:
                     return a.some == b.some
-                return z3.And(a.some == b.some, z3.Implies(a.some, self.equal(a.value, b.value)))
+                return conjunction(a.some == b.some, z3.Implies(a.some, self.equal(a.value, b.value)))
             case OptionValue(), _:
-                return z3.And(a.some, self.equal(a.value, b))
+                return conjunction(a.some, self.equal(a.value, b))
             case _, OptionValue():
                 return self.equal(b, a)
         return a == b
@@ -226,6 +226,16 @@ class Sorts:
             case _, OptionValue():
                 return self.choice(test, OptionValue(z3.BoolVal(True), then), otherwise)
         return z3.If(test, then, otherwise)
+
+
+def conjunction(*parts: Term) -> Term:
+    """That all parts hold; true where there is none."""
+    return z3.And(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
+
+
+def disjunction(*parts: Term) -> Term:
+    """That some part holds; false where there is none."""
+    return z3.Or(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
 
 
 def forall(bound: list[Term], body: Term) -> Term:
@@ -280,7 +290,7 @@ class Sizes:
     def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
         whole = self._sorts.size(type_)
         for holds, size in sets:
-            yield z3.And(size >= 0, size <= whole)
+            yield conjunction(size >= 0, size <= whole)
             yield (size == 0) == z3.Not(self._sorts.some(type_, holds))
             yield (size == whole) == self._sorts.every(type_, holds)
         for (one, m), (other, n) in combinations(sets, 2):
@@ -293,7 +303,7 @@ class Sizes:
         """What follows for the sizes of two sets where one lies within the other."""
         within = self._sorts.every(type_, lambda i: z3.Implies(small(i), large(i)))
         back = self._sorts.every(type_, lambda i: z3.Implies(large(i), small(i)))
-        return z3.Implies(within, z3.And(m <= n, z3.Implies(m == n, back)))
+        return z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back)))
 
 
 def _names(term: Term) -> set[str]:

@@ -20,7 +20,17 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.terms import MessageValue
-from leasehold.checker.prove.values import MapValue, OptionValue, SetValue, Sorts, Term, Unsupported, forall
+from leasehold.checker.prove.values import (
+    MapValue,
+    OptionValue,
+    SetValue,
+    Sorts,
+    Term,
+    Unsupported,
+    conjunction,
+    disjunction,
+    forall,
+)
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, Message, Role, System
 
@@ -227,7 +237,7 @@ class State:
         ends = [sorts.constant("end", e) for e in of]
         with sorts.opened(*ends):
             body = self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
-        return forall(ends, z3.Implies(z3.And(*map(sorts.within, of, ends)), body)) if ends else body
+        return forall(ends, z3.Implies(conjunction(*map(sorts.within, of, ends)), body)) if ends else body
 
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
         """That something holds of all messages on their way: of a kind, or in a channel."""
@@ -236,22 +246,24 @@ class State:
         channel = system.channel_of(name) if one is not None else system.channels[name]
         kinds = [one] if one is not None else self.world.messages(channel)
         if channel.kind == "set":
-            return z3.And(*(self._every_in_set(channel, kind, holds) for kind in kinds))
+            return conjunction(*(self._every_in_set(channel, kind, holds) for kind in kinds))
         sorts = self.world.sorts
         ends = [sorts.constant("end", e) for e in self.world.ends(channel)]
         number = sorts.constant("number", NUMBER)
         with sorts.opened(*ends, number):
             message = self.message(channel, tuple(ends), number, tuple(k.name for k in kinds))
-            right = z3.Or(*(message.is_kind(k.name) for k in kinds)) if one is not None else z3.BoolVal(True)
+            right = disjunction(*(message.is_kind(k.name) for k in kinds)) if one is not None else z3.BoolVal(True)
             body = holds(message)
-        given = z3.And(*map(sorts.within, self.world.ends(channel), ends), self.pending(channel, tuple(ends), number))
-        return forall([*ends, number], z3.Implies(z3.And(given, right), body))
+        given = conjunction(
+            *map(sorts.within, self.world.ends(channel), ends), self.pending(channel, tuple(ends), number)
+        )
+        return forall([*ends, number], z3.Implies(conjunction(given, right), body))
 
     def pending(self, channel: Channel, ends: tuple[Term, ...], number: Term) -> Term:
         """Whether a message is on its way and can still change something."""
         present = self.read(("present", channel.name), *ends, number)
         if channel.kind == "mailbox":
-            return z3.And(present, number >= self.read(("received", channel.name), *ends))
+            return conjunction(present, number >= self.read(("received", channel.name), *ends))
         return present
 
     def message(
@@ -285,5 +297,5 @@ class State:
 
         with sorts.opened(*bound):
             body = holds(MessageValue(is_kind, field, z3.IntVal(1), (kind.name,)))
-        given = z3.And(*map(sorts.within, slot.arguments, bound), self.functions[slot.key](*bound))
+        given = conjunction(*map(sorts.within, slot.arguments, bound), self.functions[slot.key](*bound))
         return forall(bound, z3.Implies(given, body)) if bound else z3.Implies(given, body)

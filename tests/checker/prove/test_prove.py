@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
+from leasehold.checker.prove.guards import guard_findings
 from leasehold.checker.prove.induct import Setting, induct
 from leasehold.checker.prove.proof import prove
 from leasehold.faults import Budget
@@ -38,6 +39,7 @@ def test_the_lease() -> None:
     assert found.any_number == ["unit"]
     asked = {p.name for p in system.properties.values() if p.kind in ("always", "step")}
     assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
+    assert len(found.properties) == 46  # as README.md has it
     assert all(v.verdict == "proved" for v in found.verdicts)
 
 
@@ -71,17 +73,18 @@ def with_change(tmp_path: Path, name: str, file: str, old: str, new: str) -> Sys
 
 
 def test_a_mistake_is_not_proved(tmp_path: Path) -> None:
-    """A coordinator that commits with the first vote: agreement is contradicted, by a run of the explorer."""
-    guard = '{to: committing, when: "agreed | {msg.sender} == participant"'
+    """A coordinator that commits although one disagrees: contradicted, by the shortest run that the explorer finds."""
+    right = "disagree: {to: aborting}"
     wrong = with_change(
-        tmp_path, "two_phase_commit", "roles/coordinator.yaml", guard, guard.replace("== participant", "!= {}")
+        tmp_path, "two_phase_commit", "roles/coordinator.yaml", right, right.replace("aborting", "committing")
     )
     found = prove(wrong, jobs=1, small=wrong)
     verdicts = {v.name: v for v in found.verdicts}
     assert verdicts["commit_needs_all"].verdict == "counterexample"
     assert verdicts["commit_needs_all"].path is not None
-    assert len(verdicts["commit_needs_all"].path.steps) < 12
+    assert len(verdicts["commit_needs_all"].path.steps) < 16
     assert verdicts["decisions_stand"].verdict == "proved"
+    assert not found.holds
 
 
 def test_without_lemmas_it_is_undecided() -> None:
@@ -125,7 +128,41 @@ def test_the_command() -> None:
     assert found["instances"] == "any"
     wrong = _cli("two_phase_commit", "--instances", "participants=3")
     assert wrong.returncode == 2
-    assert "did you mean participant?" in wrong.stderr
+    assert "did you mean `participant`?" in wrong.stderr
+
+
+def test_another_solver_accepts_the_certificate(tmp_path: Path) -> None:
+    """cvc5 finds every condition unsatisfiable; and one that is not, it does not."""
+    cvc5 = pytest.importorskip("cvc5")
+    file = tmp_path / "two_phase_commit.smt2"
+    assert _cli("two_phase_commit", "--certificate", str(file)).returncode == 0
+    scripts = [part for part in file.read_text().split("(reset)\n") if "(check-sat)" in part]
+    assert len(scripts) == 37
+    assert {_answer(cvc5, script) for script in scripts} == {"unsat"}
+    weaker = scripts[0].replace("(check-sat)", "(reset-assertions)(check-sat)")
+    assert _answer(cvc5, weaker) == "sat"
+
+
+def _answer(cvc5, script: str) -> str:  # type: ignore[no-untyped-def]
+    solver = cvc5.Solver(cvc5.TermManager())
+    solver.setOption("tlimit-per", "60000")
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script, "certificate")
+    symbols, said = parser.getSymbolManager(), ""
+    while not (command := parser.nextCommand()).isNull():
+        said += command.invoke(solver, symbols)
+    return said.strip()
+
+
+def test_guards_are_asked_for_all_data(tmp_path: Path) -> None:
+    """What explored ranges hide: two guards that both hold for a great number, and one that never does."""
+    old = '{to: committing, when: "agreed | {msg.sender} == participant"'
+    wrong = with_change(
+        tmp_path, "two_phase_commit", "roles/coordinator.yaml", old, old.replace("== participant", "!= {}")
+    )
+    found = guard_findings(Setting().encoding(wrong))
+    assert ("overlap", "coordinator/asking#agree and coordinator/asking#agree.2") in {(f.kind, f.where) for f in found}
+    assert not guard_findings(Setting().encoding(load("lease")))
 
 
 @pytest.mark.slow

@@ -1,0 +1,65 @@
+"""What was proved as SMT-LIB, so that another solver can check it without us.
+
+A certificate is one file: the inductive invariant, then its verification conditions, each a script of its own that
+ends in `(check-sat)` and `(reset)`, and is unsatisfiable: that the first states have the invariant, and that every step
+keeps it and has the properties about steps. Of what is known before a step each has what its proof needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import z3
+
+from leasehold.checker.prove.encoding import Encoding
+from leasehold.checker.prove.induct import START, Induction, Setting
+from leasehold.checker.prove.question import Question
+from leasehold.checker.prove.terms import Took
+from leasehold.checker.prove.values import conjunction
+from leasehold.spec.language.model import System
+
+
+def certificate(system: System, setting: Setting, found: Induction) -> Iterator[str]:
+    """The parts of the file.
+
+    Args:
+        system: what was proved of.
+        setting: for which instances and faults.
+        found: what induction has shown of it.
+    """
+    encoding = setting.encoding(system)
+    claims = [c for c in encoding.claims() if c.name in found.proved]
+    invariant = [c for c in claims if not c.about_steps]
+    yield _words(
+        f"{system.name}, specification {system.digest}: {len(claims)} claims, {found.steps + 1} conditions.",
+        f"Faults: any number of {encoding.scope.words}.",
+        "Every (check-sat) below is answered unsat.",
+        "", "The inductive invariant, of an arbitrary state s:",
+    )  # fmt: skip
+    for claim in invariant:
+        yield _words(f"{claim.name} ({claim.kind})")
+        yield _commented(claim.words(encoding.before, None, Took()).sexpr())
+    first = encoding.first(encoding.before)
+    goals = conjunction(*(c.words(encoding.before, None, Took()) for c in invariant))
+    facts = list(encoding.sorts.cardinals.facts(conjunction(first, goals)))
+    yield _condition(START, encoding, [*encoding.given, first, z3.Not(goals), *facts])
+    for step in encoding.steps.every(encoding.before):
+        question = Question(encoding, step, invariant, claims)
+        question.losses(c.name for c in invariant)
+        yield _condition(step.name, encoding, question.needed())
+
+
+def _condition(name: str, encoding: Encoding, assertions: list[z3.BoolRef]) -> str:
+    solver = z3.Solver()
+    solver.add(*assertions)
+    script = solver.to_smt2().replace("(set-info :status unknown)", "(set-info :status unsat)")
+    lines = [line for line in script.splitlines() if not line.startswith(";")]
+    return "\n".join([*_words(name).splitlines(), "(set-logic ALL)", *lines, "(reset)", ""])
+
+
+def _words(*lines: str) -> str:
+    return "".join(f"; {line}\n" if line else ";\n" for line in lines)
+
+
+def _commented(text: str) -> str:
+    return "".join(f";   {line}\n" for line in text.splitlines())
