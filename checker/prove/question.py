@@ -59,7 +59,9 @@ class Question:
         self.solver.add(*(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed))
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
         everything = conjunction(*encoding.given, *step.given, *before.values(), *self.after.values())
-        self.facts = list(encoding.sorts.cardinals.facts(everything))
+        role = encoding.system.roles.get(step.took.role)
+        points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
+        self.facts = list(encoding.sorts.cardinals.facts(everything, points))
 
     def losses(self, known: Iterable[str], asked: Iterable[str] | None = None) -> list[Loss]:
         """The claims that do not follow from those that are known."""

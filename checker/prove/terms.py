@@ -193,6 +193,9 @@ def _compare(e: x.Compare, f: Frame) -> Term:
             raise Unsupported(f"`{x.text(e.left)}` but in comparison with 0")
         none = f.view.every_message(e.left.operand.name, lambda m: z3.BoolVal(False))
         return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+    few = _few(e, f)
+    if few is not None:
+        return few
     a, b = term(e.left, f), term(e.right, f)
     if isinstance(a, MessageValue):
         same = _same_message(a, b, f.sorts)
@@ -221,6 +224,39 @@ def _compare(e: x.Compare, f: Frame) -> Term:
         case ">":
             return a > b
     return a >= b
+
+
+def _few(e: x.Compare, f: Frame) -> Term | None:
+    """A count of instances against 0 or 1, without counting: whether there is one, and whether there are two."""
+    number, counted = e.right, e.left
+    if not (isinstance(number, x.Literal_) and number.value in (0, 1)) or e.op in ("in", "not in"):
+        return None
+    if isinstance(counted, x.Quantifier) and counted.kind == "count" and not isinstance(counted.domain, x.Pending):
+        domain = term(counted.domain, f)
+
+        def holds(member: Term) -> Term:
+            frame = replace(f, variables={**f.variables, counted.variable: member})
+            parts = [term(p, frame) for p in (counted.condition, counted.body) if p is not None]
+            return conjunction(domain.holds(member), *parts)
+
+        of = domain.of
+    elif isinstance(counted, x.Length) and isinstance(counted.operand.type, t.Set):
+        found = term(counted.operand, f)
+        of, holds = found.of, found.holds
+    else:
+        return None
+    if of is None or f.sorts.known(of) is not None:
+        return None
+    none = f.sorts.every(of, lambda m: z3.Not(holds(m)))
+    if number.value == 0:
+        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+    at_most_one = f.sorts.every(
+        of, lambda m: f.sorts.every(of, lambda n: z3.Implies(conjunction(holds(m), holds(n)), m == n))
+    )
+    one = conjunction(z3.Not(none), at_most_one)
+    return {
+        "==": one, "!=": z3.Not(one), "<=": at_most_one, ">": z3.Not(at_most_one), ">=": z3.Not(none), "<": none,
+    }[e.op]  # fmt: skip
 
 
 def _quantifier(e: x.Quantifier, f: Frame) -> Any:
@@ -264,7 +300,8 @@ def _quantifier(e: x.Quantifier, f: Frame) -> Any:
             )
     members = f.sorts.known(of)
     if members is None:
-        raise Unsupported(f"`{x.text(e)}`: a sum over nobody knows how many")
+        assert isinstance(of, t.Instance)
+        return f.sorts.cardinals.sum(of, lambda m: z3.If(counts(m), term(e.body, inner(m)), 0))
     return z3.Sum([z3.If(counts(m), term(e.body, inner(m)), 0) for m in members])
 
 

@@ -8,12 +8,13 @@
     option                     whether there is a value, and the value
 
 A set of instances has no elements to count when nobody knows how many instances there are: its size is a number of its
-own, of which only is known what Sizes says. That is true of all finite sets, so what is proved with it is proved.
+own, of which only is known what Sizes says, and so is a sum over instances. That is true of all finite sets, so what is
+proved with it is proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations, count
@@ -262,6 +263,7 @@ class Sizes:
     def __init__(self, sorts: Sorts) -> None:
         self._sorts = sorts
         self._known: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
+        self._sums: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
         """The size of a set, as a number that `facts` speaks of."""
@@ -277,15 +279,51 @@ class Sizes:
 
     def speaks(self, words: Term) -> bool:
         """Whether a formula speaks of a size."""
-        return not _names(words).isdisjoint(k[2].decl().name() for k in self._known.values())
+        numbers = (*self._known.values(), *self._sums.values())
+        return not _names(words).isdisjoint(k[2].decl().name() for k in numbers)
 
-    def facts(self, mentioned: Term | None = None) -> Iterator[Term]:
-        """What is known of the sizes that were asked for."""
+    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
+        """The sum of a number over all instances, likewise."""
+        probe = z3.Const(f"probe!{type_.name}", z3.IntSort())
+        words = z3.simplify(value(probe))
+        if _names(words) & self._sorts.open:
+            raise Unsupported("a sum over instances that depends on another instance, without a bound on how many")
+        key = type_.name, words.sexpr()
+        if key not in self._sums:
+            total = z3.Const(f"sum!{type_.name}!{len(self._sums)}", z3.IntSort())
+            self._sums[key] = type_, lambda m: z3.substitute(words, (probe, m)), total
+        return self._sums[key][2]
+
+    def facts(self, mentioned: Term | None = None, points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
+        """What is known of the sizes and sums that were asked for.
+
+        Args:
+            mentioned: a formula; left out: of all that were ever asked for.
+            points: instances at which one sum may differ from another.
+        """
+        yield from self._known_of_sums(mentioned, points)
         names = None if mentioned is None else _names(mentioned)
         every = [k for k in self._known.values() if names is None or k[2].decl().name() in names]
         for type_ in {k[0] for k in every}:
             sets = [(holds, size) for of, holds, size in every if of == type_]
             yield from self._facts(type_, sets)
+
+    def _known_of_sums(self, mentioned: Term | None, points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
+        """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
+        names = None if mentioned is None else _names(mentioned)
+        every = [k for k in self._sums.values() if names is None or k[2].decl().name() in names]
+        for type_, value, total in every:
+            yield z3.Implies(self._sorts.every(type_, lambda i, value=value: value(i) == 0), total == 0)
+            yield z3.Implies(self._sorts.every(type_, lambda i, value=value: value(i) >= 0), total >= 0)
+        for (type_, f, one), (same, g, other) in combinations(every, 2):
+            if type_ != same:
+                continue
+            equal = self._sorts.every(type_, lambda i, f=f, g=g: f(i) == g(i))
+            yield z3.Implies(equal, one == other)
+            for k in (point for of, point in points if of == type_):
+                beside = self._sorts.every(type_, lambda i, f=f, g=g, k=k: z3.Implies(i != k, f(i) == g(i)))
+                inside = self._sorts.within(type_, k)
+                yield z3.Implies(conjunction(inside, beside), one - f(k) == other - g(k))
 
     def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
         whole = self._sorts.size(type_)

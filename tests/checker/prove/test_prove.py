@@ -165,6 +165,57 @@ def test_guards_are_asked_for_all_data(tmp_path: Path) -> None:
     assert not guard_findings(Setting().encoding(load("lease")))
 
 
+POOL = {
+    "system.yaml": """
+system: pool
+constants:
+  leases: {type: int, value: 2, min: 1, max: 6}
+  inventory: {type: int, value: 2, min: 0}
+roles:
+  broker: {instances: leases}
+environment:
+  granted: {to: broker, when: sum(b.units for b in broker if b != it) + event.units <= inventory}
+  given_back: {to: broker}
+""",
+    "roles/broker.yaml": """
+role: broker
+data:
+  units: {type: int, min: 0}
+events:
+  granted: {fields: {units: {type: int, min: 1, explore: [1, 2]}}}
+  given_back: It is over.
+states:
+  idle:
+    initial: true
+    on: {granted: {to: ticketed, set: {units: event.units}}}
+    ignore: {given_back: nothing is held}
+  ticketed:
+    on:
+      granted: {to: ticketed, set: {units: event.units}}
+      given_back: {to: idle, set: {units: 0}}
+""",
+    "invariants.yaml": """
+properties:
+  inventory_is_never_exceeded: {always: inventory >= sum(b.units for b in broker)}
+  idle_holds_nothing: {always: all(b.state != idle or b.units == 0 for b in broker)}
+  never_one_alone: {always: count(b.state == ticketed for b in broker) != 1}
+""",
+}
+
+
+def test_sums_over_any_number_of_leases(tmp_path: Path) -> None:
+    """A broker never tickets more than it has, over any number of leases."""
+    (tmp_path / "roles").mkdir()
+    for name, text in POOL.items():
+        (tmp_path / name).write_text(text)
+    system = load(tmp_path)
+    found = induct(system)
+    assert {"inventory_is_never_exceeded", "idle_holds_nothing"} <= found.proved
+    assert "never_one_alone" not in found.proved
+    greedy = replace(system, environment={n: replace(o, when=None) for n, o in system.environment.items()})
+    assert "inventory_is_never_exceeded" not in induct(greedy).proved
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", PATCHED, ids=[m.name for m in PATCHED])
 def test_seeded_mistakes_are_not_proved(mutant) -> None:  # type: ignore[no-untyped-def]
