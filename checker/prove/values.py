@@ -313,17 +313,32 @@ class Sizes:
         names = None if mentioned is None else _names(mentioned)
         every = [k for k in self._sums.values() if names is None or k[2].decl().name() in names]
         for type_, value, total in every:
-            yield z3.Implies(self._sorts.every(type_, lambda i, value=value: value(i) == 0), total == 0)
-            yield z3.Implies(self._sorts.every(type_, lambda i, value=value: value(i) >= 0), total >= 0)
+            yield from self._of_one_sum(type_, value, total)
         for (type_, f, one), (same, g, other) in combinations(every, 2):
-            if type_ != same:
-                continue
-            equal = self._sorts.every(type_, lambda i, f=f, g=g: f(i) == g(i))
-            yield z3.Implies(equal, one == other)
-            for k in (point for of, point in points if of == type_):
-                beside = self._sorts.every(type_, lambda i, f=f, g=g, k=k: z3.Implies(i != k, f(i) == g(i)))
-                inside = self._sorts.within(type_, k)
-                yield z3.Implies(conjunction(inside, beside), one - f(k) == other - g(k))
+            if type_ == same:
+                at = [point for of, point in points if of == type_]
+                yield from self._of_two_sums(type_, f, one, g, other, at)
+
+    def _of_one_sum(self, type_: t.Instance, value: Callable[[Term], Term], total: Term) -> Iterator[Term]:
+        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) == 0), total == 0)
+        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) >= 0), total >= 0)
+
+    def _of_two_sums(
+        self, type_: t.Instance, f: Callable[[Term], Term], one: Term, g: Callable[[Term], Term], other: Term,
+        points: Sequence[Term],
+    ) -> Iterator[Term]:  # fmt: skip
+        yield z3.Implies(self._sorts.every(type_, lambda i: f(i) == g(i)), one == other)
+        for point in points:
+            yield z3.Implies(
+                conjunction(self._sorts.within(type_, point), self._beside(type_, f, g, point)),
+                one - f(point) == other - g(point),
+            )
+
+    def _beside(
+        self, type_: t.Instance, f: Callable[[Term], Term], g: Callable[[Term], Term], point: Term
+    ) -> Term:  # fmt: skip
+        """That two summands are the same everywhere but at one instance."""
+        return self._sorts.every(type_, lambda i: z3.Implies(i != point, f(i) == g(i)))
 
     def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
         whole = self._sorts.size(type_)
