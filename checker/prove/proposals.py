@@ -28,6 +28,7 @@ def proposed(encoding: Encoding) -> Iterator[Claim]:
             yield _sender_was_there(encoding, channel, message)
     for role in encoding.system.roles.values():
         for state in role.states.values():
+            # Who stays for ever may send for ever, and who has spoken just before may not have been heard.
             left = any(transition.target != state.name for choices in state.on.values() for transition in choices)
             for name in state.tasks:
                 task = role.tasks[name]
@@ -36,9 +37,7 @@ def proposed(encoding: Encoding) -> Iterator[Claim]:
                 channel = encoding.system.channel_between(role.name, task.receiver)
                 if channel.kind == "mailbox":
                     yield _last_said(encoding, role, state.name, task)
-                    if left and not _goes_on(
-                        role, state.name, channel
-                    ):  # who stays for ever may have been told to by somebody who talks on
+                    if left and not _goes_on(role, state.name, channel):
                         yield _one_unheard(encoding, role, state.name, channel)
 
 

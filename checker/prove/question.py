@@ -63,10 +63,10 @@ class Question:
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(everything, points))
 
-    def losses(self, known: Iterable[str], asked: Iterable[str] | None = None) -> list[Loss]:
+    def losses(self, known: Iterable[str]) -> list[Loss]:
         """The claims that do not follow from those that are known."""
         given = [self.known[name] for name in known]
-        wanted = self.changed if asked is None else [n for n in self.changed if n in set(asked)]
+        wanted = self.changed
         if not self.facts:
             return self._narrowed(self.solver, given, wanted)
         counts = self.encoding.sorts.cardinals.speaks
@@ -83,13 +83,7 @@ class Question:
         known = [self.before[name] for name in sorted(self.used)]
         wrong = [z3.Not(self.after[name]) for name in self.changed]
         facts = self.facts if self.sized else []
-        return [
-            *self.encoding.given,
-            *self.step.given,
-            *known,
-            disjunction(*wrong) if wrong else z3.BoolVal(False),
-            *facts,
-        ]
+        return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
     def _narrowed(self, solver: z3.Solver, given: list[Term], asked: list[str]) -> list[Loss]:
         """All together first; where the solver cannot say, by halves."""
