@@ -37,6 +37,7 @@ FILES = {
         "migrations.yaml",
         "How `leasehold migrate` makes records of older specifications into records of this one. It may be left out.",
     ),
+    "lemmas": ("lemmas.yaml", "What `leasehold prove` needs to know besides the properties. It may be left out."),
 }
 
 

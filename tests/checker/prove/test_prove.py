@@ -139,8 +139,8 @@ def test_another_solver_accepts_the_certificate(tmp_path: Path) -> None:
     scripts = [part for part in file.read_text().split("(reset)\n") if "(check-sat)" in part]
     assert len(scripts) == 37
     assert {_answer(cvc5, script) for script in scripts} == {"unsat"}
-    weaker = scripts[0].replace("(check-sat)", "(reset-assertions)(check-sat)")
-    assert _answer(cvc5, weaker) == "sat"
+    head, _, _ = scripts[0].rpartition("(assert")  # without the last of them, which is the claim itself
+    assert _answer(cvc5, f"{head}(check-sat)") != "unsat"
 
 
 def _answer(cvc5, script: str) -> str:  # type: ignore[no-untyped-def]

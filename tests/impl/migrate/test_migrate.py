@@ -109,7 +109,7 @@ def newer(folder: Path, rules: str = RULES, name: str = "newer") -> Path:
     """The shipped lease with two states and a field renamed and a field added, and the rules for that."""
     made = folder / name
     shutil.copytree(shipped_folder("lease"), made)
-    for file in ("invariants.yaml", "expected.yaml", "mutation.yaml", "crash.yaml"):
+    for file in ("invariants.yaml", "expected.yaml", "mutation.yaml", "crash.yaml", "lemmas.yaml"):
         (made / file).unlink()
     change(made / "roles/unit.yaml", (r"\bactive\b", "lent"), (r"\bdeadline\b", "give_up_at"))
     change(made / "roles/authority.yaml", (r"u\.state == active", "u.state == lent"), (r"\{active, f", "{lent, f"))
