@@ -195,9 +195,10 @@ class Encoding:
         """Whether a value of a type is one term."""
         return not isinstance(type_, t.Set | t.Map | t.Option)
 
-    def solver(self) -> z3.Solver:
+    def solver(self, seconds: float | None = None) -> z3.Solver:
+        """A solver that gives up after some time; left out: after the limit for one question."""
         made = z3.Solver()
-        made.set("timeout", round(self.limit * 1000))
+        made.set("timeout", round((self.limit if seconds is None else seconds) * 1000))
         return made
 
 

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from signal import SIG_IGN, SIGINT, signal
@@ -217,22 +218,36 @@ def _ask(work: Work) -> _Answer:
 
 @contextmanager
 def _asking(system: System, setting: Setting, jobs: int | None) -> Iterator[Ask]:
-    jobs = jobs or os.cpu_count() or 1
-    if jobs == 1 or len(system.roles) * len(system.messages) < SMALL:
+    if len(system.roles) * len(system.messages) < SMALL:
         asker = _Asker(system, setting)
         yield lambda work: (asker.ask(*w) for w in work)
         return
+    pools = [_pool(system, setting, jobs)]
+
+    def ask(work: list[Work]) -> Iterator[_Answer]:
+        left = dict(work)
+        while left:
+            futures = [pools[-1].submit(_ask, w) for w in left.items()]
+            try:
+                for future in as_completed(futures):
+                    answer = future.result()
+                    del left[answer.step]
+                    yield answer
+            except BrokenProcessPool:  # a solver has crashed; what it was asked is asked of another
+                if len(pools) > CRASHES:
+                    raise
+                pools.append(_pool(system, setting, jobs))
+
+    try:
+        yield ask
+    finally:
+        pools[-1].shutdown(cancel_futures=True)
+
+
+def _pool(system: System, setting: Setting, jobs: int | None) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(system, setting)) as pool:
-
-        def ask(work: list[Work]) -> Iterator[_Answer]:
-            for future in as_completed([pool.submit(_ask, w) for w in work]):
-                yield future.result()
-
-        try:
-            yield ask
-        finally:
-            pool.shutdown(cancel_futures=True)
+    return ProcessPoolExecutor(jobs or os.cpu_count() or 1, context, initializer=_begin, initargs=(system, setting))
 
 
+CRASHES = 5  # of solvers, after which it is given up
 SMALL = 20  # roles times messages: below, another process takes longer to start than the questions take

@@ -53,10 +53,10 @@ class Question:
         self._name_of = {flag.get_id(): name for name, flag in self.known.items()}
         self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
         self.changed = [n for n, p in self.after.items() if n not in before or not p.eq(before[n])]
-        self.solver = encoding.solver()
-        self.solver.add(*encoding.given, *step.given)
-        self.solver.add(*(z3.Implies(self.known[n], p) for n, p in before.items()))
-        self.solver.add(*(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed))
+        self.assertions = [
+            *encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items()),
+            *(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed),
+        ]  # fmt: skip
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
         everything = conjunction(*encoding.given, *step.given, *before.values(), *self.after.values())
         role = encoding.system.roles.get(step.took.role)
@@ -67,16 +67,16 @@ class Question:
         """The claims that do not follow from those that are known."""
         given = [self.known[name] for name in known]
         wanted = self.changed
+        limit = self.encoding.limit
         if not self.facts:
-            return self._narrowed(self.solver, given, wanted)
+            return self._narrowed(self.assertions, limit, given, wanted)
         counts = self.encoding.sorts.cardinals.speaks
         about_sizes = [n for n in wanted if counts(self.after[n])]
-        self.solver.set("timeout", round(min(self.encoding.limit, FIRST_SECONDS) * 1000))
-        left = self._narrowed(self.solver, given, [n for n in wanted if n not in about_sizes])
+        others = [n for n in wanted if n not in about_sizes]
+        left = self._narrowed(self.assertions, min(limit, FIRST_SECONDS), given, others)
         self.sized = self.sized or bool(about_sizes or left)
-        sized = self.encoding.solver()
-        sized.add(*self.solver.assertions(), *self.facts)
-        return self._narrowed(sized, given, [*about_sizes, *(loss.claim for loss in left)])
+        again = [*about_sizes, *(loss.claim for loss in left)]
+        return self._narrowed([*self.assertions, *self.facts], limit, given, again)
 
     def needed(self) -> list[Term]:
         """The question as assertions that cannot all hold, once all that was asked has followed: what was needed."""
@@ -85,27 +85,29 @@ class Question:
         facts = self.facts if self.sized else []
         return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
-    def _narrowed(self, solver: z3.Solver, given: list[Term], asked: list[str]) -> list[Loss]:
+    def _narrowed(self, assertions: list[Term], seconds: float, given: list[Term], asked: list[str]) -> list[Loss]:
         """All together first; where the solver cannot say, by halves."""
         found: list[Loss] = []
+        solver = self.encoding.solver(seconds)
+        solver.add(*assertions)
         while asked:
             solver.push()
             solver.add(disjunction(*(self.wrong[n] for n in asked)))
             answer = solver.check(*given)
             self.queries += 1
-            model = solver.model() if answer == z3.sat else None
-            reason = solver.reason_unknown() if answer == z3.unknown else ""
             if answer == z3.unsat:
                 self.used |= {self._name_of[flag.get_id()] for flag in solver.unsat_core()}
-            solver.pop()
-            if answer == z3.unsat:
                 return found
+            model = solver.model() if answer == z3.sat else None
             gone = [] if model is None else [n for n in asked if z3.is_true(model.eval(self.wrong[n]))]
-            if not gone:
+            if not gone:  # and a solver that was broken off is not asked again: it may crash
                 if len(asked) == 1:
-                    return [*found, Loss(asked[0], model, reason)]
+                    return [*found, Loss(asked[0], model, solver.reason_unknown() if model is None else "")]
                 half = len(asked) // 2
-                return found + self._narrowed(solver, given, asked[:half]) + self._narrowed(solver, given, asked[half:])
+                for some in (asked[:half], asked[half:]):
+                    found += self._narrowed(assertions, seconds, given, some)
+                return found
+            solver.pop()
             found += [Loss(name, model) for name in gone]
             asked = [n for n in asked if n not in gone]
         return found

@@ -143,6 +143,7 @@ def test_the_scalpel(fleet: Fleet) -> None:
     ],
 )
 def test_what_cannot_be_is_said(fleet: Fleet, words: list[str], code: int, said: str) -> None:
+    wait(lambda: not any(row["state"] == "closing" for row in fleet.client(TENANT).get("leases")))
     before = fleet.client(TENANT).get("leases")
     assert said in leasehold(fleet, *words, code=code)
     assert fleet.client(TENANT).get("leases") == before
