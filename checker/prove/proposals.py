@@ -26,6 +26,9 @@ def proposed(encoding: Encoding) -> Iterator[Claim]:
         channel = encoding.system.channel_of(message.name)
         if channel.kind != "set":
             yield _sender_was_there(encoding, channel, message)
+    for channel in encoding.system.channels.values():
+        if channel.kind != "set":
+            yield _silent_yet(encoding, channel)
     for role in encoding.system.roles.values():
         for state in role.states.values():
             # Who stays for ever may send for ever, and who has spoken just before may not have been heard.
@@ -60,6 +63,25 @@ def _sender_was_there(encoding: Encoding, channel: Channel, message: Message) ->
         return z3.ForAll([*ends, number], z3.Implies(there, was))
 
     return Claim(f"{message.name} was sent", "proposal", words)
+
+
+def _silent_yet(encoding: Encoding, channel: Channel) -> Claim:
+    """Who has not come to a state that sends has sent nothing."""
+    role = encoding.system.roles[channel.sender]
+    spoken = {state for message in encoding.world.messages(channel) for state in _later(role, message.name)}
+    silent = [name for name in role.states if name not in spoken]
+
+    def words(s: State, before: State | None, took: Took) -> Term:
+        sorts, of = encoding.sorts, encoding.world.ends(channel)
+        ends = [sorts.constant("end", e) for e in of]
+        with sorts.opened(*ends):
+            me = ends[0] if role.indexed else z3.IntVal(0)
+            valid = conjunction(*map(sorts.within, of, ends))
+            inside = disjunction(*(s.is_in(role.name, me, name) for name in silent))
+            claim = z3.Implies(conjunction(valid, inside), s.read(("sent", channel.name), *ends) == 0)
+        return z3.ForAll(ends, claim) if ends else claim
+
+    return Claim(f"{role.name} has not spoken in {channel.name}", "proposal", words)
 
 
 def _later(role: Role, message: str) -> list[str]:
