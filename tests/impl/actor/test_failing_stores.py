@@ -149,8 +149,11 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     (stopped,) = [n for n in told if n.kind is Kind.STOPPED]
     assert str(failure.place.kind if failure.place.kind != "sqlite" else failure.place.path) in stopped.data["reason"]
     assert {key: recovered[0].get(key) for key in before} == before
+    extended = lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 20  # noqa: E731
+    if name == SITE and c.clock.now() >= 8:
+        await soon(extended)  # or the next tick would find its handlers late
     await tick_to(c, 9)
-    await soon(lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 20)
+    await soon(extended)
     if name != TENANT:
         await soon(lambda: c.state("tenant:2") == active)
     assert units <= c.handler.world.on()
