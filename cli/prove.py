@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.checker.prove.certificate import Unproved
 from leasehold.checker.prove.certificate import certificate as certified
 from leasehold.checker.prove.induct import LIMIT_SECONDS, Setting
+from leasehold.checker.prove.kept import keep
+from leasehold.checker.prove.mining import lemmas_yaml
 from leasehold.checker.prove.proof import Proof, Verdict
 from leasehold.checker.prove.proof import prove as prove_all
 from leasehold.checker.prove.steps import Scope
@@ -51,12 +54,12 @@ from leasehold.spec.language.diagnostics import near_miss
     type=click.FloatRange(min=0.1),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="For one question to the solver.",
+    help="For one question to the solver, and for each other way to prove a property that induction does not keep.",
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
 )
-@click.option("--no-search", is_flag=True, help="Do not look for a run that contradicts what is not proved.")
+@click.option("--no-search", is_flag=True, help="Induction alone: look neither for runs nor for lemmas.")
 @click.option(
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="Write what was proved as SMT-LIB, for another solver to check.",
@@ -72,8 +75,9 @@ def prove(
     crashes, losses, duplicates and overtakings. Where a property needs to know more than its system's properties
     say, lemmas.yaml beside them says it; lemmas are proved with them, nothing is assumed.
 
-    What cannot be proved is looked for by exploring small settings. Exit codes: 0, all is proved; 1, a run
-    contradicts a property; 3, some property is undecided.
+    For what induction does not keep, small settings are explored: is there a run that contradicts it? If not, deeper
+    induction, Spacer, and lemmas from explored states are tried; lemmas that prove something are shown, to be kept.
+    Exit codes: 0, all is proved; 1, a run contradicts a property; 3, some property is undecided.
 
     \b
     Example:  leasehold prove lease
@@ -82,23 +86,30 @@ def prove(
     chosen = parsed(settings)
     model = load_or_exit(system, chosen, as_json)
     small = None if no_search else load_or_exit(system, {**model.faults.settings, **chosen}, as_json)
+    if certificate is not None and not certificate.absolute().parent.is_dir():
+        raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), Scope(False, False) if no_faults else None, limit)
     try:
-        with _progress(quiet=as_json) as watch:
-            found = prove_all(model, setting, jobs=jobs, watch=watch, small=small)
+        with progress(quiet=as_json) as shown:
+            found = prove_all(model, setting, jobs=jobs, watch=shown.steps, tell=shown.tell, small=small)
     except Unsupported as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
         sys.exit(INTERRUPTED)
+    keep(found, setting)
     if certificate is not None and found.induction is not None:
-        _write(certificate, certified(model, setting, found.induction))
+        _write(certificate, certified(found.strengthened or model, setting, found.induction))
     if as_json:
         print_json(_json(found))
     else:
         _print(console(), found, brief)
         if certificate is not None:
             console().print(f"wrote {certificate}", markup=False, soft_wrap=True)
+            assert found.induction is not None
+            others = [v.name for v in found.of("proved") if v.name not in found.induction.proved]
+            if others:
+                console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
     sys.exit(HOLDS if found.holds else VIOLATED if found.of("counterexample") else UNDECIDED)
 
 
@@ -108,6 +119,9 @@ def _write(file: Path, parts: Iterator[str]) -> None:
             out.writelines(parts)
     except OSError as error:
         raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
+    except Unproved as error:
+        file.unlink(missing_ok=True)
+        raise click.ClickException(f"no certificate: {error}; try again with a larger --limit") from error
 
 
 def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
@@ -115,7 +129,7 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
     found = {}
     for word in words:
         name, equals, number = word.partition("=")
-        if not equals or not number.isdigit() or not int(number):
+        if not equals or not number.isascii() or not number.isdigit() or not int(number):
             raise click.UsageError(f"--instances takes ROLE=N, not {word[:60]!r}")
         if name not in names:
             near = near_miss(name, names)
@@ -125,17 +139,35 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
+class Shown:
+    """What a terminal shows of a proof while it is made; nothing where nobody looks."""
+
+    def __init__(self, live: Live | None) -> None:
+        self._live = live
+        self._words = ""
+
+    def steps(self, asked: int, of: int, left: int) -> None:
+        """How far induction has come."""
+        self._show(f"{asked:,} of {of:,} steps  {left:,} claims hold so far")
+
+    def tell(self, words: str) -> None:
+        """What is tried beyond induction."""
+        self._words = f"{words}  "
+        self._show("")
+
+    def _show(self, words: str) -> None:
+        if self._live is not None:
+            self._live.update(Text(f"{self._words}{words}  Ctrl-C ends"), refresh=True)
+
+
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int, int, int], None] | None]:
+def progress(quiet: bool) -> Iterator[Shown]:
+    """What shows how far a proof has come."""
     if quiet or not sys.stderr.isatty():
-        yield None
+        yield Shown(None)
         return
     with Live(console=console(stderr=True), transient=True, auto_refresh=False) as live:
-
-        def show(asked: int, of: int, left: int) -> None:
-            live.update(Text(f"{asked:,} of {of:,} steps  {left:,} claims hold so far  Ctrl-C ends"), refresh=True)
-
-        yield show
+        yield Shown(live)
 
 
 def _json(found: Proof) -> dict[str, Any]:
@@ -143,6 +175,7 @@ def _json(found: Proof) -> dict[str, Any]:
         "system": found.system.name,
         "spec_digest": found.system.digest,
         "instances": "any" if found.any_number else "as set",
+        "for": found.for_what,
         "faults": found.scope.words,
         "properties": [_verdict_json(v) for v in found.properties],
         "lemmas": [_verdict_json(v) for v in found.verdicts if v.kind == "lemma"],
@@ -158,14 +191,20 @@ def _json(found: Proof) -> dict[str, Any]:
         "steps": found.steps,
         "questions": found.questions,
         "explored": found.explored,
+        "found_lemmas": {c.name: {"when": c.when, "always": c.always} for c in found.lemmas},
         "seconds": round(found.seconds, 3),
     }
 
 
 def _verdict_json(v: Verdict) -> dict[str, Any]:
     made: dict[str, Any] = {"name": v.name, "kind": v.kind, "verdict": v.verdict, "method": v.method}
+    made["seconds"] = round(v.seconds, 3)
     if v.reason:
         made["reason"] = v.reason
+    if v.fixed:
+        made["proved_for"] = v.fixed
+    if v.unkept is not None:
+        made["counterexample_to_induction"] = v.unkept.words
     if v.path is not None:
         made |= {"faults": v.faults, "path": path_json(v.path)}
     return made
@@ -174,15 +213,14 @@ def _verdict_json(v: Verdict) -> dict[str, Any]:
 def _print(screen: Console, found: Proof, brief: bool) -> None:
     system = found.system
     screen.print(f"[bold]{system.name}[/]  spec {system.digest[:12]}", soft_wrap=True)
-    some = f"any number of {' and '.join(found.any_number)} machines, " if found.any_number else ""
-    screen.print(f"for {some}all values, runs without end, any number of {found.scope.words}", soft_wrap=True)
+    screen.print(f"for {found.for_what}", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in ("property", "kind", "verdict", ""):
+    for name in ("property", "kind", "verdict", "by", ""):
         table.add_column(name, overflow="fold")
     colours = {"proved": "green", "counterexample": "red", "undecided": "yellow"}
     for v in found.properties:
         note = f"{len(v.path)} steps" if v.path is not None else v.reason
-        table.add_row(v.name, v.kind, f"[{colours[v.verdict]}]{v.verdict}[/]", escape(note))
+        table.add_row(v.name, v.kind, f"[{colours[v.verdict]}]{v.verdict}[/]", v.method, escape(note))
     screen.print(table)
     lemmas = [v for v in found.verdicts if v.kind == "lemma"]
     missing = [v for v in lemmas if v.verdict != "proved"]
@@ -201,6 +239,15 @@ def _print(screen: Console, found: Proof, brief: bool) -> None:
     if found.others:
         screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
     screen.print(f"{found.steps:,} steps, {found.questions:,} questions, {found.seconds:,.1f} s", style="dim")
+    if found.lemmas:
+        screen.print("\nlemmas that were found; lemmas.yaml would keep them:", soft_wrap=True)
+        for line in lemmas_yaml(found.lemmas).splitlines():
+            screen.print(line, markup=False, highlight=False, soft_wrap=True)
+    for v in found.of("undecided"):
+        if v.unkept is not None:
+            screen.print(f"\n[yellow]{v.name}[/] is not kept by induction", soft_wrap=True)
+            for line in v.unkept.words:
+                screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for v in found.of("counterexample"):
         if v.path is not None:
             screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))

@@ -16,6 +16,7 @@ from rich.text import Text
 from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Path
+from leasehold.checker.prove.kept import Kept
 from leasehold.checker.stabilise import Convergence
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
@@ -32,6 +33,7 @@ _WORDS = {
     "bounded": ("bounded", "yellow"),
     "unasked": ("not asked", "yellow"),
 }
+_BESIDE_PROOFS = {**_WORDS, "proved": ("proved", "green"), "exhausted": ("exhausted", "green")}  # "holds" would be both
 _AS_EXPECTED = ("violated, as expected", "green")
 LONG = 60  # steps; of a longer path the beginning is printed, unless it was asked for
 FEW = 6  # names that are listed in a sentence; of more, only the number is given
@@ -61,24 +63,27 @@ _AT_A_GLANCE = 12  # properties that hold and still get a line each
 
 
 def properties(
-    screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = ""
-) -> None:
+    screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = "",
+    proof: Kept | None = None,
+) -> None:  # fmt: skip
     """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already.
 
-    Where many hold, their names are run together, so that what is otherwise stands out.
+    Where many hold, their names are run together, so that what is otherwise stands out. With a proof, each has the
+    strongest verdict that there is.
     """
     meant = set(expected)
-    plain = [p.name for p in results if p.verdict == "exhausted"]
-    if len(plain) > _AT_A_GLANCE:
-        word, style = _WORDS["exhausted"]
-        lead = f"{word} ({len(plain)})  "
-        for i, part in enumerate(textwrap.wrap(", ".join(plain), max(40, min(screen.width, 100) - len(lead)))):
-            screen.print(Text(lead if not i else " " * len(lead), style=style).append(part, style="default"))
-        results = [p for p in results if p.verdict != "exhausted"]
+    words = _WORDS if proof is None else _BESIDE_PROOFS
+    shown = {p.name: p.verdict if proof is None else proof.strongest(p) for p in results}
+    plain = {verdict: [n for n, v in shown.items() if v == verdict] for verdict in ("proved", "exhausted")}
+    if sum(map(len, plain.values())) > _AT_A_GLANCE:
+        for verdict, names in plain.items():
+            if names:
+                _run_together(screen, *words[verdict], names)
+        results = [p for p in results if shown[p.name] not in plain]
     rows = []
     for p in results:
-        word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else _WORDS[p.verdict]
-        note = "" if p.verdict == "bounded" and p.reason == stopped else _note(p)
+        word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else words[shown[p.name]]
+        note = "" if shown[p.name] == "proved" or (p.verdict == "bounded" and p.reason == stopped) else _note(p)
         rows.append((word, style, p.name, note))
     first = max((len(word) for word, *_ in rows), default=0)
     second = max((len(name) for _, _, name, note in rows if note), default=0)
@@ -92,6 +97,34 @@ def properties(
             for part in textwrap.wrap(note, max(20, screen.width - first - 6)):
                 line.append(f"\n{'':{first + 4}}{part}", style="dim")
         screen.print(line)
+
+
+def _run_together(screen: Console, word: str, style: str, names: Sequence[str]) -> None:
+    lead = f"{word} ({len(names)})  "
+    for i, part in enumerate(textwrap.wrap(", ".join(names), max(40, min(screen.width, 100) - len(lead)))):
+        screen.print(Text(lead if not i else " " * len(lead), style=style).append(part, style="default"))
+
+
+def for_what(screen: Console, found: Exploration, proof: Kept) -> None:
+    """What the verdicts on properties that hold are worth, beside a proof: for which runs each was established."""
+    shown = {proof.strongest(p) for p in found.properties}
+    bounds = "with these constants, no faults but those that channels declare"
+    lines = {
+        "proved": proof.words,
+        "exhausted": f"in all {counted(found.distinct, 'state')} within the bounds, {bounds}",
+        "bounded": f"in {counted(found.distinct, 'state')} up to depth {found.depth}, {bounds}",
+    }
+    for verdict, words in lines.items():
+        if verdict in shown:
+            screen.print(f"{verdict}: {words}", markup=False, style="dim", soft_wrap=True)
+    contradicted(screen, proof.contradicted(found.properties))
+
+
+def contradicted(screen: Console, names: Sequence[str]) -> None:
+    """What is proved and violated."""
+    for name in names:
+        words = f"{name} is proved, and yet violated: one of the two is an error in Leasehold; please report it"
+        screen.print(words, markup=False, style="red", soft_wrap=True)
 
 
 def counterexamples(

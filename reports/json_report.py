@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
+from leasehold.checker.prove.kept import Kept
 from leasehold.reports.product import marks
 from leasehold.reports.sequence import beat
 from leasehold.reports.verdicts import meant
@@ -25,6 +26,7 @@ def json_report(
     paths: bool = True,
     cells: bool = True,
     measured: bool = True,
+    proof: Kept | None = None,
 ) -> dict[str, Any]:
     """The report as JSON values.
 
@@ -34,6 +36,7 @@ def json_report(
         paths: whether counterexamples and witnesses are given step by step.
         cells: whether the reachable control states of the product are listed.
         measured: whether time and memory are given.
+        proof: what is proved besides; each property then has its strongest verdict, and the exploration's beside it.
     """
     system = exploration.system
     report: dict[str, Any] = {
@@ -57,7 +60,10 @@ def json_report(
         report["seconds"] = exploration.seconds
         report["states_per_second"] = exploration.states_per_second
         report["peak_memory_bytes"] = exploration.peak_memory_bytes
-    report["properties"] = [property_json(p, paths=paths) for p in exploration.properties]
+    report["properties"] = [property_json(p, paths=paths, proof=proof) for p in exploration.properties]
+    if proof is not None:
+        report["proof"] = {"for": proof.words, "instances": "any" if proof.any_number else "as set"}
+        report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
     report["unvisited_transitions"] = list(exploration.unvisited_transitions)
     report["vacuous"] = list(exploration.vacuous)
     expected = meant(exploration)
@@ -71,8 +77,11 @@ def json_report(
     return report
 
 
-def property_json(result: PropertyResult, *, paths: bool = True) -> dict[str, Any]:
-    """One verdict; `path` is there when there is one and it is wanted."""
+def property_json(result: PropertyResult, *, paths: bool = True, proof: Kept | None = None) -> dict[str, Any]:
+    """One verdict; `path` is there when there is one and it is wanted.
+
+    With a proof, `explored` is what exploring says, and `method` is there when it is proved.
+    """
     found: dict[str, Any] = {
         "name": result.name,
         "kind": result.kind,
@@ -81,6 +90,10 @@ def property_json(result: PropertyResult, *, paths: bool = True) -> dict[str, An
         "source": result.source,
         "reason": result.reason,
     }
+    if proof is not None:
+        found |= {"verdict": proof.strongest(result), "explored": result.verdict}
+        if found["verdict"] == "proved":
+            found["method"] = proof.proved[result.name]
     if paths and result.path is not None:
         found["path"] = path_json(result.path)
     return found

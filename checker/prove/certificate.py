@@ -14,9 +14,12 @@ import z3
 from leasehold.checker.prove.encoding import Encoding
 from leasehold.checker.prove.induct import START, Induction, Setting
 from leasehold.checker.prove.question import Question
-from leasehold.checker.prove.terms import Took
 from leasehold.checker.prove.values import conjunction
 from leasehold.spec.language.model import System
+
+
+class Unproved(Exception):
+    """A condition of a proof could not be shown again; the words say which."""
 
 
 def certificate(system: System, setting: Setting, found: Induction) -> Iterator[str]:
@@ -26,26 +29,31 @@ def certificate(system: System, setting: Setting, found: Induction) -> Iterator[
         system: what was proved of.
         setting: for which instances and faults.
         found: what induction has shown of it.
+
+    Raises:
+        Unproved: the solver does not show a condition again, where all that is known is known at once.
     """
     encoding = setting.encoding(system)
     claims = [c for c in encoding.claims() if c.name in found.proved]
     invariant = [c for c in claims if not c.about_steps]
     yield _words(
         f"{system.name}, specification {system.digest}: {len(claims)} claims, {found.steps + 1} conditions.",
-        f"Faults: any number of {encoding.scope.words}.",
+        f"Faults: {encoding.scope.words}.",
         "Every (check-sat) below is answered unsat.",
         "", "The inductive invariant, of an arbitrary state s:",
     )  # fmt: skip
     for claim in invariant:
         yield _words(f"{claim.name} ({claim.kind})")
-        yield _commented(claim.words(encoding.before, None, Took()).sexpr())
+        yield _commented(encoding.now(claim).sexpr())
     first = encoding.first(encoding.before)
-    goals = conjunction(*(c.words(encoding.before, None, Took()) for c in invariant))
-    facts = list(encoding.sorts.cardinals.facts(conjunction(first, goals)))
+    goals = conjunction(*map(encoding.now, invariant))
+    facts = list(encoding.sorts.cardinals.facts([first, goals]))
     yield _condition(START, encoding, [*encoding.given, first, z3.Not(goals), *facts])
     for step in encoding.steps.every(encoding.before):
-        question = Question(encoding, step, invariant, claims)
-        question.losses(c.name for c in invariant)
+        question = Question(encoding, step, invariant, claims, owed=found.owed)
+        losses = question.losses()
+        if losses:
+            raise Unproved(f"the solver cannot say of {step.name} again: {losses[0].claim}")
         yield _condition(step.name, encoding, question.needed())
 
 

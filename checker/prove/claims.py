@@ -21,6 +21,7 @@ class Claim:
     """Something that is to be proved.
 
     Attributes:
+        speaks_of_messages: of messages on their way, their numbers, or what was heard.
         why_not: it has no encoding, and why; empty where it has.
     """
 
@@ -28,6 +29,12 @@ class Claim:
     kind: Kind
     words: Words
     why_not: str = ""
+    speaks_of_messages: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether somebody wrote it: a property."""
+        return self.kind in ("always", "step")
 
     @property
     def about_steps(self) -> bool:

@@ -97,26 +97,29 @@ class _Event:
                     value = term(update.value, self.frame)
                     out = conjunction(guard, z3.Not(self.encoding.sorts.within(datum.type, value)))
                     words = f"`{update.name}` leaves its type's range: {x.text(update.value)}"
-                    yield from self._found("range", transition.name, words, out)
+                    yield from self._found("range", transition.name, words, out, update.value)
 
-    def _found(self, kind: Any, where: str, words: str, question: Term) -> Iterator[Finding]:
+    def _found(
+        self, kind: Any, where: str, words: str, question: Term, update: x.Expression | None = None
+    ) -> Iterator[Finding]:
         answer, model = self._check(question)
         if answer != z3.unsat:
-            yield Finding(kind, where, words, self._witness(model), answer == z3.sat)
+            yield Finding(kind, where, words, self._witness(model, update), answer == z3.sat)
 
     def _check(self, question: Term) -> tuple[Any, Any]:
         solver = self.encoding.solver()
         solver.add(*self.given, question)
-        solver.add(*self.encoding.sorts.cardinals.facts(conjunction(*self.given, question)))
+        solver.add(*self.encoding.sorts.cardinals.facts([*self.given, question]))
         answer = solver.check()
         return answer, solver.model() if answer == z3.sat else None
 
-    def _witness(self, model: Any) -> dict[str, str]:
-        """The values that the guards read, in a model."""
+    def _witness(self, model: Any, update: x.Expression | None) -> dict[str, str]:
+        """The values that the guards, and the value of an update, read in a model."""
         if model is None:
             return {}
         found = {}
-        read = {node for tr in self.choices if tr.guard is not None for node in x.walk(tr.guard)}
+        whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
+        read = {node for e in whole for node in x.walk(e)}
         for node in read:
             if isinstance(node, x.Now | x.Constant | x.Argument | x.Data) and not isinstance(node.type, Set):
                 if isinstance(node, x.Data) and node.owner is not None:

@@ -1,24 +1,26 @@
 """What is known of a system's claims: proved, contradicted, or neither; never more than was established.
 
-Theory of operation. Induction decides what it can (induct.py). A claim that it cannot keep is asked of the explorer,
-in small settings, without faults and with them: if some run contradicts it, that is a bug, and the shortest such run is
-its counterexample. If none does within these bounds the claim is undecided: it may need a lemma.
+Theory of operation. Induction decides what it can (induct.py). What it cannot keep is tried otherwise (beyond.py): a
+run that contradicts it is a bug, and the shortest such run is its counterexample; lemmas that are found prove it. What
+is then still open is undecided.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leasehold.checker.explore import Path, Progress, explore
+from leasehold.checker.explore import Path, Progress
+from leasehold.checker.prove.beyond import Beyond, Found, Tell
 from leasehold.checker.prove.claims import Kind
 from leasehold.checker.prove.guards import Finding, guard_findings
 from leasehold.checker.prove.induct import ANY, Induction, Setting, Watch, induct
+from leasehold.checker.prove.mining import Candidate
 from leasehold.checker.prove.steps import Scope
-from leasehold.faults import Budget
-from leasehold.spec.language.model import System
+from leasehold.checker.prove.unkept import Unkept
+from leasehold.spec.language.model import Call, System
 
 Answer = Literal["proved", "counterexample", "undecided"]
 PROVABLE = ("always", "step")
@@ -34,6 +36,9 @@ class Verdict:
         reason: of one that is undecided.
         path: the run that contradicts it.
         faults: the budget of faults under which that was found; empty: none.
+        fixed: for which numbers of instances it is proved, where it is not for those that were asked for.
+        unkept: why induction does not keep one that is undecided.
+        seconds: of the solver; of a question about several claims each has its share.
     """
 
     name: str
@@ -43,6 +48,9 @@ class Verdict:
     reason: str = ""
     path: Path | None = None
     faults: str = ""
+    fixed: str = ""
+    unkept: Unkept | None = None
+    seconds: float = 0.0
 
 
 @dataclass
@@ -54,9 +62,13 @@ class Proof:
         others: its other properties, about which induction says nothing.
         helpers: claims that nobody wrote, and that hold.
         any_number: roles and counted types that have any number of instances here.
+        held: constants whose values types have in them, with these values.
+        piecewise: roles of which one actor plays several machines: what it does when it recovers each does by itself.
         explored: what was explored to look for counterexamples.
         induction: what induction has shown, for certificates.
         guards: what is wrong with guards and updates, for all data.
+        lemmas: found on the way, that prove something; for the user to keep.
+        strengthened: the system with these lemmas.
     """
 
     system: System
@@ -64,16 +76,27 @@ class Proof:
     others: list[str] = field(default_factory=list)
     helpers: int = 0
     any_number: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    piecewise: list[str] = field(default_factory=list)
     scope: Scope = field(default_factory=Scope)
     steps: int = 0
     questions: int = 0
     explored: list[str] = field(default_factory=list)
     induction: Induction | None = None
     guards: list[Finding] = field(default_factory=list)
+    lemmas: list[Candidate] = field(default_factory=list)
+    strengthened: System | None = None
     seconds: float = 0.0
 
     def of(self, answer: Answer) -> list[Verdict]:
         return [v for v in self.verdicts if v.verdict == answer]
+
+    @property
+    def for_what(self) -> str:
+        """For what a property holds that is proved."""
+        some = [f"any number of {' and '.join(self.any_number)} machines"] if self.any_number else []
+        parts = [f"recovery of {' and '.join(self.piecewise)} machines one by one"] if self.piecewise else []
+        return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words, *parts])
 
     @property
     def properties(self) -> list[Verdict]:
@@ -87,7 +110,7 @@ class Proof:
 
 def prove(
     system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    progress: Callable[[Progress], None] | None = None, small: System | None = None,
+    progress: Callable[[Progress], None] | None = None, tell: Tell | None = None, small: System | None = None,
 ) -> Proof:  # fmt: skip
     """Proves what can be proved.
 
@@ -97,7 +120,8 @@ def prove(
         jobs: processes; left out: one for each processor.
         watch: hears how far induction is.
         progress: hears how far exploring is.
-        small: the system with small constants, in which counterexamples are looked for; None: they are not.
+        tell: hears what is tried of what induction does not keep.
+        small: the system with small constants, in which counterexamples and lemmas are looked for; None: they are not.
 
     Raises:
         Unsupported: the system has something that has no encoding.
@@ -108,52 +132,56 @@ def prove(
     found = Proof(
         system, others=[name for name in system.properties if name not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
-        any_number=_any_number(system, setting), scope=induction.scope, steps=induction.steps,
+        any_number=_any_number(system, setting), held=_held(system, setting),
+        scope=induction.scope, steps=induction.steps,
         questions=induction.questions, induction=induction,
     )  # fmt: skip
-    found.guards = guard_findings(setting.encoding(system))
-    method = "induction, with lemmas" if len(written) + found.helpers > 1 else "induction"
+    encoding = setting.encoding(system)
+    found.piecewise = [
+        role.name
+        for role in system.roles.values()
+        if encoding.steps.at_once(role) and any(not isinstance(task, Call) for task in role.tasks.values())
+    ]
+    found.guards = guard_findings(encoding)
     open_ = [c.name for c in written if c.name not in induction.proved and c.kind in PROVABLE]
-    runs = dict(_counterexamples(found, small, open_, progress)) if open_ and small is not None else {}
+    more = Found(system, induction)
+    if open_ and small is not None and not setting.deviations:  # of which nothing else knows
+        more = Beyond(system, setting, small, induction, jobs=jobs, watch=watch, tell=tell).look(open_, progress)
+        found.explored, found.lemmas = more.explored, more.lemmas
+        found.strengthened, found.induction = more.system, more.induction
     for claim in written:
-        if claim.name in induction.proved:
-            found.verdicts.append(Verdict(claim.name, claim.kind, "proved", method))
-        elif claim.name in runs:
-            path, faults = runs[claim.name]
-            found.verdicts.append(Verdict(claim.name, claim.kind, "counterexample", "explored", "", path, faults))
+        name = claim.name
+        spent = induction.spent.get(name, 0.0) + more.spent.get(name, 0.0)
+        verdict = Verdict(name, claim.kind, "undecided", seconds=spent, fixed=more.fixed.get(name, ""))
+        if name in induction.proved or name in more.proved:
+            method = induction.proved.get(name) or more.proved[name]
+            verdict = replace(verdict, verdict="proved", method=method, fixed="")
+        elif name in more.runs:
+            path, faults = more.runs[name]
+            verdict = replace(verdict, verdict="counterexample", method="explored", path=path, faults=faults, fixed="")
         else:
-            found.verdicts.append(Verdict(claim.name, claim.kind, "undecided", "", _why(induction, claim.name, found)))
+            why = _why(more.induction, name, found, verdict.fixed)
+            verdict = replace(verdict, reason=why, unkept=more.unkept.get(name))
+        found.verdicts.append(verdict)
     found.seconds = time.perf_counter() - began
     return found
 
 
 def _any_number(system: System, setting: Setting) -> list[str]:
-    roles = [role.instance for role in system.roles.values() if role.indexed]
-    return [i.name for i in roles if i.counted_by and i.name not in setting.sizes]
+    known = {*setting.sizes, *(i.name for i in system.counted() if i.counted_by in system.bounding)}
+    return [i.name for i in system.counted() if i.counted_by and i.name not in known]
 
 
-def _why(induction: Induction, name: str, found: Proof) -> str:
+def _held(system: System, setting: Setting) -> list[str]:
+    fixed = [f"{name}={count}" for name, count in setting.sizes.items()]
+    return [*fixed, *(f"{name}={system.constants[name].value}" for name in sorted(system.bounding))]
+
+
+def _why(induction: Induction, name: str, found: Proof, fixed: str) -> str:
+    proved = f"; proved for {fixed} by Spacer" if fixed else ""
     if name in induction.undecided:
-        return induction.undecided[name]
+        return induction.undecided[name] + proved
     at = induction.lost.get(name, "")
     words = f"{at} takes it away from a state that no lemma excludes" if at else "it was not kept"
-    return f"{words}; {'; '.join(found.explored)} do not contradict it" if found.explored else words
-
-
-def _counterexamples(
-    found: Proof, small: System, names: Sequence[str], progress: Callable[[Progress], None] | None
-) -> Iterator[tuple[str, tuple[Path, str]]]:
-    """The shortest runs that contradict claims, without faults first."""
-    left = set(names)
-    budgets = dict.fromkeys(["", small.faults.check or small.faults.budget or "crash=1"])
-    for words in budgets:
-        if not left:
-            return
-        budget = Budget.parse(words) if words else None
-        explored = explore(small, progress=progress, budget=budget)
-        where = f"{explored.distinct:,} states" + (f" with {words}" if words else " without faults")
-        found.explored.append(where)
-        for result in explored.properties:
-            if result.name in left and result.verdict == "violated" and result.path is not None:
-                left.discard(result.name)
-                yield result.name, (result.path, words)
+    explored = f"; {'; '.join(found.explored)} do not contradict it" if found.explored else ""
+    return words + explored + proved

@@ -50,19 +50,16 @@ def _sender_was_there(encoding: Encoding, channel: Channel, message: Message) ->
     later = _later(role, message.name)
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = encoding.sorts, encoding.world.ends(channel)
-        ends = [sorts.constant("end", e) for e in of]
-        number = sorts.constant("number", NUMBER)
-        with sorts.opened(*ends, number):
+        def was(*at: Term) -> Term:
+            *ends, number = at
             sender = ends[0] if role.indexed else z3.IntVal(0)
-            there = conjunction(
-                *map(sorts.within, of, ends), s.pending(channel, tuple(ends), number),
-                s.message(channel, tuple(ends), number).is_kind(message.name),
-            )  # fmt: skip
-            was = disjunction(*(s.is_in(role.name, sender, state) for state in later))
-        return z3.ForAll([*ends, number], z3.Implies(there, was))
+            kind = s.message(channel, tuple(ends), number).is_kind(message.name)
+            there = conjunction(s.pending(channel, tuple(ends), number), kind)
+            return z3.Implies(there, disjunction(*(s.is_in(role.name, sender, state) for state in later)))
 
-    return Claim(f"{message.name} was sent", "proposal", words)
+        return encoding.sorts.for_all((*encoding.world.ends(channel), NUMBER), was)
+
+    return Claim(f"{message.name} was sent", "proposal", words, speaks_of_messages=True)
 
 
 def _silent_yet(encoding: Encoding, channel: Channel) -> Claim:
@@ -72,16 +69,14 @@ def _silent_yet(encoding: Encoding, channel: Channel) -> Claim:
     silent = [name for name in role.states if name not in spoken]
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = encoding.sorts, encoding.world.ends(channel)
-        ends = [sorts.constant("end", e) for e in of]
-        with sorts.opened(*ends):
+        def none(*ends: Term) -> Term:
             me = ends[0] if role.indexed else z3.IntVal(0)
-            valid = conjunction(*map(sorts.within, of, ends))
             inside = disjunction(*(s.is_in(role.name, me, name) for name in silent))
-            claim = z3.Implies(conjunction(valid, inside), s.read(("sent", channel.name), *ends) == 0)
-        return z3.ForAll(ends, claim) if ends else claim
+            return z3.Implies(inside, s.read(("sent", channel.name), *ends) == 0)
 
-    return Claim(f"{role.name} has not spoken in {channel.name}", "proposal", words)
+        return encoding.sorts.for_all(encoding.world.ends(channel), none)
+
+    return Claim(f"{role.name} has not spoken in {channel.name}", "proposal", words, speaks_of_messages=True)
 
 
 def _later(role: Role, message: str) -> list[str]:
@@ -119,16 +114,14 @@ def _one_unheard(encoding: Encoding, role: Role, state: str, channel: Channel) -
     """While a machine is in a state, at most one of its messages has not been received."""
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = encoding.sorts, encoding.world.ends(channel)
-        ends = [sorts.constant("end", e) for e in of]
-        with sorts.opened(*ends):
+        def one(*ends: Term) -> Term:
             me = ends[0] if role.indexed else z3.IntVal(0)
             sent, received = (s.read((k, channel.name), *ends) for k in ("sent", "received"))
-            given = conjunction(*map(sorts.within, of, ends), s.is_in(role.name, me, state))
-        claim = z3.Implies(given, sent <= received + 1)
-        return z3.ForAll(ends, claim) if ends else claim
+            return z3.Implies(s.is_in(role.name, me, state), sent <= received + 1)
 
-    return Claim(f"{role.name}/{state} has one unheard in {channel.name}", "proposal", words)
+        return encoding.sorts.for_all(encoding.world.ends(channel), one)
+
+    return Claim(f"{role.name}/{state} has one unheard in {channel.name}", "proposal", words, speaks_of_messages=True)
 
 
 def _last_said(encoding: Encoding, role: Role, state: str, task: Send) -> Claim:
@@ -139,27 +132,24 @@ def _last_said(encoding: Encoding, role: Role, state: str, task: Send) -> Claim:
     message = system.messages[task.message]
 
     def words(s: State, before: State | None, took: Took) -> Term:
-        sorts, of = encoding.sorts, encoding.world.ends(channel)
-        ends = [sorts.constant("end", e) for e in of]
-        with sorts.opened(*ends):
+        sorts = encoding.sorts
+
+        def as_said(*ends: Term) -> Term:
             me = ends[0] if role.indexed else z3.IntVal(0)
             other = ends[-1] if receiver.indexed else z3.IntVal(0)
             frame = Frame(sorts, s, encoding.constants, me, variables={"it": other})
             wanted = [term(e, frame) for e in (task.when, task.only) if e is not None]
             same = [me == other] if channel.same_index and role.indexed else []
             last = s.read(("sent", channel.name), *ends)
-            said = s.message(channel, tuple(ends), last)
+            said = s.message(channel, ends, last)
             given = conjunction(
-                *map(sorts.within, of, ends), s.is_in(role.name, me, state), *wanted, *same,
-                s.pending(channel, tuple(ends), last),
+                s.is_in(role.name, me, state), *wanted, *same, s.pending(channel, ends, last)
             )  # fmt: skip
-            claim = conjunction(
-                said.is_kind(message.name),
-                *(
-                    sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame))
-                    for f in message.fields
-                ),
+            fields = (
+                sorts.equal(said.field(message.name, f.name), term(task.fields[f.name], frame)) for f in message.fields
             )
-        return z3.ForAll(ends, z3.Implies(given, claim)) if ends else z3.Implies(given, claim)
+            return z3.Implies(given, conjunction(said.is_kind(message.name), *fields))
 
-    return Claim(f"{role.name}/{state} has said {task.name}", "proposal", words)
+        return sorts.for_all(encoding.world.ends(channel), as_said)
+
+    return Claim(f"{role.name}/{state} has said {task.name}", "proposal", words, speaks_of_messages=True)

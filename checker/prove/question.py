@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +13,7 @@ import z3
 from leasehold.checker.prove.claims import Claim
 from leasehold.checker.prove.encoding import Encoding
 from leasehold.checker.prove.steps import Step
-from leasehold.checker.prove.terms import Took
-from leasehold.checker.prove.values import Term, conjunction, disjunction
+from leasehold.checker.prove.values import Term, disjunction
 
 FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
 OWED = "owed: "  # before what a step owes, as a claim of its own
@@ -38,36 +39,47 @@ class Question:
     Args:
         known: claims about states, of the state before.
         asked: claims about states, of the state after, or about steps.
+        owed: whether what the step owes is asked as well.
     """
 
-    def __init__(self, encoding: Encoding, step: Step, known: Sequence[Claim], asked: Sequence[Claim]) -> None:
+    def __init__(
+        self, encoding: Encoding, step: Step, known: Sequence[Claim], asked: Sequence[Claim], *, owed: bool = True
+    ) -> None:
         self.encoding, self.step = encoding, step
         self.queries = 0
         self.used: set[str] = set()  # what was known and was needed
         self.sized = False  # whether sizes of sets were needed
-        self.before = before = {c.name: c.words(encoding.before, None, Took()) for c in known}
-        self.after: dict[str, Term] = {f"{OWED}{words}": claim for words, claim in step.owed}
+        self.spent: dict[str, float] = defaultdict(float)  # seconds of the solver by claim
+        self.before = before = {c.name: encoding.now(c) for c in known}
+        self.after: dict[str, Term] = {f"{OWED}{words}": claim for words, claim in step.owed if owed}
         for c in asked:
-            self.after[c.name] = c.words(step.after, encoding.before if c.about_steps else None, step.took)
+            self.after[c.name] = encoding.then(c, step)
         self.known = {name: z3.Bool(f"known {name}") for name in before}
         self._name_of = {flag.get_id(): name for name, flag in self.known.items()}
         self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
+        # What is as it was before the step, about a state of which it is known, need not be asked.
         self.changed = [n for n, p in self.after.items() if n not in before or not p.eq(before[n])]
         self.assertions = [
             *encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items()),
             *(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed),
         ]  # fmt: skip
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
-        everything = conjunction(*encoding.given, *step.given, *before.values(), *self.after.values())
+        everything = [*encoding.given, *step.given, *before.values(), *self.after.values()]
         role = encoding.system.roles.get(step.took.role)
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(everything, points))
 
-    def losses(self, known: Iterable[str]) -> list[Loss]:
-        """The claims that do not follow from those that are known."""
-        given = [self.known[name] for name in known]
+    def losses(self, seconds: float | None = None) -> list[Loss]:
+        """The claims that do not follow from those that are known.
+
+        Args:
+            seconds: for each time that the solver is asked; left out: the encoding's.
+        """
+        given = list(self.known.values())
         wanted = self.changed
-        limit = self.encoding.limit
+        limit = self.encoding.limit if seconds is None else seconds
+        if not wanted:
+            return []
         if not self.facts:
             return self._narrowed(self.assertions, limit, given, wanted)
         counts = self.encoding.sorts.cardinals.speaks
@@ -93,7 +105,11 @@ class Question:
         while asked:
             solver.push()
             solver.add(disjunction(*(self.wrong[n] for n in asked)))
+            began = time.perf_counter()
             answer = solver.check(*given)
+            share = (time.perf_counter() - began) / len(asked)
+            for name in asked:
+                self.spent[name] += share
             self.queries += 1
             if answer == z3.unsat:
                 self.used |= {self._name_of[flag.get_id()] for flag in solver.unsat_core()}

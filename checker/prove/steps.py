@@ -44,7 +44,7 @@ class Scope:
     @property
     def words(self) -> str:
         some = [*(["crashes"] if self.crash else []), *(["losses, duplicates and overtaking"] if self.network else [])]
-        return " and ".join(some) or "no faults"
+        return f"any number of {' and '.join(some)}" if some else "no faults but those that channels declare"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Step:
 
 
 @dataclass
-class _Work:
+class Work:
     """A step while its work is done: the state so far, and what is owed."""
 
     state: State
@@ -131,7 +131,7 @@ class Steps:
     def _taken(self, s: State, role: Role, transition: Transition) -> Iterator[Step]:
         message = self.system.messages.get(transition.event)
         if message is not None and message.receiver == role.name:
-            yield self._received(s, role, transition, message)
+            yield from self._received(s, role, transition, message)
             return
         me, given = self.machine(role, role.name)
         arguments: dict[str, Any] = {}
@@ -143,7 +143,7 @@ class Steps:
             arguments, valid, condition = offered
             given += [*valid, condition]
         took = Took(role.name, me, transition.event, consumed=True)
-        yield self._step(s, transition.name, role, transition, me, arguments, None, took, given)
+        yield from self._step(s, transition.name, role, transition, me, arguments, None, took, given)
 
     def _offered(
         self, s: State, role: Role, transition: Transition, me: Term
@@ -171,12 +171,12 @@ class Steps:
             conditions.append(conjunction(*(term(p, own) for p in parts if p is not None)))
         return (arguments, valid, conjunction(disjunction(*conditions), outside)) if conditions else None
 
-    def _received(self, s: State, role: Role, transition: Transition, message: Message) -> Step:
+    def _received(self, s: State, role: Role, transition: Transition, message: Message) -> Iterator[Step]:
         channel, me, sender, number, given, after = self._delivery(s, message)
         given += [s.is_in(role.name, me, transition.source)]
         arguments = self._content(s, channel, message, me, sender, number)
         took = Took(role.name, me, message.name, consumed=True)
-        return self._step(s, transition.name, role, transition, me, arguments, sender, took, given, after)
+        yield from self._step(s, transition.name, role, transition, me, arguments, sender, took, given, after)
 
     def _delivery(self, s: State, message: Message) -> tuple[Channel, Term, Term, Any, list[Term], State]:
         """Any message of a kind that may be received, and the state in which it was."""
@@ -192,26 +192,42 @@ class Steps:
             arguments, valid = self.fields(message.fields)
             inside = s.functions["in", channel.name, message.name](*ends, *arguments.values())
             return channel, me, sender, arguments, [*given, *valid, inside], s
+        number, valid, after = self._taken_out(s, channel, message, ends)
+        return channel, me, sender, number, [*given, *valid], after
+
+    def _taken_out(
+        self, s: State, channel: Channel, message: Message, ends: tuple[Term, ...]
+    ) -> tuple[Term, list[Term], State]:
+        """Any message of a kind on its way between two machines: its number, what is given, the state without it."""
         number = self.sorts.constant("number", NUMBER)
-        given += [s.pending(channel, ends, number), s.message(channel, ends, number).is_kind(message.name)]
+        given = [s.pending(channel, ends, number), s.message(channel, ends, number).is_kind(message.name)]
         received = s.read(("received", channel.name), *ends)
         if channel.kind != "bag":
-            given.append(number > received)
-        if channel.kind == "fifo" or (channel.kind == "mailbox" and not self.scope.network and not channel.reorder):
-            other = self.sorts.constant("earlier", NUMBER)
-            with self.sorts.opened(other):
-                waits = conjunction(received < other, other < number, s.read(("present", channel.name), *ends, other))
-            given.append(z3.ForAll([other], z3.Not(waits)))
-        # A copy may stay: the message was doubled, or its receiver crashes before it acknowledges it.
-        stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
-        copy = self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
+            given.append(self._is_new(channel, number, received))
+        if channel.kind == "fifo":  # a mailbox forgets older messages of a kind, and so passes them over
+
+            def waits_not(other: Term) -> Term:
+                there = s.read(("present", channel.name), *ends, other)
+                return z3.Not(conjunction(received < other, other < number, there))
+
+            given.append(self.sorts.for_all((NUMBER,), waits_not))
+        copy = self._copy(channel)
         after = s.write(
-            ("present", channel.name), lambda *at: _same(at, (*ends, number)), lambda *at: copy,
+            ("present", channel.name), lambda *at: same_places(at, (*ends, number)), lambda *at: copy,
         )  # fmt: skip
         if channel.kind != "bag":
             moved = number if channel.kind == "mailbox" else z3.If(copy, received, number)
-            after = after.write(("received", channel.name), lambda *at: _same(at, ends), lambda *at: moved)
-        return channel, me, sender, number, given, after
+            after = after.write(("received", channel.name), lambda *at: same_places(at, ends), lambda *at: moved)
+        return number, given, after
+
+    def _is_new(self, channel: Channel, number: Term, received: Term) -> Term:
+        """Whether a receiver takes the message of a number for one that it has not received yet."""
+        return number > received
+
+    def _copy(self, channel: Channel) -> Term:
+        """Whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
+        stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
+        return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
 
     def _content(
         self, s: State, channel: Channel, message: Message, me: Term, sender: Term, number: Any
@@ -224,24 +240,29 @@ class Steps:
     def _step(
         self, s: State, name: str, role: Role, transition: Transition, me: Term, arguments: Mapping[str, Any],
         sender: Term, took: Took, given: list[Term], base: State | None = None,
-    ) -> Step:  # fmt: skip
+    ) -> Iterator[Step]:  # fmt: skip
         """Takes a transition: commits the record, then does the work, or part of it."""
         frame = self.frame(s, me, arguments, sender)
         if transition.guard is not None:
             given = [*given, term(transition.guard, frame)]
         after = self._committed(base or s, role, transition, me, frame)
-        work = _Work(after)
+        work = Work(after)
         died = self.sorts.constant("dies", t.BOOL) if self.scope.crash else None
-        names = transition.also if transition.internal else (
-            *role.states[transition.target].tasks, *transition.also,
-        )  # fmt: skip
-        for task in names:
-            self._do(work, role, role.tasks[task], me, died, again=False)
-        state = work.state
-        if died is not None:
-            key, at = self.world.up(role, me)
-            state = state.write(key, lambda *a: _same(a, at), lambda *a: z3.Not(died))
-        return Step(name, took, tuple(given), state, tuple(work.owed), transition)
+        for task in self._work_of(role, transition):
+            self._do(work, role, task, me, died, again=False)
+        state = work.state if died is None else self._down(work.state, role, me, died)
+        yield Step(name, took, tuple(given), state, tuple(work.owed), transition)
+
+    def _work_of(self, role: Role, transition: Transition) -> list[Task]:
+        """What is done once a transition is committed."""
+        at_target = () if transition.internal else role.states[transition.target].tasks
+        return [role.tasks[name] for name in (*at_target, *transition.also)]
+
+    def _down(self, s: State, role: Role, me: Term, died: Term) -> State:
+        """The state in which the actor of a machine has stopped, where it died, and goes on where it did not."""
+        key, at = self.world.up(role, me)
+        runs = z3.BoolVal(False) if z3.is_true(died) else z3.Not(died)
+        return s.write(key, lambda *a: same_places(a, at), lambda *a: runs)
 
     def _committed(self, s: State, role: Role, transition: Transition, me: Term, frame: Frame) -> State:
         own = self.world.at(role, me)
@@ -253,15 +274,15 @@ class Steps:
                 member = term(update.key, frame)
                 old = s.read(key, *own)
                 value = _with_cell(self.sorts, old, member, value)
-            after = after.write(key, lambda *at: _same(at, own), lambda *at, value=value: value)
+            after = after.write(key, lambda *at: same_places(at, own), lambda *at, value=value: value)
         if transition.target != transition.source:
             target = self.sorts.member(role.control, transition.target)
-            after = after.write(("state", role.name), lambda *at: _same(at, own), lambda *at: target)
+            after = after.write(("state", role.name), lambda *at: same_places(at, own), lambda *at: target)
         return after
 
     # Work
 
-    def _do(self, work: _Work, role: Role, task: Task, me: Term, died: Term | None, again: bool) -> None:
+    def _do(self, work: Work, role: Role, task: Task, me: Term, died: Term | None, again: bool) -> None:
         """A task of a work list. Where the actor dies, any part of it may not have been done."""
         if isinstance(task, Call):
             return
@@ -289,7 +310,7 @@ class Steps:
         return lambda other: disjunction(z3.Not(died), some.holds(other))
 
     def _send(
-        self, work: _Work, role: Role, task: Send, me: Term, wanted: Callable[[Term], Term],
+        self, work: Work, role: Role, task: Send, me: Term, wanted: Callable[[Term], Term],
         done: Callable[[Term], Term], again: bool,
     ) -> None:  # fmt: skip
         s, system = work.state, self.system
@@ -311,6 +332,15 @@ class Steps:
         if channel.kind == "set":
             self._announce(work, channel, message, lane, content, done, width)
             return
+        self._put_in(work, channel, message, lane, content, done, again)
+
+    def _put_in(
+        self, work: Work, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
+        content: Callable[[str, Term], Any], done: Callable[[Term], Term], again: bool,
+    ) -> None:  # fmt: skip
+        """Puts a message on its way under the next number, or again under the last."""
+        s, width = work.state, len(self.world.ends(channel))
+        receiver = self.system.roles[channel.receiver]
         sent = ("sent", channel.name)
 
         def sends(*at: Term) -> Term:
@@ -340,29 +370,26 @@ class Steps:
             )
 
     def _owe_the_same(
-        self, work: _Work, channel: Channel, message: Message, content: Callable[[str, Term], Any],
+        self, work: Work, channel: Channel, message: Message, content: Callable[[str, Term], Any],
         sends: Callable[..., Term],
     ) -> None:  # fmt: skip
         """What is sent again under a number is what was sent under it; so a number has one message."""
         s = work.state
         receiver = self.system.roles[channel.receiver]
-        ends = [self.sorts.constant("end", e) for e in self.world.ends(channel)]
-        other = ends[-1] if receiver.indexed else z3.IntVal(0)
-        with self.sorts.opened(*ends):
+
+        def alike(*ends: Term) -> Term:
+            other = ends[-1] if receiver.indexed else z3.IntVal(0)
             last = s.read(("sent", channel.name), *ends)
-            was = s.message(channel, tuple(ends), last)
-            alike = conjunction(
-                was.is_kind(message.name),
-                *(self.sorts.equal(was.field(message.name, f.name), content(f.name, other)) for f in message.fields),
-            )
-            claim = z3.Implies(
-                conjunction(*map(self.sorts.within, self.world.ends(channel), ends), sends(*ends),
-                       s.pending(channel, tuple(ends), last)), alike
-            )  # fmt: skip
-        work.owed.append((f"{message.name} is sent again as it was", z3.ForAll(ends, claim) if ends else claim))
+            was = s.message(channel, ends, last)
+            fields = (self.sorts.equal(was.field(message.name, f.name), content(f.name, other)) for f in message.fields)
+            given = conjunction(sends(*ends), s.pending(channel, ends, last))
+            return z3.Implies(given, conjunction(was.is_kind(message.name), *fields))
+
+        claim = self.sorts.for_all(self.world.ends(channel), alike)
+        work.owed.append((f"{message.name} is sent again as it was", claim))
 
     def _announce(
-        self, work: _Work, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
+        self, work: Work, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
         content: Callable[[str, Term], Any], done: Callable[[Term], Term], width: int,
     ) -> None:  # fmt: skip
         """Puts a message into a set."""
@@ -377,7 +404,7 @@ class Steps:
 
         work.state = work.state.write(("in", channel.name, message.name), here, lambda *at: z3.BoolVal(True))
 
-    def _drive(self, work: _Work, driven: Role, task: Drive, me: Term, wanted: Callable[[Term], Term]) -> None:
+    def _drive(self, work: Work, driven: Role, task: Drive, me: Term, wanted: Callable[[Term], Term]) -> None:
         """Hands an event to subsidiary machines, to all at once: none of them sees another."""
         s = work.state
         after = s
@@ -430,15 +457,18 @@ class Steps:
         moves = [
             conjunction(s.is_in(role.name, me, state.name), term(transition.guard, frame) if transition.guard else True)
             for state in role.states.values()
+            if not self._is_deaf(role, state.name)
             for transition in state.on.get(message.name, ())
         ]
         given = [*given, z3.Not(disjunction(*moves))] if moves else given
         if self.scope.crash:
-            died = self.sorts.constant("dies", t.BOOL)
-            key, at = self.world.up(role, me)
-            after = after.write(key, lambda *a: _same(a, at), lambda *a: z3.Not(died))
+            after = self._down(after, role, me, self.sorts.constant("dies", t.BOOL))
         took = Took(role.name, me, message.name, consumed=True)
         yield Step(f"{role.name} ignores {message.name}", took, tuple(given), after)
+
+    def _is_deaf(self, role: Role, state: str) -> bool:
+        """Whether a machine passes over messages in a state that it should act on."""
+        return False
 
     def _again(self, s: State, role: Role) -> Iterator[Step]:
         """A machine sends its state's messages again: for a duplicate, or as what it sent, or the answer, was lost."""
@@ -447,7 +477,7 @@ class Steps:
         for state in role.states.values():
             for name in state.tasks:
                 task = role.tasks[name]
-                if isinstance(task, Drive) and self._at_once(role):
+                if isinstance(task, Drive) and self.at_once(role):
                     yield self._driven_again(s, role, state.name, task)
                 if (
                     not isinstance(task, Send)
@@ -455,7 +485,7 @@ class Steps:
                 ):
                     continue
                 me, given = self.machine(role, role.name)
-                work = _Work(s)
+                work = Work(s)
                 # To any of its receivers: duplicates come one by one.
                 target = self.system.roles[task.receiver]
                 some = self.sorts.constant("some", t.BOOL)
@@ -465,13 +495,13 @@ class Steps:
                     f"{role.name}/{state.name}: {name} again", Took(), tuple(given), work.state, tuple(work.owed)
                 )
 
-    def _at_once(self, role: Role) -> bool:
+    def at_once(self, role: Role) -> bool:
         """Whether all machines of a role are one actor's. What it does when it recovers, each then does by itself."""
         return role.indexed and role.name in self.world.actor_of and self.scope.crash
 
     def _driven_again(self, s: State, role: Role, state: str, task: Drive) -> Step:
         me, given = self.machine(role, role.name)
-        work = _Work(s)
+        work = Work(s)
         self._do(work, role, task, me, None, again=True)
         given += [s.running(role.name, me), s.is_in(role.name, me, state)]
         return Step(f"{role.name}/{state}: {task.name} again", Took(), tuple(given), work.state)
@@ -480,14 +510,7 @@ class Steps:
         for channel in self.system.channels.values():
             loses = channel.lose != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
             if loses and channel.kind != "set":
-                ends = tuple(self.sorts.constant("end", e) for e in self.world.ends(channel))
-                number = self.sorts.constant("number", NUMBER)
-                given = [*map(self.sorts.within, self.world.ends(channel), ends)]
-                after = s.write(
-                    ("present", channel.name), lambda *at, ends=ends, number=number: _same(at, (*ends, number)),
-                    lambda *at: z3.BoolVal(False),
-                )  # fmt: skip
-                yield Step(f"{channel.name} loses a message", Took(), tuple(given), after)
+                yield from self._losses(s, channel)
         if not self.scope.crash:
             return
         roles = self.system.roles
@@ -497,41 +520,59 @@ class Steps:
             if role.name not in self.world.actor_of:
                 yield from self._crash(s, role.name, [role])
 
+    def _losses(self, s: State, channel: Channel) -> Iterator[Step]:
+        """Any message of a channel is lost."""
+        where = tuple(self.sorts.constant("end", e) for e in (*self.world.ends(channel), NUMBER))
+        given = [*map(self.sorts.within, self.world.ends(channel), where[:-1])]
+        after = s.write(("present", channel.name), lambda *at: same_places(at, where), lambda *at: z3.BoolVal(False))
+        yield Step(f"{channel.name} loses a message", Took(), tuple(given), after)
+
     def _crash(self, s: State, actor: str, roles: list[Role]) -> Iterator[Step]:
         """An actor stops between two steps, or recovers."""
         me, given = self.machine(roles[0], roles[0].name)
         key, at = self.world.up(roles[0], me)
         took = Took(roles[0].name, me, "crash", consumed=False)
-        down = s.write(key, lambda *a: _same(a, at), lambda *a: z3.BoolVal(False))
+        down = self._down(s, roles[0], me, z3.BoolVal(True))
         yield Step(f"{actor} crashes", took, (*given, s.read(key, *at)), down)
         again = self.sorts.constant("again", t.BOOL)
-        work = _Work(s)
+        read = self._read(s, roles, me)
+        work = Work(read)
         for role in roles:
-            self._recover(work, s, role, me if role is roles[0] and not self._shared(roles) else None, again)
-        back = work.state.write(key, lambda *a: _same(a, at), lambda *a: z3.Not(again))
-        yield Step(f"{actor} recovers", Took(), (*given, z3.Not(s.read(key, *at))), back, tuple(work.owed))
+            self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
+        back = work.state.write(key, lambda *a: same_places(a, at), lambda *a: z3.Not(again))
+        given = [*given, z3.Not(s.read(key, *at))]
+        yield Step(f"{actor} recovers", Took(), (*given, z3.Not(again)), back, tuple(work.owed))
+        yield Step(f"{actor} crashes again", took, (*given, again), back, tuple(work.owed))
+
+    def _read(self, s: State, roles: list[Role], me: Term) -> State:
+        """The state once an actor has read its records again."""
+        return s
 
     def _shared(self, roles: list[Role]) -> bool:
         return roles[0].name in self.world.actor_of
 
-    def _recover(self, work: _Work, s: State, role: Role, me: Term, died: Term) -> None:
+    def _recover(self, work: Work, s: State, role: Role, me: Term, died: Term) -> None:
         """The work of a machine's state, whatever that is, done again."""
         tasks = dict.fromkeys(
             name for state in role.states.values() for name in state.tasks if not isinstance(role.tasks[name], Call)
         )
         if not tasks:
             return
-        if me is None and self._at_once(role):
+        if me is None and self.at_once(role):
             return
         mine = me if me is not None else z3.IntVal(0)
         for name in tasks:
             task = role.tasks[name]
-            states = [st.name for st in role.states.values() if name in st.tasks]
+            states = [state for state in self._recovered(role) if name in role.states[state].tasks]
             inside = disjunction(*(s.is_in(role.name, mine, st) for st in states))
-            guarded = _Work(work.state, [])
+            guarded = Work(work.state, [])
             self._do(guarded, role, task, mine, died, again=True)
             work.owed += [(words, z3.Implies(inside, claim)) for words, claim in guarded.owed]
             work.state = _either(inside, guarded.state, work.state)
+
+    def _recovered(self, role: Role) -> list[str]:
+        """The states whose work recovery does again."""
+        return list(role.states)
 
     def _time(self, s: State) -> Step:
         """Time passes, unless it has to wait for a timer."""
@@ -558,7 +599,7 @@ class Steps:
         return Step("time passes", Took(), tuple(given), after)
 
 
-def _same(at: Sequence[Term], other: Sequence[Term]) -> Term:
+def same_places(at: Sequence[Term], other: Sequence[Term]) -> Term:
     parts = [a == b for a, b in zip(at, other, strict=True)]
     return parts[0] if len(parts) == 1 else conjunction(*parts) if parts else z3.BoolVal(True)
 
@@ -577,4 +618,4 @@ def _either(test: Term, then: State, otherwise: State) -> State:
         )
         for key, f in then.functions.items()
     }  # fmt: skip
-    return State(then.world, functions)
+    return then.with_functions(functions)

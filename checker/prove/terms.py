@@ -28,7 +28,7 @@ from leasehold.spec.language import types as t
 
 @dataclass(frozen=True)
 class MessageValue:
-    """A message on its way: its kind (a known one, or a term), its fields by kind and name, its number."""
+    """A message on its way: its kind (a known one, or a term), its fields by kind and name, its number if known."""
 
     is_kind: Callable[[str], Term]
     field: Callable[[str, str], Any]
@@ -147,7 +147,7 @@ def term(e: x.Expression, f: Frame) -> Any:
             return f.view.heard(name)
         case x.Reachable():
             # Nothing is known of the network; what a step may do when it is parted, it may do at any time here.
-            return f.sorts.constant("reachable", t.BOOL)
+            return f.sorts.anything("reachable")
         case x.Byzantine():
             return z3.BoolVal(False)
     raise Unsupported(f"`{x.text(e)}`")
@@ -196,7 +196,7 @@ def _compare(e: x.Compare, f: Frame) -> Term:
     few = _few(e, f)
     if few is not None:
         return few
-    a, b = term(e.left, f), term(e.right, f)
+    a, b = _compared_values(e, f)
     if isinstance(a, MessageValue):
         same = _same_message(a, b, f.sorts)
         return same if e.op == "==" else z3.Not(same)
@@ -307,7 +307,7 @@ def _quantifier(e: x.Quantifier, f: Frame) -> Any:
 
 def _message_field(message: MessageValue, name: str) -> Any:
     if name == "number":
-        return message.number
+        raise Unsupported("a message's number but in comparison with 0 or another's")
     if name == "kind":
         raise Unsupported("the kind of a message on its way")
     found, *others = [(kind, message.field(kind, name)) for kind in message.kinds]
@@ -327,7 +327,31 @@ def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
         for kind in a.kinds
         if kind in b.kinds
     ]
-    return conjunction(a.number == b.number, disjunction(*kinds) if kinds else z3.BoolVal(False))
+    return conjunction(_number(a) == _number(b), disjunction(*kinds) if kinds else z3.BoolVal(False))
+
+
+def _compared_values(e: x.Compare, f: Frame) -> tuple[Any, Any]:
+    """Two values that are compared. Of a message's number the prover knows how it lies to others, but no gaps."""
+
+    def is_number(side: x.Expression) -> bool:
+        return isinstance(side, x.MessageField) and side.name == "number"
+
+    def value(side: x.Expression, other: x.Expression) -> Any:
+        assert isinstance(side, x.MessageField)
+        zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
+        if not zero and not is_number(other):
+            raise Unsupported(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
+        return _number(f.variables[side.variable])
+
+    left = value(e.left, e.right) if is_number(e.left) else term(e.left, f)
+    right = value(e.right, e.left) if is_number(e.right) else term(e.right, f)
+    return left, right
+
+
+def _number(message: MessageValue) -> Term:
+    if message.number is None:
+        raise Unsupported("numbers of messages, where there are none")
+    return message.number
 
 
 def _took(role: str, owner: x.Expression | None, event: str | None, f: Frame) -> Term:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import combinations, count
+from itertools import combinations, count, product
 from typing import Any
 
 import z3
@@ -64,12 +64,14 @@ class Sorts:
 
     Args:
         sizes: the number of instances of a type by its name: a term, or a number that is known.
+        plain: enumerations are numbers, which is what engines for Horn clauses are good at.
     """
 
-    def __init__(self, sizes: dict[str, Any]) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: dict[str, Any], *, plain: bool = False) -> None:
+        self.sizes, self.plain = sizes, plain
+        self.made: list[tuple[t.Type, Term]] = []  # constants of steps
         self._fresh = count()
-        self.open: set[str] = set()  # names of the variables of quantifiers that are being built
+        self.open: dict[str, Term] = {}  # the variables of quantifiers that are being built, by name
         self.cardinals = Sizes(self)
 
     def sort(self, type_: t.Type) -> Any:
@@ -77,7 +79,7 @@ class Sorts:
             case t.Bool():
                 return z3.BoolSort()
             case t.Enum():
-                return self._enum(type_)[0]
+                return z3.IntSort() if self.plain else self._enum(type_)[0]
             case t.Int() | t.Time() | t.Opaque() | t.Instance():
                 return z3.IntSort()
         raise Unsupported(f"values of {type_} have no sort of their own")
@@ -93,7 +95,9 @@ class Sorts:
 
     def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
         """A known member of a small type."""
-        return self._enum(type_)[1][value] if isinstance(type_, t.Enum) else z3.IntVal(value)
+        if not isinstance(type_, t.Enum):
+            return z3.IntVal(value)
+        return z3.IntVal(type_.members.index(value)) if self.plain else self._enum(type_)[1][value]
 
     def size(self, type_: t.Instance) -> Any:
         return self.sizes.get(type_.name, type_.count) if type_.indexed else 1
@@ -101,7 +105,7 @@ class Sorts:
     def known(self, type_: t.Enum | t.Instance) -> list[Term] | None:
         """All members of a small type; None where nobody knows how many there are."""
         if isinstance(type_, t.Enum):
-            return list(self._enum(type_)[1].values())
+            return [self.member(type_, value) for value in type_.members]
         size = self.size(type_)
         return [z3.IntVal(i) for i in range(size)] if isinstance(size, int) else None
 
@@ -110,6 +114,8 @@ class Sorts:
         match type_:
             case t.Instance():
                 return conjunction(term >= 0, term < self.size(type_))
+            case t.Enum() if self.plain:
+                return conjunction(term >= 0, term < len(type_.members))
             case t.Time():
                 return term >= 0
             case t.Int(low=low, high=high):
@@ -120,27 +126,53 @@ class Sorts:
 
     def constant(self, name: str, type_: t.Type) -> Term:
         """A new constant of a type."""
-        return z3.Const(f"{name}!{next(self._fresh)}", self.sort(type_))
+        made = z3.Const(f"{name}!{next(self._fresh)}", self.sort(type_))
+        self.made.append((type_, made))
+        return made
+
+    def anything(self, name: str) -> Term:
+        """True or false, nobody knows; for each value of the variables that are open."""
+        if not self.open:
+            return self.constant(name, t.BOOL)
+        at = list(self.open.values())
+        return z3.Function(f"{name}!{next(self._fresh)}", *(v.sort() for v in at), z3.BoolSort())(*at)
 
     def every(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
         """That something holds of all members."""
-        members = self.known(type_)
-        if members is not None:
-            return conjunction(*map(holds, members))
-        bound = self.constant(type_.name[0], type_)
+        return self.for_all((type_,), holds)
+
+    def for_all(self, types: Sequence[t.Type], holds: Callable[..., Term]) -> Term:
+        """That something holds of all values of types; written out where a small type's members are known."""
+        bound: list[Term] = []
+        choices = []
+        for type_ in types:
+            members = self.known(type_) if isinstance(type_, t.Enum | t.Instance) else None
+            if members is None:
+                bound.append(self._variable(type_, len(bound)))
+            choices.append([bound[-1]] if members is None else members)
         with self.opened(bound):
-            body = holds(bound)
-        return forall([bound], z3.Implies(self.within(type_, bound), body))
+            body = conjunction(*(holds(*values) for values in product(*choices)))
+        unknown = [type_ for type_, values in zip(types, choices, strict=True) if any(v is values[0] for v in bound)]
+        valid = [
+            self.within(type_, v) for type_, v in zip(unknown, bound, strict=True) if isinstance(type_, t.Instance)
+        ]
+        return forall(bound, z3.Implies(conjunction(*valid), body) if valid else body)
+
+    def _variable(self, type_: t.Type, n: int) -> Term:
+        """The variable of a quantifier. The same words have the same names: then terms are equal where they can be."""
+        letter = type_.name[0] if isinstance(type_, t.Enum | t.Instance) else "n"
+        return z3.Const(f"{letter}!bound{len(self.open) + n}", self.sort(type_))
 
     @contextmanager
-    def opened(self, *bound: Term) -> Iterator[None]:
+    def opened(self, bound: Sequence[Term]) -> Iterator[None]:
         """While the body of a quantifier is built."""
-        names = {b.decl().name() for b in bound}
+        names = {b.decl().name(): b for b in bound}
         self.open |= names
         try:
             yield
         finally:
-            self.open -= names
+            for name in names:
+                del self.open[name]
 
     def some(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
         return z3.Not(self.every(type_, lambda member: z3.Not(holds(member))))
@@ -159,6 +191,11 @@ class Sorts:
         """Any value of a type, and what makes it one."""
         match type_:
             case t.Set(of=of) if of is not None:
+                members = self.known(of) if self.plain else None
+                if members is not None:
+                    inside = [self.constant(name, t.BOOL) for _ in members]
+                    of_each = list(zip(members, inside, strict=True))
+                    return SetValue(of, lambda m: _chosen(z3.simplify(m), of_each)), z3.BoolVal(True)
                 member = z3.Function(f"{name}!{next(self._fresh)}", self.sort(of), z3.BoolSort())
                 return SetValue(of, member), z3.BoolVal(True)
             case t.Map(key=key, of=cell):
@@ -241,52 +278,97 @@ def disjunction(*parts: Term) -> Term:
 
 
 def forall(bound: list[Term], body: Term) -> Term:
-    """For all values; simplified where the body has none of them."""
-    if z3.is_true(body) or z3.is_false(body):
+    """For all values; simplified where there are none, or the body has none of them."""
+    if not bound or z3.is_true(body) or z3.is_false(body):
         return body
     return z3.ForAll(bound, body)
 
 
 def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
     value = cells[-1][1]
+    for member, other in cells:
+        if key.eq(member):
+            return other
     for member, other in reversed(cells[:-1]):
         value = z3.If(key == member, other, value)
     return value
+
+
+@dataclass(frozen=True)
+class _Sized:
+    """A set of instances, or one for each value of some variables, and its size.
+
+    Attributes:
+        outer: sorts of the variables; none for a single set.
+        holds: of a member and the variables, whether it is in the set.
+        size: of the variables.
+    """
+
+    of: t.Instance
+    name: str
+    outer: tuple[Any, ...]
+    holds: Callable[..., Term]
+    size: Callable[..., Term]
 
 
 class Sizes:
     """The sizes of sets of instances whose number is not known.
 
     Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; one more element makes it larger by one.
+    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
+    a quantifier has a function as its size.
     """
 
     def __init__(self, sorts: Sorts) -> None:
         self._sorts = sorts
-        self._known: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
+        self._known: dict[tuple[str, str], _Sized] = {}
+        self._speaks: dict[int, tuple[Term, set[str]]] = {}
         self._sums: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
         """The size of a set, as a number that `facts` speaks of."""
-        probe = z3.Const(f"probe!{type_.name}", z3.IntSort())
-        words = z3.simplify(holds(probe))
-        if _names(words) & self._sorts.open:
-            raise Unsupported("a number of instances that depends on another instance, without a bound on how many")
+        probe, words = self._of_a_member(type_, holds)
+        outer = self._open_in(words)
+        probes = [z3.Const(f"probe!{n}", term.sort()) for n, term in enumerate(outer)]
+        words = z3.substitute(words, *zip(outer, probes, strict=True))
         key = type_.name, words.sexpr()
         if key not in self._known:
-            size = z3.Const(f"size!{type_.name}!{len(self._known)}", z3.IntSort())
-            self._known[key] = type_, lambda m: z3.substitute(words, (probe, m)), size
-        return self._known[key][2]
+            sorts = tuple(term.sort() for term in outer)
+            name = f"size!{type_.name}!{len(self._known)}"
+            size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
+
+            def inside(member: Term, *at: Term) -> Term:
+                return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+
+            self._known[key] = _Sized(type_, name, sorts, inside, size if outer else lambda: size)
+        return self._known[key].size(*outer)
+
+    def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
+        """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
+        probe = z3.Const(f"probe!{type_.name}!{len(self._sorts.open)}", z3.IntSort())
+        with self._sorts.opened([probe]):
+            return probe, z3.simplify(words(probe))
+
+    def _open_in(self, words: Term) -> list[Term]:
+        """The variables of quantifiers that are being built, on which a formula depends."""
+        names = {constant.decl().name() for constant in constants(words)}
+        return [term for name, term in self._sorts.open.items() if name in names]
 
     def speaks(self, words: Term) -> bool:
         """Whether a formula speaks of a size."""
-        return bool(_numbers(words))
+        return bool(self._numbers(words))
+
+    def _numbers(self, words: Term) -> set[str]:
+        """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
+        key = words.get_id()
+        if key not in self._speaks:
+            self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
+        return self._speaks[key][1]
 
     def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
         """The sum of a number over all instances, likewise."""
-        probe = z3.Const(f"probe!{type_.name}", z3.IntSort())
-        words = z3.simplify(value(probe))
-        if _names(words) & self._sorts.open:
+        probe, words = self._of_a_member(type_, value)
+        if self._open_in(words):
             raise Unsupported("a sum over instances that depends on another instance, without a bound on how many")
         key = type_.name, words.sexpr()
         if key not in self._sums:
@@ -294,24 +376,26 @@ class Sizes:
             self._sums[key] = type_, lambda m: z3.substitute(words, (probe, m)), total
         return self._sums[key][2]
 
-    def facts(self, mentioned: Term | None = None, points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
+    def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
         """What is known of the sizes and sums that were asked for.
 
         Args:
-            mentioned: a formula; left out: of all that were ever asked for.
+            mentioned: formulas; of other sizes and sums nothing is said.
             points: instances at which one sum may differ from another.
         """
-        yield from self._known_of_sums(mentioned, points)
-        names = None if mentioned is None else _numbers(mentioned)
-        every = [k for k in self._known.values() if names is None or k[2].decl().name() in names]
-        for type_ in {k[0] for k in every}:
-            sets = [(holds, size) for of, holds, size in every if of == type_]
-            yield from self._facts(type_, sets)
+        names = set().union(*map(self._numbers, mentioned))
+        yield from self._known_of_sums(names, points)
+        every = [sized for sized in self._known.values() if sized.name in names]
+        for sized in every:
+            yield from self._of_one_size(sized)
+        for one, other in combinations(every, 2):
+            if one.of == other.of:
+                yield self._compared(one, other)
+                yield self._compared(other, one)
 
-    def _known_of_sums(self, mentioned: Term | None, points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
+    def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
         """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
-        names = None if mentioned is None else _numbers(mentioned)
-        every = [k for k in self._sums.values() if names is None or k[2].decl().name() in names]
+        every = [k for k in self._sums.values() if k[2].decl().name() in names]
         for type_, value, total in every:
             yield from self._of_one_sum(type_, value, total)
         for (type_, f, one), (same, g, other) in combinations(every, 2):
@@ -340,38 +424,39 @@ class Sizes:
         """That two summands are the same everywhere but at one instance."""
         return self._sorts.every(type_, lambda i: z3.Implies(i != point, f(i) == g(i)))
 
-    def _facts(self, type_: t.Instance, sets: list[tuple[Callable[[Term], Term], Term]]) -> Iterator[Term]:
-        whole = self._sorts.size(type_)
-        for holds, size in sets:
-            yield conjunction(size >= 0, size <= whole)
-            yield (size == 0) == z3.Not(self._sorts.some(type_, holds))
-            yield (size == whole) == self._sorts.every(type_, holds)
-        for (one, m), (other, n) in combinations(sets, 2):
-            yield self._compared(type_, one, m, other, n)
-            yield self._compared(type_, other, n, one, m)
+    def _of_one_size(self, sized: _Sized) -> Iterator[Term]:
+        whole, at = self._sorts.size(sized.of), self._variables(sized)
+        size = sized.size(*at)
 
-    def _compared(
-        self, type_: t.Instance, small: Callable[[Term], Term], m: Term, large: Callable[[Term], Term], n: Term
-    ) -> Term:  # fmt: skip
-        """What follows for the sizes of two sets where one lies within the other."""
-        within = self._sorts.every(type_, lambda i: z3.Implies(small(i), large(i)))
-        back = self._sorts.every(type_, lambda i: z3.Implies(large(i), small(i)))
-        return z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back)))
+        def holds(member: Term) -> Term:
+            return sized.holds(member, *at)
 
+        yield forall(at, conjunction(size >= 0, size <= whole))
+        yield forall(at, (size == 0) == z3.Not(self._sorts.some(sized.of, holds)))
+        yield forall(at, (size == whole) == self._sorts.every(sized.of, holds))
 
-def _numbers(term: Term) -> set[str]:
-    """The names of the sizes and sums in a term. Searching its text is faster than walking it from here."""
-    return set(_NUMBER.findall(term.sexpr()))
+    def _compared(self, small: _Sized, large: _Sized) -> Term:
+        """What follows for the sizes of two sets where one lies within the other, at the same variables if possible."""
+        one, other = self._variables(small), self._variables(large)
+        if small.outer == large.outer:
+            other = one
+        m, n = small.size(*one), large.size(*other)
+        within = self._sorts.every(small.of, lambda i: z3.Implies(small.holds(i, *one), large.holds(i, *other)))
+        back = self._sorts.every(small.of, lambda i: z3.Implies(large.holds(i, *other), small.holds(i, *one)))
+        bound = [*one, *(v for v in other if not any(v is w for w in one))]
+        return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
+
+    def _variables(self, sized: _Sized) -> list[Term]:
+        return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
 
 
 _NUMBER = re.compile(r"(?:size|sum)!\w+!\d+")
 
 
-def _names(term: Term) -> set[str]:
-    """The names of the constants in a term."""
-    found: set[str] = set()
+def constants(*terms: Term) -> Iterator[Term]:
+    """The constants in terms, each once; also those in quantifiers."""
     seen: set[int] = set()
-    waiting = [term]
+    waiting = list(terms)
     while waiting:
         e = waiting.pop()
         if e.get_id() in seen:
@@ -380,7 +465,6 @@ def _names(term: Term) -> set[str]:
         if z3.is_quantifier(e):
             waiting.append(e.body())
         elif z3.is_app(e):
-            if e.num_args() == 0:
-                found.add(e.decl().name())
+            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                yield e
             waiting.extend(e.children())
-    return found

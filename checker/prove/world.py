@@ -29,7 +29,6 @@ from leasehold.checker.prove.values import (
     Unsupported,
     conjunction,
     disjunction,
-    forall,
 )
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, Message, Role, System
@@ -172,6 +171,14 @@ class World:
             m for m in self.system.messages.values() if (m.sender, m.receiver) == (channel.sender, channel.receiver)
         ]
 
+    def named(self, name: str) -> tuple[Channel, list[Message]]:
+        """The channel and the messages that a name stands for: of one message, or of a channel."""
+        one = self.system.messages.get(name)
+        if one is not None:
+            return self.system.channel_of(name), [one]
+        channel = self.system.channels[name]
+        return channel, self.messages(channel)
+
     def kinds(self, channel: Channel) -> t.Enum:
         return t.Enum(f"{channel.name} messages", tuple(m.name for m in self.messages(channel)))
 
@@ -194,14 +201,31 @@ class World:
                 else:
                     constant = z3.Const(words, sort)
                     functions[key] = lambda constant=constant: constant
+        return self.state_of(functions)
+
+    def state_of(self, functions: Mapping[Key, Function]) -> State:
+        """The state that these functions make."""
         return State(self, functions)
+
+
+class _Recorded(dict[Key, Function]):
+    """Functions that know which of them were looked at."""
+
+    def __init__(self, functions: Mapping[Key, Function]) -> None:
+        super().__init__(functions)
+        self.read: set[Key] = set()
+
+    def __getitem__(self, key: Key) -> Function:
+        self.read.add(key)
+        return super().__getitem__(key)
 
 
 class State:
     """One state; implements `leasehold.checker.prove.terms.View`."""
 
     def __init__(self, world: World, functions: Mapping[Key, Function]) -> None:
-        self.world, self.functions = world, dict(functions)
+        self.world = world
+        self.functions: dict[Key, Function] = dict(functions)
 
     def read(self, key: Key, *at: Term) -> Any:
         return self.world.slots[key].read(self.functions, at)
@@ -209,7 +233,17 @@ class State:
     def write(self, key: Key, where: Callable[..., Term], value: Callable[..., Any]) -> State:
         """The state in which a slot has another value at some arguments."""
         changed = self.world.slots[key].written(self.functions, where, value)
-        return State(self.world, {**self.functions, **changed})
+        return self.with_functions({**self.functions, **changed})
+
+    def with_functions(self, functions: Mapping[Key, Function]) -> State:
+        """A state of the same kind."""
+        return self.world.state_of(functions)
+
+    def recorded(self) -> tuple[State, set[Key]]:
+        """The same state, and the keys of its functions that are read of it."""
+        copy = self.with_functions({})
+        copy.functions = _Recorded(self.functions)
+        return copy, copy.functions.read
 
     @property
     def now(self) -> Term:
@@ -233,31 +267,36 @@ class State:
         channel = self.world.system.channels[name]
         if channel.kind != "mailbox":
             return self.every_message(name, lambda m: z3.BoolVal(False))
-        sorts, of = self.world.sorts, self.world.ends(channel)
-        ends = [sorts.constant("end", e) for e in of]
-        with sorts.opened(*ends):
-            body = self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
-        return forall(ends, z3.Implies(conjunction(*map(sorts.within, of, ends)), body)) if ends else body
+
+        def all_of_them(*ends: Term) -> Term:
+            return self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
+
+        return self.world.sorts.for_all(self.world.ends(channel), all_of_them)
 
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
         """That something holds of all messages on their way: of a kind, or in a channel."""
-        system = self.world.system
-        one = system.messages.get(name)
-        channel = system.channel_of(name) if one is not None else system.channels[name]
-        kinds = [one] if one is not None else self.world.messages(channel)
+        channel, kinds = self.world.named(name)
         if channel.kind == "set":
             return conjunction(*(self._every_in_set(channel, kind, holds) for kind in kinds))
-        sorts = self.world.sorts
-        ends = [sorts.constant("end", e) for e in self.world.ends(channel)]
-        number = sorts.constant("number", NUMBER)
-        with sorts.opened(*ends, number):
+
+        def here(*at: Term) -> Term:
+            *ends, number = at
             message = self.message(channel, tuple(ends), number, tuple(k.name for k in kinds))
-            right = disjunction(*(message.is_kind(k.name) for k in kinds)) if one is not None else z3.BoolVal(True)
-            body = holds(message)
-        given = conjunction(
-            *map(sorts.within, self.world.ends(channel), ends), self.pending(channel, tuple(ends), number)
-        )
-        return forall([*ends, number], z3.Implies(conjunction(given, right), body))
+            right = (
+                [disjunction(*(message.is_kind(k.name) for k in kinds))] if name in self.world.system.messages else []
+            )
+            return z3.Implies(conjunction(self.pending(channel, tuple(ends), number), *right), holds(message))
+
+        return self.world.sorts.for_all((*self.world.ends(channel), NUMBER), here)
+
+    def unused(self, channel: Channel) -> Term:
+        """That nothing was ever sent through a channel."""
+
+        def none(*at: Term) -> Term:
+            sent, received = (self.read((k, channel.name), *at[:-1]) == 0 for k in ("sent", "received"))
+            return conjunction(sent, received, z3.Not(self.read(("present", channel.name), *at)))
+
+        return self.world.sorts.for_all((*self.world.ends(channel), NUMBER), none)
 
     def pending(self, channel: Channel, ends: tuple[Term, ...], number: Term) -> Term:
         """Whether a message is on its way and can still change something."""
@@ -286,16 +325,17 @@ class State:
     def _every_in_set(self, channel: Channel, kind: Message, holds: Callable[[MessageValue], Term]) -> Term:
         sorts = self.world.sorts
         slot = self.world.slots["in", channel.name, kind.name]
-        bound = [sorts.constant("m", type_) for type_ in slot.arguments]
-        values = dict(zip([f.name for f in kind.fields], bound[len(bound) - len(kind.fields) :], strict=True))
-
-        def field(which: str, name: str) -> Any:
-            return list(values) if not name else values[name]
 
         def is_kind(which: str) -> Term:
             return z3.BoolVal(which == kind.name)
 
-        with sorts.opened(*bound):
+        def here(*at: Term) -> Term:
+            values = dict(zip([f.name for f in kind.fields], at[len(at) - len(kind.fields) :], strict=True))
+
+            def field(which: str, name: str) -> Any:
+                return list(values) if not name else values[name]
+
             body = holds(MessageValue(is_kind, field, z3.IntVal(1), (kind.name,)))
-        given = conjunction(*map(sorts.within, slot.arguments, bound), self.functions[slot.key](*bound))
-        return forall(bound, z3.Implies(given, body)) if bound else z3.Implies(given, body)
+            return z3.Implies(self.functions[slot.key](*at), body)
+
+        return sorts.for_all(slot.arguments, here)

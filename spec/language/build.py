@@ -59,7 +59,7 @@ class Builder:
             return m.Datum(name, kind, None, default(kind), place=place)
         low, high = decl.get("min"), decl.get("max")
         if isinstance(kind, Int):
-            kind = Int(self.declarer.constant(low) if low else None, self.declarer.constant(high) if high else None)
+            kind = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
             if low is not None and kind.low is not None and kind.high is not None and kind.low > kind.high:
                 self.sink.error(
                     "LH307", low.place,
@@ -78,7 +78,7 @@ class Builder:
         if first.text == "any":
             return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place)
         wanted = kind.of if isinstance(kind, Map) else kind
-        value = self.declarer.constant(first, wanted)
+        value = self.declarer.constant(first, wanted, bounds=True)
         if value is not None and not in_range(wanted, value):
             self.sink.error(
                 "LH307",

@@ -58,6 +58,7 @@ class Declarer:
         self.roles: dict[str, RoleNames] = {}
         self.defaults: dict[str, Value] = {}
         self.counting: set[str] = set()  # constants that were read while declaring
+        self.bounding: set[str] = set()  # those of them that types, first values and numbers of machines are made of
 
     def declare(self) -> Declarations:
         self._constants(of_types=False)
@@ -158,14 +159,23 @@ class Declarer:
                     remedy=f"constants of this system: {listed(self.constants, 30)}",
                 )  # fmt: skip
 
-    def constant(self, node: Node, want: Type = INT) -> Value | None:
-        """The value of an expression over constants, or None when it is wrong (and reported)."""
+    def constant(self, node: Node, want: Type = INT, *, bounds: bool = False) -> Value | None:
+        """The value of an expression over constants, or None when it is wrong (and reported).
+
+        Args:
+            node: the expression.
+            want: its type.
+            bounds: of it a type, a first value or a number of machines is made.
+        """
         names = Names({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
         before = len(self.sink.found)
         e = parse(node, Scope(names, clock=False), self.sink, want)
         if len(self.sink.found) > before:
             return None
-        self.counting.update(inner.name for inner in x.walk(e) if isinstance(inner, x.Constant))
+        read = {inner.name for inner in x.walk(e) if isinstance(inner, x.Constant)}
+        self.counting |= read
+        if bounds:
+            self.bounding |= read
         value = evaluate(e, Context(NoState(), {n: c.value for n, c in self.constants.items()}))
         if isinstance(value, int) and abs(value) > MAX_VALUE:
             self.sink.error("LH307", node.place, "the value is too large", remedy="numbers have at most 18 digits")
@@ -202,7 +212,7 @@ class Declarer:
                 )
 
     def _count(self, node: Node, what: str) -> int:
-        value = self.constant(node)
+        value = self.constant(node, bounds=not self._constant_named(node))
         if value is None:
             return 1
         if not 1 <= value <= MAX_INSTANCES:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from leasehold.spec.language import shape
 from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Place, Sink
-from leasehold.spec.language.source import Node, read_file
+from leasehold.spec.language.source import UNDIGESTED, Node, read_file
 
 MAX_FILES = 64
 # After one of these, a tree is not there or not what the later passes take it for: reading ends with the first pass.
@@ -62,7 +62,7 @@ class Files:
 
 def _plain(node: Node) -> object:
     if node.kind == "mapping":
-        return {k: _plain(v) for k, _, v in node.pairs() if k not in ("doc", "faults")}
+        return {k: _plain(v) for k, _, v in node.pairs() if k not in UNDIGESTED}
     if node.kind == "list":
         return [_plain(n) for n in node]
     return node.text

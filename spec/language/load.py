@@ -127,6 +127,7 @@ def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | 
         defaults=declarer.defaults,
         faults=parts.faults(),
         counting=frozenset(declarer.counting),
+        bounding=frozenset(declarer.bounding),
     )
     for role in roles.values():
         outlive.check(role, builder.reasons, sink)

@@ -314,6 +314,11 @@ class Faults:
     check: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 
+    @property
+    def usual(self) -> str:
+        """The budget under which the prover explores: that of `check`, or the system's, or one crash."""
+        return self.check or self.budget or "crash=1"
+
 
 @dataclass(frozen=True, slots=True)
 class MigratedField:
@@ -387,6 +392,7 @@ class System:
     defaults: Mapping[str, Value] = field(default_factory=dict)  # the constants' declared values
     faults: Faults = field(default_factory=Faults)
     counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
+    bounding: frozenset[str] = frozenset()  # those that types, first values and worked-out numbers are made of
     migrations: tuple[Migration, ...] = ()
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
 
@@ -411,6 +417,11 @@ class System:
             return message.fields
         local = self.roles[role].events.get(event)
         return local.fields if local else ()
+
+    def counted(self) -> list[Instance]:
+        """The types that have instances: of roles, and counted ones."""
+        roles = [role.instance for role in self.roles.values() if role.indexed]
+        return [*roles, *(type_ for type_ in self.types.values() if isinstance(type_, Instance))]
 
     def machines(self) -> Iterator[tuple[Role, int]]:
         for role in self.roles.values():

@@ -464,9 +464,7 @@ def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
 
 def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
     if name in RESERVED:
-        sink.error(
-            "LH205", place, f"{where}: `{name}` is a word of the expression language", remedy=f"write `{name}_`, or so"
-        )
+        sink.error("LH205", place, f"{where}: `{name}` is a word of the language", remedy=f"write `{name}_`, or so")
     elif not NAME.match(name):
         long = NAME.match(name[:MAX_NAME]) is not None and len(name) > MAX_NAME
         foreign = next((c for c in name[:MAX_NAME] if not " " <= c <= "~"), None)

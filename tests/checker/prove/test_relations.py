@@ -112,7 +112,7 @@ def relations(steps: list[Step], action: Action) -> list[Step]:
         return [step for step in steps if step.name == f"{action.lane.channel.name} loses a message"]
     if action.lane is not None:
         return [step for step in steps if step.name == f"{action.role} ignores {action.event}"]
-    return [step for step in steps if step.name.endswith((" recovers", " crashes"))]
+    return [step for step in steps if step.name.endswith((" recovers", " crashes", " crashes again"))]
 
 
 @pytest.mark.parametrize(

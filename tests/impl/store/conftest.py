@@ -95,7 +95,7 @@ class PostgresqlPlace:
         asyncio.run(self.ask(f"CREATE SCHEMA {self.schema}"))
 
     def store(self, patience: float = 2.0, port: int = 5432) -> PostgresqlStore:
-        return PostgresqlStore(self.url.replace("5432", str(port)), patience)
+        return PostgresqlStore(self.url.replace(":5432/", f":{port}/"), patience)
 
     async def ask(self, query: str) -> Any:
         async with await psycopg.AsyncConnection.connect(POSTGRESQL, autocommit=True) as connection:

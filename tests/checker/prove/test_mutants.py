@@ -1,0 +1,276 @@
+"""Every seeded mistake that breaks a property of states or steps: its proof fails, and a run contradicts it.
+
+A mistake is a change of the text, or machines that deviate (checker/prove/deviant.py). What is proved of a system is an
+inductive set of its claims. So a claim that a step takes away from a state in which all claims hold is in no such set,
+nor is one that is taken away where all others hold, and so on: that needs few questions, where induct.py asks hundreds.
+The steps are those of the run that contradicts the property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+import z3
+
+from leasehold.checker.explore import Exploration, Path, explore
+from leasehold.checker.explore.deviant import DeviationError
+from leasehold.checker.explore.deviations import DEVIATIONS, deviant
+from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.step import Action
+from leasehold.checker.prove.encoding import Encoding
+from leasehold.checker.prove.induct import Setting, induct
+from leasehold.checker.prove.proof import PROVABLE
+from leasehold.checker.prove.question import OWED, Question
+from leasehold.checker.prove.steps import Step
+from leasehold.faults import Budget
+from leasehold.faults.mutants import Deviation, Mutant, mutants
+from leasehold.spec import System, load
+from tests.checker.prove.test_relations import Written, relations, walk
+
+MUTANTS = mutants()
+OF_RUNS = ("leads_to", "always_possible")  # what becomes of a system at last is for the explorer
+QUICK = ("silence_is_failure", "updates_without_numbers", "units_before_commit")
+
+
+def deviations(mutant: Mutant) -> tuple[Deviation, ...]:
+    return () if mutant.deviation is None else (mutant.deviation,)
+
+
+def broken(mutant: Mutant) -> list[str]:
+    """The properties of states and steps that a mistake breaks."""
+    properties = load("lease").properties
+    return [name for name in mutant.found_by if name in properties and properties[name].kind in PROVABLE]
+
+
+@dataclass
+class Failure:
+    """Why a proof fails.
+
+    Attributes:
+        lost: claims, and what steps owe, each with the step that takes it away.
+        undecided: those of which the solver could not say.
+    """
+
+    lost: dict[str, str] = field(default_factory=dict)
+    undecided: dict[str, str] = field(default_factory=dict)
+
+    def of(self, name: str) -> str:
+        """The step that takes a property away, or what all proofs need; empty where none does."""
+        return next((step for claim, step in self.lost.items() if claim == name or claim.startswith(OWED)), "")
+
+
+def failure(encoding: Encoding, steps: Sequence[Step], name: str) -> Failure:
+    """Takes claims away until a property is among them, or all that it needs follows.
+
+    Asked about are the property and what was needed for something that was asked; what steps owe only where the
+    property does not fail by itself.
+    """
+    claims = {c.name: c for c in encoding.claims() if not c.why_not}
+    found = Failure()
+    for owed in (False, True):
+        needed = {name}
+        used: dict[int, set[str]] = {}
+        waiting = {n: {name} for n in range(len(steps))}
+        while waiting:
+            more, gone = set[str](), set[str]()
+            for n, asked in waiting.items():
+                known = [c for c in claims.values() if not c.about_steps and c.name not in found.lost]
+                some = [claims[a] for a in sorted(asked - found.lost.keys())]
+                question = Question(encoding, steps[n], known, some, owed=owed)
+                for loss in question.losses():
+                    found.lost[loss.claim] = steps[n].name
+                    gone.add(loss.claim)
+                    if loss.model is None:
+                        found.undecided[loss.claim] = loss.reason
+                if found.of(name):
+                    return found
+                used[n] = used.get(n, set()) | question.used
+                more |= question.used - needed
+            needed |= more
+            stale = {n for n, names in used.items() if names & gone}
+            waiting = {n: (needed if n in stale else more) - found.lost.keys() for n in used}
+            waiting = {n: asked for n, asked in waiting.items() if asked}
+            for n in stale:
+                used[n] = set()
+    return found
+
+
+def along(path: Path, steps: Sequence[Step]) -> list[Step]:
+    """The relations of the steps of a run."""
+    taken = {step.transition for step in path.steps}
+    ignored = {f"{(step.machine or '').partition('[')[0]} ignores {step.event}" for step in path.steps}
+    kinds = {step.kind for step in path.steps}
+    ends = (
+        *([" crashes", " recovers", " crashes again", ", before its commit"] if "crash" in kinds else []),
+        *([" again"] if kinds & {"retry", "duplicate"} else []),
+        *(["time passes"] if "clock" in kinds else []),
+        *([" loses a message"] if "lose" in kinds else []),
+    )
+    return [
+        step for step in steps
+        if (step.transition is not None and step.transition.name in taken)
+        or step.name in ignored or (ends and step.name.endswith(tuple(ends)))
+    ]  # fmt: skip
+
+
+@cache
+def explored(name: str) -> Exploration:
+    (mutant,) = [m for m in MUTANTS if m.name == name]
+    return explore(mutant.load(), budget=mutant.budget, deviation=mutant.deviation)
+
+
+def counterexample(mutant: Mutant, name: str) -> Path:
+    """The shortest run that contradicts a property."""
+    (result,) = [p for p in explored(mutant.name).properties if p.name == name]
+    assert result.verdict == "violated"
+    assert result.path is not None
+    return result.path
+
+
+def contradicts(mutant: Mutant, path: Path, name: str) -> bool:
+    """Takes a run again, in a system that was made anew, and asks whether its last state or step has the property."""
+    system = mutant.load()
+    if mutant.deviation is None:
+        world = FaultySystem(system, mutant.budget)
+    else:
+        world = deviant(system, mutant.budget, mutant.deviation)
+    shown, claims = Paths(world, (), explored(mutant.name).paths.labels), Claims(system, world)
+    (state,) = [s for s in world.initial_states() if shown.snapshot(s) == path.initial]
+    before, action = state, None
+    for step in path.steps:
+        assert not any(c.found is not None for c in claims.steps if c.property.name == name)
+        before = state
+        # Who deviates may have cells that nobody sees: the first that looks alike, as the explorer takes it.
+        action, state = next((a, s) for a, s in world.successors(before) if shown.describe(before, a, s) == step)
+        claims.expand(before)
+        claims.step(0, before, action, state)
+    claims.state(0, state)
+    return any(c.found is not None for c in (*claims.invariants, *claims.steps) if c.property.name == name)
+
+
+SEEDED = [
+    pytest.param(m, name, id=f"{m.name}-{name}", marks=[] if m.name in QUICK else [pytest.mark.slow])
+    for m in MUTANTS
+    for name in broken(m)
+]
+
+
+@pytest.mark.parametrize(("mutant", "name"), SEEDED)
+def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name: str) -> None:
+    path = counterexample(mutant, name)
+    if name == mutant.found_by[0]:
+        assert len(path) == mutant.steps
+    assert contradicts(mutant, path, name)
+    encoding = Setting(deviations=deviations(mutant), limit_seconds=10).encoding(mutant.load())
+    steps = along(path, list(encoding.steps.every(encoding.before)))
+    found = failure(encoding, steps, name)
+    assert found.of(name)
+    assert not found.undecided  # each of them has a model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mutant", "name"), SEEDED)
+def test_the_lease_keeps_it_over_the_same_steps(mutant: Mutant, name: str) -> None:
+    """So it is the mistake that the proof fails by."""
+    encoding = Setting(limit_seconds=10).encoding(mutant.original())
+    found = failure(encoding, along(counterexample(mutant, name), list(encoding.steps.every(encoding.before))), name)
+    assert not found.lost
+
+
+def test_other_mistakes_break_nothing_that_is_proved() -> None:
+    """They keep something from happening at last, which is no property of states or steps."""
+    properties = load("lease").properties
+    kinds = {
+        properties[name].kind
+        for m in MUTANTS
+        if not broken(m)
+        for name in m.found_by
+        if name in properties  # or it is freedom from deadlock
+    }
+    assert kinds <= set(OF_RUNS)
+    assert len(SEEDED) == 16
+
+
+MADE = sorted({m.deviation for m in MUTANTS if m.deviation is not None}, key=str)
+
+
+def has_one_message_for_each_number(world: FaultySystem, cells: State) -> bool:
+    queues = [cells[lane.cell][1] for lane in world.layout.lanes]
+    return all(len({entry[0] for entry in queue}) == len(queue) for queue in queues)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deviation", MADE, ids=str)
+def test_what_deviating_machines_do_is_allowed(deviation: Deviation) -> None:
+    """As test_relations.py has it. Two messages under one number are no state of the relations; steps owe that."""
+    system = load("lease", {"max_units": "1", "last_end": "2"})
+    world = deviant(system, Budget(crash=2, lose=1, duplicate=1), deviation)
+    encoding = Setting({"unit": 1}, deviations=(deviation,)).encoding(system)
+    steps, written = list(encoding.steps.every(encoding.before)), Written(system, world, encoding)
+    constants = [
+        encoding.sorts.equal(encoding.constants[c.name], encoding.sorts.literal(c.type, c.value))
+        for c in system.constants.values()
+    ]
+    walked = [
+        (before, action, after)
+        for before, action, after in walk(world, 2500)
+        if action.kind not in ("duplicate", "retry")
+        and all(has_one_message_for_each_number(world, cells) for cells in (before, after))
+    ]
+    faults = [step for step in walked if step[1].kind in ("crash", "recover")]
+    again = [step for step in walked if step[1].kind == "deliver" and _comes_again(*step[:2])]
+    for before, action, after in [*faults[:: len(faults) // 30], *again[:20], *walked[:: len(walked) // 10]]:
+        known = [*constants, *written.machines(before, encoding.before), *written.exactly(before, encoding.before)]
+        among = relations(steps, action)
+        if action.kind == "crash" and action.transition is None:
+            among += [step for step in steps if step.name.endswith(", before its commit")]
+        answers = []
+        for step in among:
+            solver = z3.Solver()
+            solver.set("timeout", 20_000)
+            solver.add(*encoding.given, *known, *step.given)
+            solver.add(*written.machines(after, step.after), *written.at_least(after, step.after))
+            answers.append(solver.check())
+            if answers[-1] == z3.sat:
+                break
+        assert z3.sat in answers, (action, answers)
+
+
+def _comes_again(before: State, action: Action) -> bool:
+    assert action.lane is not None
+    return bool(before[action.lane.cell][1][action.position][0] == 0)
+
+
+def test_every_deviation_has_relations() -> None:
+    """No fewer than those of machines that do not deviate."""
+    assert {deviation.name for deviation in MADE} == DEVIATIONS.keys()
+    system = load("lease")
+    names = {step.name for step in every(system, ())}
+    assert all(names <= {step.name for step in every(system, (deviation,))} for deviation in MADE)
+
+
+def every(system: System, some: tuple[Deviation, ...]) -> list[Step]:
+    encoding = Setting(deviations=some).encoding(system)
+    return list(encoding.steps.every(encoding.before))
+
+
+def test_induction_knows_of_deviations() -> None:
+    """A coordinator that was to commit, stopped, and aborts: of two-phase commit both readings say so."""
+    system = load("two_phase_commit", {"participants": "2"})
+    forgetful = Deviation("recover_to", ("coordinator/committing -> aborting",))
+    found = induct(system, Setting(deviations=(forgetful,)))
+    assert "agreement" in induct(system).proved
+    assert "agreement" not in found.proved
+    runs = explore(system, budget=Budget(crash=1), deviation=forgetful)
+    assert "agreement" in {p.name for p in runs.properties if p.verdict == "violated"}
+
+
+def test_a_deviation_that_there_is_not() -> None:
+    with pytest.raises(DeviationError, match="did you mean `recover_to`"):
+        Setting(deviations=(Deviation("recover_two"),)).encoding(load("two_phase_commit"))
