@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from leasehold.checker.explore import Exploration
-from leasehold.checker.explore.compiled import looking
+import numpy as np
+
+from leasehold.checker.explore import Exploration, liveness
 from leasehold.checker.explore.fault_layout import DOWN, Actor
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.graph import Graph, numbered
 from leasehold.checker.explore.labels import after as faults_left
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Step
-from leasehold.checker.stabilise import Ways
-from leasehold.checker.worst import AT_ONCE, NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
+from leasehold.checker.layers import layers
+from leasehold.checker.stabilise import Ways, edges_of
+from leasehold.checker.worst import NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
 from leasehold.faults import CrashPoint
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec.language.model import System
@@ -23,38 +26,31 @@ ANY = "any"  # the mode of a system that tells none apart
 Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
 
 
-def _join(found: dict[str, Worst], other: Mapping[str, Worst]) -> bool:
-    """Adds to the worst of each mode what else may follow; whether that changes anything."""
-    changed = False
-    for mode, worst in other.items():
-        had = found.get(mode)
-        if had is worst:
-            continue
-        more = worst if had is None else or_worse(had, worst)
-        if more != had:
-            found[mode], changed = more, True
-    return changed
+# Worst convergences as numbers of which the larger is the worse: how many steps (messages), or these.
+_NONE, _NO_NUMBER, _NEVER, _NOT_ASKED = -1, 1 << 28, 1 << 29, 1 << 30
 
 
 class CaseFinder:
     """The cases of a finished exploration.
 
     Without `ways` it was not asked whether the system comes back, and no case has a worst convergence.
+
+    Attributes:
+        worst: by actor, mode, and steps (0) or messages (1), for each state in which the actor is down the most that
+            follows when it restarts in that mode; -1 where it never does.
     """
 
     def __init__(self, found: Exploration, ways: Ways | None, points: tuple[CrashPoint, ...]) -> None:
         world = found.paths.world
         assert isinstance(world, FaultySystem)
-        self.states: list[State] = found.paths.states
-        self.asked = ways is not None
-        self.ways = ways or Ways(self.states, bytearray(len(self.states)), found.graph, found.paths)
-        self.world, self.paths = world, found.paths
-        self.graph = found.graph
-        self.system = found.system
+        self.paths: Paths = found.paths
+        self.states = self.paths.states
+        self.graph: Graph = found.graph
+        size = len(self.states)
+        self.ways = ways or Ways(np.zeros(size, dtype=bool), self.graph, self.paths)
+        self.world, self.system = world, found.system
         self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
-        self.look = looking(machine.cell for machine in world.machines)
-        self.crashed = list(zip(found.graph.crashed, found.graph.crash_points, strict=True))
-        self.points = list(found.graph.points)
+        self.points = list(self.graph.points)
         self.by_effect: dict[str, list[str]] = {}
         self.restarting: dict[str, list[str]] = {}  # the points of recovery with the effect of `#recovering`
         for point in points:
@@ -64,45 +60,96 @@ class CaseFinder:
             if point.name.endswith(f"#{RECOVERING}"):
                 alike = [name for effect in point.effects for name in self.by_effect[effect]]
                 self.restarting[point.name] = [name for name in alike if f"#{RECOVERING}" in name]
-        self.modes = {name: world.world(e) for name, e in self.system.faults.modes.items()}
+        holding = {name: self.paths.where(e) for name, e in self.system.faults.modes.items()}
+        none = ~np.logical_or.reduce([np.zeros(size, dtype=bool), *holding.values()])
+        self.modes: dict[str, Any] = {**holding, ANY: none}  # by name: in which states each holds
         self.actors = {actor.name: actor for actor in world.layout.actors}
-        self._modes: dict[int, tuple[str, ...]] = {}
+        self.after = self._after(ways)
+        self.down = {a.name: self.paths.holding(a.up, DOWN) for a in world.layout.actors}
         self.worst = {actor.name: self._restarts(actor) for actor in world.layout.actors}
+        self._stop()
 
     def cases(self) -> dict[Case, Worst]:
         """Every case with its worst convergence."""
-        # Many states have one cell and one crash between them: what follows is joined first, and named once.
-        alike: dict[tuple[Any, ...], tuple[int, dict[str, Worst]]] = {}
-        for state, at, actor in self._crashes():
-            after = self.worst[actor.name].get(state)
-            if after:
-                key = self.look(self.states[state]), at, actor.name
-                _, joined = alike.setdefault(key, (state, {}))
-                _join(joined, after)
         found: dict[Case, Worst] = {}
-        for (_, at, name), (state, joined) in alike.items():
+        for group, state in enumerate(self._example):
             cell = self._cell(state)
-            for point in self._names(state, at, self.actors[name]):
-                for mode, worst in joined.items():
+            for point in self._points_of(group):
+                for mode, worst in self._joined(group):
                     case = (cell, point, mode)
                     found[case] = or_worse(found[case], worst) if case in found else worst
         return found
+
+    def _stop(self) -> None:
+        """Joins what is alike: many states have the same control states, and one crash between them."""
+        rows = self.graph.column("point")
+        crash = (rows >= 0).nonzero()[0]
+        states, at = [self.graph.targets[crash]], [rows[crash].astype(np.int64)]
+        for number, actor in enumerate(self.world.layout.actors):
+            down = self.down[actor.name].nonzero()[0]
+            states.append(down)
+            at.append(np.full(len(down), len(self.points) + number))
+        self.stopped, self.stopped_at = np.concatenate(states), np.concatenate(at)
+        look, _ = self.paths.combinations([machine.cell for machine in self.world.machines])
+        kinds = len(self.points) + len(self.world.layout.actors)
+        keys = look[self.stopped] * kinds + self.stopped_at
+        examples, self.group = numbered(keys)
+        self._example = [int(n) for n in self.stopped[examples]]
+        self._example_at = [int(n) for n in self.stopped_at[examples]]
+        self._totals: dict[str, Any] = {}
+        for mode in self.modes:
+            total = np.full((2, len(examples)), _NONE, dtype=np.int32)
+            for number, actor in enumerate(self.world.layout.actors):
+                mine = self._stopped_by(number)
+                for i in (0, 1):
+                    np.maximum.at(total[i], self.group[mine], self.worst[actor.name][mode][i][self.stopped[mine]])
+            self._totals[mode] = total
+
+    def _stopped_by(self, actor: int) -> Any:
+        """The positions among `stopped` of the crashes of an actor."""
+        layout = self.world.layout
+        who = [layout.actors.index(layout.of[role, i]) for _, role, i in self.points]
+        who += range(len(layout.actors))
+        return (np.array(who)[self.stopped_at] == actor).nonzero()[0]
+
+    def _joined(self, group: int) -> Iterator[tuple[str, Worst]]:
+        """The modes in which an actor that has stopped so may restart, and the worst that follows."""
+        for mode, total in self._totals.items():
+            if total[0][group] != _NONE:
+                yield mode, _worst(total[0][group], total[1][group])
+
+    def _points_of(self, group: int) -> list[str]:
+        at = self._example_at[group]
+        return self.names(self._example[group], at if at < len(self.points) else None, self._actor_at(at))
+
+    def _actor_at(self, at: int) -> Actor:
+        layout = self.world.layout
+        if at >= len(self.points):
+            return layout.actors[at - len(self.points)]
+        _, role, instance = self.points[at]
+        return layout.of[role, instance]
+
+    def crashes(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, int | None, Actor]]:
+        """States after a crash, the number of its point (None: before recovery has done anything), and who stopped."""
+        among = np.ones(len(self.group), dtype=bool) if groups is None else np.isin(self.group, list(groups))
+        keys = self.stopped.astype(np.int64) * (len(self.points) + len(self.actors)) + self.stopped_at
+        _, first = np.unique(keys, return_index=True)  # several edges may lead to one crash
+        once = np.zeros(len(keys), dtype=bool)
+        once[first] = True
+        for n in (among & once).nonzero()[0]:
+            at = int(self.stopped_at[n])
+            yield int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
+
+    def worst_in(self, state: int, actor: Actor) -> dict[str, Worst]:
+        """In which modes an actor that is down may restart, and the worst that follows."""
+        found = ((mode, (int(w[0][state]), int(w[1][state]))) for mode, w in self.worst[actor.name].items())
+        return {mode: _worst(*numbers) for mode, numbers in found if numbers[0] != _NONE}
 
     def _cell(self, state: int) -> tuple[str, ...]:
         s = self.states[state]
         return tuple([s[c] for c in self.product])
 
-    def _crashes(self) -> Iterator[tuple[int, int | None, Actor]]:
-        """States after a crash, the number of its point (None: before recovery has done anything), and who stopped."""
-        layout = self.world.layout
-        for state, at in dict.fromkeys(self.crashed):
-            _, role, instance = self.points[at]
-            yield state, at, layout.of[role, instance]
-        for actor in layout.actors:
-            for state in self.worst[actor.name]:
-                yield state, None, actor
-
-    def _names(self, state: int, number: int | None, actor: Actor) -> list[str]:
+    def names(self, state: int, number: int | None, actor: Actor) -> list[str]:
         """The points of the catalogue that a crash stands for."""
         if number is None:
             return list(dict.fromkeys(p for n in self._at(state, actor, RECOVERING) for p in self.restarting[n]))
@@ -116,49 +163,43 @@ class CaseFinder:
         for role, i in actor.machines:
             yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
 
-    def _mode(self, state: int) -> tuple[str, ...]:
-        known = self._modes.get(state)
-        if known is None:
-            s = self.states[state]
-            known = tuple(name for name, holds in self.modes.items() if holds(s, (), -1)) or (ANY,)
-            self._modes[state] = known
-        return known
-
-    def _restarts(self, actor: Actor) -> dict[int, dict[str, Worst]]:
-        """For each state in which an actor is down: in which modes it may restart, and the worst that follows.
+    def _restarts(self, actor: Actor) -> dict[str, Any]:
+        """For each mode, and state in which an actor is down, the worst that follows a restart.
 
         Between the crash and the restart the others take their steps, and no other fault comes.
         """
-        graph, first = self.ways.graph, self.ways.first
-        down = [n for n, s in enumerate(self.states) if s[actor.up] is DOWN]
-        found: dict[int, dict[str, Worst]] = {n: {} for n in down}
-        back: dict[int, list[int]] = {}
-        todo = []
-        for n in down:
-            for e in range(first[n], first[n + 1]):
-                target = graph.targets[e]
-                if self.states[target][actor.up] is DOWN:
-                    back.setdefault(target, []).append(n)
-                else:
-                    after = self._after(target)
-                    _join(found[n], dict.fromkeys(self._mode(n), after))
-            todo.append(n)
-        while todo:
-            n = todo.pop()
-            for source in back.get(n, ()):
-                if _join(found[source], found[n]):
-                    todo.append(source)
+        graph, down = self.ways.graph, self.down[actor.name]
+        leaving = down[graph.sources] & ~down[graph.targets]
+        waiting = down[graph.sources] & down[graph.targets] & (graph.sources != graph.targets)
+        sources, targets = graph.sources[waiting], graph.targets[waiting]
+        _, part_of = liveness.parts(sources, targets, len(down))
+        found = {mode: np.full((2, len(down)), _NONE, dtype=np.int32) for mode in self.modes}
+        for mode, holds in self.modes.items():
+            at_once = leaving & holds[graph.sources]
+            for i in (0, 1):
+                np.maximum.at(found[mode][i], graph.sources[at_once], self.after[i][graph.targets[at_once]])
+        every = [row for worst in found.values() for row in worst if (row != _NONE).any()]
+        for single, knots in layers(down, part_of, sources, targets):
+            for states in (single, *(np.array(knot) for knot in knots)):
+                edges, of = edges_of(graph, states)
+                stays = down[graph.targets[edges]]
+                after, of = graph.targets[edges[stays]], of[stays]
+                for row in every:
+                    if states is single:
+                        np.maximum.at(row, states[of], row[after])
+                    else:
+                        row[states] = max(row[states].max(), row[after].max(initial=_NONE))
         return found
 
-    def _after(self, state: int) -> Worst:
-        """The worst convergence from a state."""
-        if not self.asked:
-            return NOT_ASKED
-        if not self.ways.astray[state]:
-            return AT_ONCE
-        if self.ways.stays[state]:
-            return NO_RETURN
-        return worst_of(self.ways.steps.get(state), self.ways.exchanges.get(state))
+    def _after(self, ways: Ways | None) -> Any:
+        """By state, the worst convergence from it: steps and messages."""
+        size = len(self.states)
+        if ways is None:
+            return np.full((2, size), _NOT_ASKED, dtype=np.int32)
+        found = np.where(np.stack([ways.steps, ways.exchanges]) < 0, _NO_NUMBER, np.stack([ways.steps, ways.exchanges]))
+        found[:, ~ways.astray] = 0
+        found[:, ways.stays] = _NEVER
+        return found.astype(np.int32)
 
     # One case, as a path
 
@@ -168,15 +209,16 @@ class CaseFinder:
         Where a fair run does not come back, it is followed once round.
         """
         cell, point, mode = case
-        starts = [
-            (state, at, actor) for state, at, actor in self._crashes()
-            if mode in self.worst[actor.name].get(state, {}) and self._cell(state) == cell
-            and point in self._names(state, at, actor)
-        ]  # fmt: skip
+        groups = (
+            group for group, state in enumerate(self._example)
+            if self._cell(state) == cell and point in self._points_of(group)
+        )  # fmt: skip
+        starts = [start for start in self.crashes(groups) if mode in self.worst_in(start[0], start[2])]
         if not starts:
             raise LookupError("there is no such case")
-        most = max(self.worst[actor.name][state][mode].size for state, _, actor in starts)
-        starts = [s for s in starts if self.worst[s[2].name][s[0]][mode].size == most]
+        sizes = [self.worst_in(state, actor)[mode].size for state, _, actor in starts]
+        most = max(sizes)
+        starts = [start for start, size in zip(starts, sizes, strict=True) if size == most]
         numbers, stop, actor = self._into(starts)
         crash_at = len(numbers) - 2
         numbers += self._until_restart(numbers[-1], actor, mode, most)
@@ -200,37 +242,37 @@ class CaseFinder:
                 wanted.setdefault(state, []).append((at, actor))
             elif best is None or labels.depths[labels.of[state][0]] + 1 < len(best[0]):
                 best = self.paths.chain(state), None, actor
-        sources, targets = self.graph.sources, self.graph.targets
-        into = [e for e, target in enumerate(targets) if target in wanted and self.graph.fault[e]] if wanted else []
-        for e in sorted(into, key=lambda e: labels.depths[labels.of[sources[e]][0]]):
-            before, after = self.states[sources[e]], self.states[targets[e]]
-            if best is not None and labels.depths[labels.of[sources[e]][0]] + 2 >= len(best[0]):
+        graph = self.graph
+        into = (np.isin(graph.targets, list(wanted)) & graph.column("fault")).nonzero()[0] if wanted else []
+        ways = [(int(graph.sources[e]), int(graph.targets[e])) for e in into]
+        for source, target in sorted(ways, key=lambda way: labels.depths[labels.of[way[0]][0]]):
+            before, after = self.states[source], self.states[target]
+            if best is not None and labels.depths[labels.of[source][0]] + 2 >= len(best[0]):
                 break
             for action, led_to in self.world.successors(before):
-                for at, actor in wanted[targets[e]] if led_to == after else ():
+                for at, actor in wanted[target] if led_to == after else ():
                     if (action.point, action.role, action.instance) != self.points[at]:
                         continue
-                    rich = (n for n in labels.of[sources[e]] if faults_left(labels.lefts[n], action.cost) is not None)
+                    rich = (n for n in labels.of[source] if faults_left(labels.lefts[n], action.cost) is not None)
                     label = next(rich, None)
                     if label is not None and (best is None or labels.depths[label] + 2 < len(best[0])):
                         step = self.paths.describe(before, action, after)
-                        best = [*labels.chain(label), targets[e]], step, actor
+                        best = [*labels.chain(label), target], step, actor
         assert best is not None
         return best
 
     def _until_restart(self, state: int, actor: Actor, mode: str, most: int) -> list[int]:
         """A shortest way from a crash to a restart in a mode, with so long a way back: the states after the first."""
-        graph, first = self.ways.graph, self.ways.first
+        graph, down, holds = self.ways.graph, self.down[actor.name], self.modes[mode]
         came = {state: -1}
         for n in (todo := [state]):
-            for e in range(first[n], first[n + 1]):
-                target = graph.targets[e]
+            for target in graph.targets[graph.first[n] : graph.first[n + 1]].tolist():
                 if target in came:
                     continue
-                if self.states[target][actor.up] is DOWN:
+                if down[target]:
                     came[target] = n
                     todo.append(target)
-                elif mode in self._mode(n) and self._after(target).size == most:
+                elif holds[n] and _worst(*self.after[:, target]).size == most:
                     way = [target, n]
                     while came[way[-1]] >= 0:
                         way.append(came[way[-1]])
@@ -243,3 +285,10 @@ def product_of(system: System) -> Iterator[tuple[str, int]]:
     for name in system.product:
         for i in range(system.roles[name].count):
             yield name, i
+
+
+def _worst(steps: int, exchanges: int) -> Worst:
+    """What the numbers stand for."""
+    if steps >= _NEVER:
+        return NO_RETURN if steps == _NEVER else NOT_ASKED
+    return worst_of(*(None if n == _NO_NUMBER else int(n) for n in (steps, exchanges)))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from leasehold.checker.cases import ANY, Case, CaseFinder, product_of
-from leasehold.checker.explore import Exploration, Limits, Progress, explore
+from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.fault_layout import Actor
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.properties import DEADLOCK
@@ -133,15 +133,15 @@ class CrashReport:
 
 def crash(
     system: System, budget: Budget, progress: Watch = None, limits: Limits | None = None,
-    legal: Exploration | None = None, deviation: Deviation | None = None,
+    legal: Exploration | None = None, deviation: Deviation | None = None, engine: Engine = "auto",
 ) -> CrashReport:  # fmt: skip
     """Explores a system without faults, unless that is given, and with them, and decides what becomes of it.
 
     With a deviation, machines make that mistake where there are faults; what is legal is what it is without.
     """
     started = time.perf_counter()
-    legal = legal or explore(system, limits, progress)
-    faulty = explore(system, limits, progress, budget=budget, deviation=deviation)
+    legal = legal or explore(system, limits, progress, engine=engine)
+    faulty = explore(system, limits, progress, budget=budget, deviation=deviation, engine=engine)
     asked = legal.complete and faulty.complete and budget.passes
     after = convergence(legal, faulty, throughout=True) if asked else None
     modes = tuple(system.faults.modes) or (ANY,)
@@ -154,7 +154,9 @@ def crash(
         system, budget, legal, faulty, after, points, frozenset(point for _, point, _ in cases), modes, cases,
         tuple(_cells(legal, faulty, cases, modes)), {}, {}, 0.0, finder,
     )  # fmt: skip
-    weakest = list(_weakest(system, budget, report.broken, progress, faulty, deviation)) if faulty.complete else []
+    weakest: list[tuple[PropertyResult, Budget]] = []
+    if faulty.complete:
+        weakest = list(_weakest(system, budget, report.broken, progress, faulty, deviation, engine))
     return replace(
         report, weakest={p.name: b for p, b in weakest}, under_weakest={p.name: p for p, _ in weakest},
         seconds=time.perf_counter() - started,
@@ -188,14 +190,14 @@ def _cells(
 
 def _weakest(
     system: System, budget: Budget, broken: tuple[str, ...], progress: Watch, whole: Exploration,
-    deviation: Deviation | None,
+    deviation: Deviation | None, engine: Engine,
 ) -> Iterator[tuple[PropertyResult, Budget]]:  # fmt: skip
     """For each property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
         ends = system.ends if DEADLOCK in left else None
         asked = replace(system, properties={n: p for n, p in system.properties.items() if n in left}, ends=ends)
-        found = explore(asked, None, progress, budget=less, deviation=deviation)
+        found = explore(asked, None, progress, budget=less, deviation=deviation, engine=engine)
         if not found.complete:
             return
         failed = [p for p in found.properties if p.verdict == "violated" and p.name in left]

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 
 from leasehold.checker.crash import CrashReport, Watch, crash
-from leasehold.checker.explore import Exploration, Limits
+from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.faults.budget import deepening
 from leasehold.spec.language.model import System
 
 
-def deepen(system: System, seconds: float, progress: Watch = None) -> Iterator[CrashReport]:
+def deepen(system: System, seconds: float, progress: Watch = None, engine: Engine = "auto") -> Iterator[CrashReport]:
     """A report for each budget, until the time is over or something breaks.
 
     `seconds` must be a finite number.
@@ -28,7 +28,7 @@ def deepen(system: System, seconds: float, progress: Watch = None) -> Iterator[C
         left = seconds - (time.perf_counter() - started)
         if left <= 0:
             return
-        report = crash(system, budget, progress, Limits(seconds=left), legal)
+        report = crash(system, budget, progress, Limits(seconds=left), legal, engine=engine)
         yield report
         if not report.complete or not report.holds:
             return

@@ -16,16 +16,19 @@ twice. It is found exactly: cycles are few and small, and within one all ways ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-import networkx as nx
+import numpy as np
 
 from leasehold.checker.explore import liveness
+from leasehold.checker.explore.fault_layout import UP
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Exploration, Path
+from leasehold.checker.layers import layers
 
 MOST_WAYS = 200_000  # that are tried round one knot of cycles
 
@@ -83,114 +86,112 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
         raise ValueError("the second exploration has no faults")
     if not (legal.complete and faulty.complete):
         raise ValueError("both explorations must be complete")
+    paths: Paths = faulty.paths
     fine = set(legal.paths.states)
-    states: Sequence[State] = faulty.paths.states
-    astray = bytearray(0 if world.without_faults(s) in fine else 1 for s in states)
-    ends = [world.world(end.holds) for end in legal.system.ends or ()]
-    return Ways(states, astray, faulty.graph, faulty.paths).decide(
-        lambda n: any(end(states[n], (), -1) for end in ends), throughout
-    )
+    astray = np.ones(faulty.distinct, dtype=bool)
+    up = np.logical_and.reduce([paths.holding(actor.up, UP) for actor in world.layout.actors]).nonzero()[0]
+    astray[up] = [world.without_faults(s) not in fine for s in paths.some(up)]
+    ended = np.zeros(faulty.distinct, dtype=bool)
+    for end in legal.system.ends or ():
+        ended |= paths.where(end.holds)
+    return Ways(astray, faulty.graph, paths).decide(ended, throughout)
 
 
 class Ways:
     """The fault-free steps from the recovery states.
 
     Attributes:
-        graph, first: these steps, and where those of each state begin.
+        graph: these steps.
         astray: which states are recovery states.
         stays: those from which a fair run can stay among them for ever.
-        steps: for each recovery state, the most steps to a legal one; missing where there is no such number.
+        steps: for each recovery state, the most steps to a legal one; -1 where there is no such number, or it is not
+            known, and for the legal states.
         exchanges: likewise, the most messages that are received.
     """
 
-    def __init__(self, states: Sequence[State], astray: bytearray, graph: liveness.Graph, paths: Paths) -> None:
+    def __init__(self, astray: Any, graph: Graph, paths: Paths) -> None:
         self.astray, self.paths = astray, paths
-        self.stays = bytearray(len(astray))
+        self.stays = np.zeros(len(astray), dtype=bool)
         self.graph = graph.without_faults()
-        self.first = self.graph.index(len(states))
-        self.steps: dict[int, int] = {}
-        self.exchanges: dict[int, int] = {}
-        self.next: dict[int, list[int]] = {}  # the states on the longest way, up to the next knot or state
+        self.received = self.graph.column("received")
+        self.steps = np.full(len(astray), -1, dtype=np.int32)
+        self.exchanges = np.full(len(astray), -1, dtype=np.int32)
+        self.through: dict[int, list[int]] = {}  # of states in a knot: the states on the longest way through it
         self.whole = True
-        self.bad = sum(astray)
+        self.bad = int(astray.sum())
         self.other_ends = 0
 
-    def out(self, n: int) -> range:
-        """The steps from a state."""
-        return range(self.first[n], self.first[n + 1])
-
-    def decide(self, ended: Callable[[int], bool], throughout: bool) -> Convergence:
-        rests = []
-        for n, bad in enumerate(self.astray):
-            if bad and self._may_rest(n):
-                if not ended(n):
-                    rests.append(n)
-                    if not throughout:
-                        return self._found(False, path=self.paths.to(n))
-                    continue
-                self.astray[n] = 0
-                self.other_ends += 1
-        knots = self._knots()
-        lasting = self._lasting(rests, knots)
+    def decide(self, ended: Any, throughout: bool) -> Convergence:
+        """Decides convergence; `ended` says in which states an allowed end holds."""
+        may_rest = self._may_rest() & self.astray
+        rests = (may_rest & ~ended).nonzero()[0].tolist()
+        if rests and not throughout:
+            return self._found(False, path=self.paths.to(rests[0]))
+        self.astray = self.astray & ~(may_rest & ended)
+        self.other_ends = int((may_rest & ended).sum())
+        graph = self.graph
+        inside = self.astray[graph.sources] & self.astray[graph.targets]
+        count, part_of = liveness.parts(graph.sources[inside], graph.targets[inside], len(self.astray))
+        lasting = self._lasting(rests, inside, np.bincount(part_of, minlength=count), part_of)
         if lasting is not None and not throughout:
             return self._found(False, path=lasting)
-        for part in self._order([knot for knot in knots if not self.stays[knot[0]]]):
-            if len(part) == 1:
-                self._single(part[0])
-            else:
-                self._through(part)
+        self._measure(part_of)
         if lasting is not None:
             return self._found(False, path=lasting)
-        if not self.steps:
+        if not (self.steps >= 0).any():
             return self._found(True, 0, 0) if self.whole else self._found(True)
         if not self.whole:
             return self._found(True)
-        worst = max(self.steps, key=lambda n: (self.steps[n], -n))
+        worst = int(self.steps.argmax())  # the first of them
         numbers = [*self.paths.chain(worst), *self.way(worst)]
-        return self._found(True, self.steps[worst], max(self.exchanges.values()), self.paths.along(numbers))
+        return self._found(True, int(self.steps[worst]), int(self.exchanges.max()), self.paths.along(numbers))
 
-    def _lasting(self, rests: list[int], knots: list[list[int]]) -> Path | None:
+    def _lasting(self, rests: list[int], inside: Any, sizes: Any, part_of: Any) -> Path | None:
         """A fair run that never returns, if there is one; marks the states from which there is."""
-        lasting = [n for knot in knots if liveness.fair(set(knot), self.graph, self.first) for n in knot]
-        todo = [*rests, *lasting]
-        if not todo:
+        graph = self.graph
+        lasting = (liveness.staying(self.astray, graph, inside) >= 0) & (sizes[part_of] > 1)
+        todo = lasting.copy()
+        todo[rests] = True
+        if not todo.any():
             return None
         if rests:
             path = self.paths.to(rests[0])
         else:
-            numbers, loop = liveness.fair_run(lasting, self.astray, self.graph, self.first, self.paths)
+            numbers, loop = liveness.fair_run(lasting, self.astray, graph, self.paths)
             assert numbers is not None
             path = self.paths.along(numbers, loop)
-        back: dict[int, list[int]] = {}
-        for source, target in zip(self.graph.sources, self.graph.targets, strict=True):
-            if self.astray[source] and self.astray[target]:
-                back.setdefault(target, []).append(source)
-        for n in todo:
-            self.stays[n] = 1
-        while todo:
-            for source in back.get(todo.pop(), ()):
-                if not self.stays[source]:
-                    self.stays[source] = 1
-                    todo.append(source)
+        self.stays = liveness.reached(todo, graph.targets[inside], graph.sources[inside])
         return path
 
     def run(self, n: int) -> tuple[list[int], int | None]:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""
-        numbers, loop = liveness.fair_run([n], self.astray, self.graph, self.first, self.paths)
+        start = np.zeros(len(self.astray), dtype=bool)
+        start[n] = True
+        numbers, loop = liveness.fair_run(start, self.astray, self.graph, self.paths)
         assert numbers is not None and loop is not None
         begin = numbers.index(n) + 1
         return numbers[begin:], loop - begin
 
-    def _may_rest(self, n: int) -> bool:
-        """Whether a fair run may stay in a state for ever: no step must come, or one that must changes nothing."""
-        must = {g for e in self.out(n) if (g := self.graph.groups[e]) >= 0}
-        return must <= {self.graph.groups[e] for e in self.out(n) if self.graph.targets[e] == n}
+    def _may_rest(self) -> Any:
+        """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
+        graph = self.graph
+        stays = graph.sources == graph.targets
+        found = np.ones(len(self.astray), dtype=bool)
+        for bits, enabled in graph.fair_groups:
+            changes_nothing = np.zeros(len(found), dtype=np.uint64)
+            np.bitwise_or.at(changes_nothing, graph.sources[stays], bits[stays])
+            found &= enabled & ~changes_nothing == 0
+        return found
 
     def way(self, n: int) -> list[int]:
         """The states after a recovery state on its longest way, to the first legal one."""
         found: list[int] = []
-        while n in self.next:
-            found += self.next[n]
+        while self.astray[n] and self.steps[n] > 0:
+            if n in self.through:
+                found += self.through[n]
+            else:
+                after = (int(self.graph.targets[e]) for e in self.graph.out(n))
+                found.append(next(t for t in after if t != n and 1 + max(0, int(self.steps[t])) == self.steps[n]))
             n = found[-1]
         return found
 
@@ -200,108 +201,75 @@ class Ways:
         legal = len(self.astray) - self.bad
         return Convergence(legal, self.bad, self.other_ends, converges, steps, exchanges, path, self)
 
-    def _knots(self) -> list[list[int]]:
-        """The strongly connected parts with more than one state."""
-        left = {n for n, bad in enumerate(self.astray) if bad}
-        ahead: dict[int, int] = {}
-        behind: dict[int, int] = dict.fromkeys(left, 0)
-        back: dict[int, list[int]] = {}
-        for n in left:
-            targets = [t for e in self.out(n) if self.astray[t := self.graph.targets[e]]]
-            ahead[n] = len(targets)
-            for t in targets:
-                behind[t] += 1
-                back.setdefault(t, []).append(n)
-        # What has nothing ahead of it, or nothing behind, lies on no cycle.
-        for counts, other in ((ahead, back), (behind, None)):
-            todo = [n for n in left if not counts[n]]
-            while todo:
-                n = todo.pop()
-                left.discard(n)
-                near = back.get(n, ()) if other is not None else [self.graph.targets[e] for e in self.out(n)]
-                for m in near:
-                    if m in left:
-                        counts[m] -= 1
-                        if not counts[m]:
-                            todo.append(m)
-            if other is not None:
-                behind.update(dict.fromkeys(left, 0))
-                for n in left:
-                    for e in self.out(n):
-                        if self.graph.targets[e] in left:
-                            behind[self.graph.targets[e]] += 1
-        tangle: nx.DiGraph[int] = nx.DiGraph()
-        for n in left:
-            tangle.add_edges_from((n, self.graph.targets[e]) for e in self.out(n) if self.graph.targets[e] in left)
-        return [sorted(part) for part in nx.strongly_connected_components(tangle) if len(part) > 1]
+    def _measure(self, part_of: Any) -> None:
+        """The longest ways from the states from which every run returns, those of a knot together."""
+        graph = self.graph
+        asked = self.astray & ~self.stays
+        among = asked[graph.sources] & (graph.sources != graph.targets)
+        # What lies beyond a knot that could not be measured has no number: `unknown` says so.
+        unknown = np.zeros(len(asked), dtype=bool)
+        for single, knots in layers(asked, part_of, graph.sources[among], graph.targets[among]):
+            self._singles(single, unknown)
+            for knot in knots:
+                if not self._through(knot, unknown):
+                    self.whole = False
+                    unknown[knot] = True
 
-    def _order(self, knots: list[list[int]]) -> Iterator[list[int]]:
-        """The recovery states from which every run returns, knots as one, each after all that its steps lead to."""
-        knot_of = {n: knot for knot in knots for n in knot}
-        waiting: dict[int, int] = {}  # by the first state of a knot
-        back: dict[int, list[int]] = {}
-        for n, bad in enumerate(self.astray):
-            if not bad or self.stays[n]:
-                continue
-            own = knot_of.get(n)
-            name = own[0] if own else n
-            waiting.setdefault(name, 0)
-            for e in self.out(n):
-                target = self.graph.targets[e]
-                if self.astray[target] and target != n and (own is None or knot_of.get(target) is not own):
-                    there = knot_of[target][0] if target in knot_of else target
-                    waiting[name] += 1
-                    back.setdefault(there, []).append(name)
-        todo = [n for n, count in waiting.items() if not count]
-        for n in todo:
-            yield knot_of.get(n, [n])
-            for source in back.get(n, ()):
-                waiting[source] -= 1
-                if not waiting[source]:
-                    todo.append(source)
+    def _singles(self, states: Any, unknown: Any) -> None:
+        edges, of = edges_of(self.graph, states)
+        targets = self.graph.targets[edges]
+        others = targets != states[of]
+        edges, of, targets = edges[others], of[others], targets[others]
+        steps, exchanges = (np.zeros(len(states), dtype=np.int32) for _ in range(2))
+        np.maximum.at(steps, of, 1 + np.maximum(self.steps[targets], 0))
+        np.maximum.at(exchanges, of, self.received[edges] + np.maximum(self.exchanges[targets], 0))
+        beyond = np.zeros(len(states), dtype=bool)
+        beyond[of[unknown[targets]]] = True
+        unknown[states[beyond]] = True
+        known = ~beyond
+        self.steps[states[known]], self.exchanges[states[known]] = steps[known], exchanges[known]
 
-    def _single(self, n: int) -> None:
-        best = most = 0
-        for e in self.out(n):
-            target = self.graph.targets[e]
-            if target == n:
-                continue
-            if self.astray[target] and target not in self.steps:
-                return  # beyond it lies a knot that was not measured
-            if (longer := 1 + self.steps.get(target, 0)) > best:
-                best, self.next[n] = longer, [target]
-            most = max(most, self.graph.received[e] + self.exchanges.get(target, 0))
-        self.steps[n], self.exchanges[n] = best, most
-
-    def _through(self, knot: list[int]) -> None:
-        """Tries all ways through a knot of cycles that go to no state twice."""
-        inside = set(knot)
+    def _through(self, knot: list[int], unknown: Any) -> bool:
+        """Tries all ways through a knot of cycles that go to no state twice; whether it could."""
+        graph, inside = self.graph, set(knot)
+        out = {
+            n: [(int(graph.targets[e]), int(self.received[e])) for e in graph.out(n) if graph.targets[e] != n]
+            for n in knot
+        }
+        beyond = {t: (max(0, int(self.steps[t])), max(0, int(self.exchanges[t]))) for n in knot for t, _ in out[n]}
+        if any(unknown[t] for t in beyond if t not in inside):
+            return False
         for start in knot:
             steps = exchanges = tried = 0
             way: list[int] = []
-            stack: list[tuple[int, Iterator[int]]] = [(start, iter(self.out(start)))]
-            on = [start]
-            heard = [0]
+            stack: list[Iterator[tuple[int, int]]] = [iter(out[start])]
+            on, heard = [start], [0]
             while stack:
-                steps_out = stack[-1][1]
-                e = next(steps_out, None)
-                if e is None:
+                target, received = next(stack[-1], (-1, 0))
+                if target < 0:
                     stack.pop()
                     on.pop()
                     heard.pop()
                     continue
                 tried += 1
-                target = self.graph.targets[e]
-                if tried > MOST_WAYS or (self.astray[target] and target not in inside and target not in self.steps):
-                    self.whole = False
-                    return
+                if tried > MOST_WAYS:
+                    return False
                 if target in inside:
                     if target not in on:
-                        stack.append((target, iter(self.out(target))))
+                        stack.append(iter(out[target]))
                         on.append(target)
-                        heard.append(heard[-1] + self.graph.received[e])
+                        heard.append(heard[-1] + received)
                     continue
-                if (longer := len(on) + self.steps.get(target, 0)) > steps:
+                if (longer := len(on) + beyond[target][0]) > steps:
                     steps, way = longer, [*on[1:], target]
-                exchanges = max(exchanges, heard[-1] + self.graph.received[e] + self.exchanges.get(target, 0))
-            self.steps[start], self.exchanges[start], self.next[start] = steps, exchanges, way
+                exchanges = max(exchanges, heard[-1] + received + beyond[target][1])
+            self.steps[start], self.exchanges[start], self.through[start] = steps, exchanges, way
+        return True
+
+
+def edges_of(graph: Graph, states: Any) -> tuple[Any, Any]:
+    """The edges of some states, and of each the position of its state among these."""
+    sizes = graph.first[states + 1] - graph.first[states]
+    of = np.repeat(np.arange(len(states)), sizes)
+    begins = np.cumsum(sizes) - sizes
+    return np.arange(len(of)) - begins[of] + graph.first[states][of], of

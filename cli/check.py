@@ -11,7 +11,7 @@ import click
 from leasehold.checker.crash import CrashReport
 from leasehold.checker.crash import crash as crash_test
 from leasehold.checker.expectations import Difference, differences, expectation_for
-from leasehold.checker.explore import Exploration
+from leasehold.checker.explore import Engine, Exploration
 from leasehold.checker.prove.induct import ANY
 from leasehold.checker.prove.kept import Kept, keep, kept
 from leasehold.checker.prove.proof import prove as prove_all
@@ -21,7 +21,14 @@ from leasehold.checker.unmet import unmet
 from leasehold.cli import crash_text, tables
 from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, console, load_or_exit, parsed, print_json, system_options
 from leasehold.cli.crash import crash_code, load_for_faults, reasons_or_exit
-from leasehold.cli.exploring import explore_with_progress, interrupted, parse_budget, progress_line
+from leasehold.cli.exploring import (
+    engine_option,
+    engine_or_usage_error,
+    explore_with_progress,
+    interrupted,
+    parse_budget,
+    progress_line,
+)
 from leasehold.cli.prove import progress as proving_line
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
@@ -33,12 +40,14 @@ _Result: TypeAlias = tuple[Exploration, Expectation | None, Sequence[Difference]
 
 @click.command()
 @system_options
+@engine_option
 @click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
 @click.option("--no-crash", is_flag=True, help="Leave out the faults that system.yaml asks for.")
 @click.option("--prove", "proving", is_flag=True, help="Prove the properties too, unless their proof was kept.")
 def check(
-    system: str, settings: tuple[str, ...], as_json: bool, every: bool, slow: bool, no_crash: bool, proving: bool
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, every: bool, slow: bool, no_crash: bool,
+    proving: bool,
 ) -> None:  # fmt: skip
     """Lint and explore SYSTEM, compare with its expected.yaml, and crash-test it.
 
@@ -76,7 +85,7 @@ def check(
     screen = console()
     for number, (model, expectation) in enumerate(runs):
         proof = kept(model) or (_proof(model, as_json) if proving else None)
-        found = explore_with_progress(model, quiet=as_json)
+        found = explore_with_progress(model, quiet=as_json, engine=engine)
         differ = differences(found, expectation)
         results.append((found, expectation, differ, proof))
         if not as_json:
@@ -93,8 +102,8 @@ def check(
             screen.print()
             crash_text.asked(screen, str(budget), "system.yaml", own)
         try:
-            with progress_line(quiet=as_json) as show:
-                crashed = crash_test(faulty, budget, show)
+            with engine_or_usage_error(), progress_line(quiet=as_json) as show:
+                crashed = crash_test(faulty, budget, show, engine=engine)
         except KeyboardInterrupt:
             click.echo("interrupted before it was decided", err=True)
             sys.exit(INTERRUPTED)

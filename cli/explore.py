@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from leasehold.checker.expectations import expectation_for
-from leasehold.checker.explore import Exploration, Limits
+from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.properties import DEADLOCK
-from leasehold.checker.stabilise import Convergence, convergence
 from leasehold.cli import tables
 from leasehold.cli.common import VIOLATED, console, load_or_exit, parsed, print_json, system_options
-from leasehold.cli.exploring import exit_code, explore_with_progress, parse_budget
+from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress, parse_budget
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
+
+if TYPE_CHECKING:
+    from leasehold.checker.stabilise import Convergence
 
 # What the language itself claims of every system, under names that no property can take from it.
 _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
@@ -24,6 +27,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 
 @click.command()
 @system_options
+@engine_option
 @click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")
 @click.option("--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps.")
 @click.option(
@@ -33,7 +37,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
-    system: str, settings: tuple[str, ...], as_json: bool, max_states: int | None, depth: int | None,
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
     only: tuple[str, ...], faults: str | None, show: tuple[str, ...], brief: bool,
 ) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
@@ -57,8 +61,8 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else parse_budget(model, faults, "--faults")
-    found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget)
-    after = _convergence(model, found, as_json) if budget is not None and budget.passes else None
+    found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget, engine=engine)
+    after = _convergence(model, found, as_json, engine) if budget is not None and budget.passes else None
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
@@ -75,11 +79,13 @@ def explore(
     sys.exit(VIOLATED if after is not None and not after.converges else exit_code(found))
 
 
-def _convergence(model: System, found: Exploration, quiet: bool) -> Convergence | None:
+def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> Convergence | None:
     """Whether the system stabilises; None where that is not known, as the search was cut short."""
+    from leasehold.checker.stabilise import convergence  # it takes a while to load, and is seldom asked for
+
     if not found.complete:
         return None
-    legal = explore_with_progress(model, quiet=quiet)
+    legal = explore_with_progress(model, quiet=quiet, engine=engine)
     return convergence(legal, found) if legal.complete else None
 
 

@@ -10,19 +10,35 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from leasehold.checker.explore import Exploration, Limits, Progress, explore
-from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, console
+from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore
+from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, F, console
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
 
 
+def engine_option(command: F) -> F:
+    """--engine."""
+    words = "What searches: `packed` (compiled), `reference`, or `auto`: the packed one where it can be had."
+    return click.option("--engine", type=click.Choice(ENGINES), default="auto", help=words)(command)
+
+
 def explore_with_progress(
-    system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None
-) -> Exploration:
-    """Explores; on a terminal a line says how far it has come."""
-    with progress_line(quiet) as show:
-        return explore(system, limits, show, budget=budget)
+    system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None,
+    engine: Engine = "auto",
+) -> Exploration:  # fmt: skip
+    """Explores; on a terminal a line says how far it has come. A usage error where the engine cannot be had."""
+    with engine_or_usage_error(), progress_line(quiet) as show:
+        return explore(system, limits, show, budget=budget, engine=engine)
+
+
+@contextmanager
+def engine_or_usage_error() -> Iterator[None]:
+    """A usage error where the engine that was asked for cannot be had."""
+    try:
+        yield
+    except EngineError as error:
+        raise click.UsageError(f"--engine packed: {error}; leave the option out for the reference") from error
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from leasehold.impl.words import did_you_mean
 SECTIONS: dict[str, dict[str, str]] = {
     "Systems": {
         "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
-        "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "compile:compile_", "report": "report:report",
-        "init": "init:init",
+        "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "compile:compile_", "export": "export:export",
+        "report": "report:report", "init": "init:init",
     },
     "Running actors": {
         "demo": "demo:demo", "run": "run:run", "demand": "client:demand", "leases": "client:leases",

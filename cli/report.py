@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from leasehold.checker.explore import Engine
 from leasehold.cli.common import console, load_or_exit, make_folder, parsed, print_json, system_options
-from leasehold.cli.exploring import exit_code, explore_with_progress
+from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress
 from leasehold.reports.write import FORMATS, write_report
 
 
@@ -17,10 +18,13 @@ from leasehold.reports.write import FORMATS, write_report
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; report-SYSTEM by default."
 )
+@engine_option
 @click.option(
     "--format", "formats", type=click.Choice(list(FORMATS)), multiple=True, help="Write these alone; all by default."
 )
-def report(system: str, settings: tuple[str, ...], as_json: bool, out: Path | None, formats: tuple[str, ...]) -> None:
+def report(
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, out: Path | None, formats: tuple[str, ...]
+) -> None:  # fmt: skip
     """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
 
     Open index.html first: it is one file and needs no network.
@@ -32,7 +36,7 @@ def report(system: str, settings: tuple[str, ...], as_json: bool, out: Path | No
     model = load_or_exit(system, parsed(settings), as_json)
     folder = out if out is not None else Path(f"report-{model.name}")
     make_folder(folder)  # before the search, which may take long
-    found = explore_with_progress(model, quiet=as_json)
+    found = explore_with_progress(model, quiet=as_json, engine=engine)
     notes: list[str] = []
     try:
         written = write_report(found, folder, formats or None, say=notes.append)

@@ -52,8 +52,8 @@ def headline(screen: Console, found: Exploration) -> None:
         + (f"; {counted(found.cut, 'step')} left the bounds" if found.cut else "")
     )
     screen.print(
-        f"[dim]{found.engine} engine, {found.seconds:.1f} s, {found.states_per_second:,.0f} states/s, "
-        f"{found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
+        f"[dim]{found.engine} engine ({escape(found.engine_reason)}), {found.seconds:.1f} s, "
+        f"{found.states_per_second:,.0f} states/s, {found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
     )
     if not found.complete:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")

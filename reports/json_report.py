@@ -51,12 +51,13 @@ def json_report(
         "depth": exploration.depth,
         "initial": exploration.initial,
         "cut": exploration.cut,
-        "engine": exploration.engine,
         "complete": exploration.complete,
         "why_incomplete": exploration.why_incomplete,
         "holds": exploration.holds,
     }
     if measured:
+        report["engine"] = exploration.engine
+        report["engine_reason"] = exploration.engine_reason
         report["seconds"] = exploration.seconds
         report["states_per_second"] = exploration.states_per_second
         report["peak_memory_bytes"] = exploration.peak_memory_bytes

@@ -123,7 +123,6 @@ class _Steps:
 
 def _run(exploration: Exploration, measured: bool) -> dict[str, Any]:
     run: dict[str, Any] = {
-        "engine": exploration.engine,
         "complete": exploration.complete,
         "why_incomplete": exploration.why_incomplete,
         "distinct": exploration.distinct,
@@ -134,6 +133,7 @@ def _run(exploration: Exploration, measured: bool) -> dict[str, Any]:
         "cut": exploration.cut,
     }
     if measured:
+        run["engine"] = exploration.engine
         run |= {
             "seconds": exploration.seconds,
             "states_per_second": exploration.states_per_second,

@@ -20,7 +20,12 @@ def no_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_cache(no_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache for each test; its folder is made when something is kept there."""
+    """A cache for each test; the compiled engine alone, which no test can spoil, is kept for all."""
+    base = tmp_path_factory.getbasetemp()
+    folder, engine = base / f"cache-{next(_number)}", base / "engine"
+    folder.mkdir()
+    engine.mkdir(exist_ok=True)
+    (folder / "engine").symlink_to(engine)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(tmp_path_factory.getbasetemp() / f"cache-{next(_number)}"))
+        patch.setenv(VARIABLE, str(folder))
         yield

@@ -1,10 +1,14 @@
 """Exploring: every global state of a system, breadth first, with exact keys."""
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, explore
+from leasehold.checker.explore.breadth_first import Limits, Progress
+from leasehold.checker.explore.engines import ENGINES, Engine, EngineError, explore
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult, Sent, Snapshot, Step
 
 __all__ = [
+    "ENGINES",
     "Cell",
+    "Engine",
+    "EngineError",
     "Exploration",
     "Limits",
     "Path",

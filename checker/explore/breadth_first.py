@@ -12,12 +12,12 @@ import resource
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from leasehold.checker.explore import liveness
-from leasehold.checker.explore.deviations import deviant
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
@@ -26,9 +26,7 @@ from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
-from leasehold.faults import Budget
-from leasehold.faults.mutants import Deviation
-from leasehold.spec.language.model import System, machine_name
+from leasehold.spec.language.model import machine_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +54,9 @@ class Limits:
 REPORT_EVERY = 20_000  # states between two reports of progress
 
 
-def explore(
-    system: System,
-    limits: Limits | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    *,
-    budget: Budget | None = None,
-    deviation: Deviation | None = None,
-) -> Exploration:
-    """Visits every reachable state of a system and decides its properties; with a budget, under these faults.
+class ReferenceSearch:
+    """One search by the reference explorer."""
 
-    With a deviation, machines make that mistake.
-
-    Returns what was found; a KeyboardInterrupt or a limit ends the search early, and every verdict then says so.
-    """
-    if deviation is not None:
-        return _Search(deviant(system, budget or Budget(), deviation), limits or Limits(), progress).run()
-    world = TransitionSystem(system) if budget is None else FaultySystem(system, budget)
-    return _Search(world, limits or Limits(), progress).run()
-
-
-class _Search:
     def __init__(self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
         system = self.system = world.system
         self.world, self.limits, self.progress = world, limits, progress
@@ -88,7 +68,7 @@ class _Search:
         self.searched = 0  # labels whose steps were followed
         self.paths = Paths(self.world, self.states, self.labels)
         self.faulty = isinstance(world, FaultySystem)
-        self.graph = liveness.Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
+        self.graph = Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
         self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
@@ -156,7 +136,7 @@ class _Search:
             number = self.labels.states[self.searched]
             if self.limits.states is not None and len(self.states) >= self.limits.states:
                 return f"stopped after {len(self.states):,} states"
-            if self.limits.depth is not None and self.depths[number] >= self.limits.depth:
+            if self.limits.depth is not None and self.labels.depths[self.searched] >= self.limits.depth:
                 return f"stopped at depth {self.limits.depth}"
             self._expand(self.searched, number)
             self.searched += 1
@@ -201,7 +181,7 @@ class _Search:
             return
         claims, graph, cell_of, faulty = self.claims, self.graph, self.cell_of, self.faulty
         claims.expand(state)
-        here, deeper = cell_of[number], self.depths[number] + 1
+        here, deeper = cell_of[number], labels.depths[label] + 1
         found = generated = 0
         begin = self.edges
         try:
@@ -247,14 +227,15 @@ class _Search:
         if not found and not before:
             claims.stuck(number, state)
 
-    def _follow(self, label: int, number: int, graph: liveness.Graph) -> None:
+    def _follow(self, label: int, number: int, graph: Graph) -> None:
         """Follows the edges that a state is known to have, with what a label leaves of the faults."""
         left = self.labels.lefts[label]
         for begin, end in self.spans[number]:
             for e in range(begin, end):
-                then = faults_left(left, graph.price(e)) if graph.costs[e] else left
+                cost = graph.kinds[graph.found_rows[e]].cost
+                then = faults_left(left, cost) if cost else left
                 if then is not None:
-                    self.labels.add(graph.targets[e], then, label)
+                    self.labels.add(graph.found[e], then, label)
 
     def _take(self, state: State, action: Action) -> None:
         """Counts the transition that a step takes, and those of subsidiary machines along with it."""
@@ -271,26 +252,33 @@ class _Search:
             self.taken[name] = self.taken.get(name, 0) + 1
 
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
-        results = self.claims.results(self.paths, complete, why)
-        if self.graph is not None:
-            results += liveness.decide(
-                self.claims.graphical, self.world, self.states, self.graph, self.paths, complete, why
-            )
-        else:
-            results += [
-                PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
-                for p in (claim.property for claim in self.claims.graphical)
-            ]
-        declared = list(self.system.properties)
-        results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
-        names = {
-            "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
-            "range": ("types_hold", "Every value stays in its type's range."),
-        }
-        for kind, (words, path) in self.faults.items():
-            name, doc = names[kind]
-            results.append(PropertyResult(name, kind, "violated", doc, "the language", path, words))
-        return results
+        graph = None if self.graph is None else self.graph.finish(len(self.states))
+        return verdicts(self.claims, self.paths, graph, self.faults, complete, why)
+
+
+def verdicts(
+    claims: Claims, paths: Paths, graph: Graph | None, faults: Mapping[str, tuple[str, Path]], complete: bool,
+    why: str,
+) -> list[PropertyResult]:  # fmt: skip
+    """The verdict on every property, once a search has ended; on what needs the graph only where there is one."""
+    results = claims.results(paths, complete, why)
+    if graph is not None:
+        results += liveness.decide(claims.graphical, graph, paths, complete, why)
+    else:
+        results += [
+            PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+            for p in (claim.property for claim in claims.graphical)
+        ]
+    declared = list(claims.system.properties)
+    results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
+    names = {
+        "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
+        "range": ("types_hold", "Every value stays in its type's range."),
+    }
+    for kind, (words, path) in faults.items():
+        name, doc = names[kind]
+        results.append(PropertyResult(name, kind, "violated", doc, "the language", path, words))
+    return results
 
 
 def _more_kinds(left: Left, before: list[Left]) -> bool:

@@ -16,7 +16,7 @@ from leasehold.checker.explore.compiled import Machine, Move, Sending, calls, wa
 from leasehold.checker.explore.deviant import Deviant, OfRoles
 from leasehold.checker.explore.fault_layout import Actor, Crash
 from leasehold.checker.explore.faulty import FaultySystem, Work
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
 from leasehold.faults.points import AFTER, point_name, work_done
@@ -40,19 +40,18 @@ class TasksBeforeCommit(OfRoles):
         machine = self.by_name[action.role, action.instance]
         move = machine.move(s, action.event, action.transition)
         among = self.stopping(s, self.layout.of[machine.role.name, machine.instance], crashes)
-        ahead = list(s)
+        ahead = opened(s)
         self._commit(ahead, machine, move, action.fields, action.sender)
         work = [w for w in move.work if wanted(w, ahead)]
         for done in product((False, True), repeat=len(work)):
             if not any(done):
                 continue
-            new = list(ahead)
+            new = opened(ahead)
             for w, d in zip(work, done, strict=True):
                 if d:
                     _do_uncounted(self, new, w)
-            new[machine.cell : machine.cell + 1 + len(machine.role.data)] = s[
-                machine.cell : machine.cell + 1 + len(machine.role.data)
-            ]
+            for cell in range(machine.cell, machine.cell + 1 + len(machine.role.data)):
+                new[cell] = s[cell]
             tasks = work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
             point = point_name(action.role, move.transition.source, AFTER, tasks)
             for c in among:
@@ -151,13 +150,13 @@ class SendNumbersFromReceived(OfRoles):
                 self.ahead[lane.cell] = self._cell(0)
 
     def _read(self, s: State, actor: Actor) -> State:
-        new = list(s)
+        new = opened(s)
         for lane in self.layout.lanes:
             at = self.ahead.get(lane.cell)
             if at is not None and (lane.channel.sender, lane.sender) in actor.machines:
                 newest, queue = new[lane.cell]
                 new[lane.cell], new[at] = (newest - new[at], queue), 0
-        return tuple(new)
+        return closed(new)
 
     def _send(self, new: list[Any], work: Sending, log: list[Any] | None, again: bool = False) -> None:
         super()._send(new, work, log, again)

@@ -9,7 +9,7 @@ from leasehold.checker.explore.compiled import Machine, Move
 from leasehold.checker.explore.deviant import Deviant
 from leasehold.checker.explore.fault_layout import UP, Actor
 from leasehold.checker.explore.faulty import Work
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.spec.language.model import Send, System
@@ -35,11 +35,11 @@ class NoRecovery(Deviant):
         return super()._recovering(s, [m for m in machines if not self._forgets(s, m)])
 
     def _read(self, s: State, actor: Actor) -> State:
-        new = list(s)
+        new = opened(s)
         for name in actor.machines:
             if name in self.idle and self._forgets(s, self.by_name[name]):
                 new[self.idle[name]] = True
-        return tuple(new)
+        return closed(new)
 
     def without_faults(self, state: State) -> State | None:
         return None if any(state[at] for at in self.idle.values()) else super().without_faults(state)
@@ -50,8 +50,8 @@ class NoRecovery(Deviant):
         if at is not None:
             new[at] = False
 
-    def successors(self, s: State, left: tuple[int, ...] | None = None) -> Iterator[tuple[Action, State]]:
-        for action, after in super().successors(s, left):
+    def _machine_steps(self, machine: Machine, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
+        for action, after in super()._machine_steps(machine, s, which):
             at = self.idle.get((action.role or "", action.instance))
             if (
                 at is None
@@ -86,10 +86,10 @@ class RecoverTo(Deviant):
             self.to[role, state] = self.known(target.strip(), system.roles[role].states)
 
     def _read(self, s: State, actor: Actor) -> State:
-        new = list(s)
+        new = opened(s)
         for machine in self.machines_of[actor.name]:
             new[machine.cell] = self.to.get((machine.role.name, s[machine.cell]), s[machine.cell])
-        return tuple(new)
+        return closed(new)
 
 
 class FieldNotSaved(Deviant):
@@ -101,7 +101,7 @@ class FieldNotSaved(Deviant):
         self.lost = [self.known(a, every).partition(".")[::2] for a in self.arguments]
 
     def _down(self, s: Any, actors: Iterable[Actor]) -> State:
-        new = list(s)
+        new = opened(s)
         stopped = [a for a in actors if new[a.up] is UP]
         for role, instance in (m for a in stopped for m in a.machines):
             for name in (field for owner, field in self.lost if owner == role):

@@ -23,7 +23,7 @@ a state: `budgeted` are the limits, `Action.cost` what a step takes of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -32,10 +32,10 @@ from leasehold.checker.explore.compiled import Driving, Machine, Sending, wanted
 from leasehold.checker.explore.fault_layout import DOWN, EVERYTHING, GONE, UP, WHOLE, Actor, Crash, FaultLayout
 from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.forging import Forger
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.layout import Lane, State, closed, opened, with_cell
 from leasehold.checker.explore.retries import Retrier
 from leasehold.checker.explore.step import FORGED, Action
-from leasehold.checker.explore.surroundings import clocks_gain, clocks_stand, partitions, with_cell
+from leasehold.checker.explore.surroundings import clocks_gain, clocks_stand, partitions
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
@@ -43,6 +43,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import System
 
 Work = Sending | Driving
+_CRASHES = ("crash", "power_cut")
 _COUNTED = ("crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition")
 
 
@@ -64,12 +65,6 @@ class FaultySystem(TransitionSystem):
         self.crossing = {lane.cell: layout.lane_crossing(lane) for lane in layout.lanes}
         self.forger = Forger(self) if layout.traitor is not None else None
         self._numbered = [lane.cell for lane in layout.lanes if lane.channel.kind == "mailbox"]
-        retriers = [Retrier(self, machine) for machine in self.machines] if budget.lose else []
-        self._retries = [retrier.part() for retrier in retriers if retrier.back]
-        self._recoveries = [
-            (actor, Part(self._actor_cells(actor), partial(self._recover, actor))) for actor in layout.actors
-        ]
-        self._rests = [(c, Part(self._rest_cells(c), partial(self._at_rest, c))) for c in self._crashes]
 
     def _all_crashes(self, layout: FaultLayout) -> list[Crash]:
         found = [Crash(name, actors, "crash") for name, actors in layout.groups.items() if "crash" in self.at]
@@ -103,7 +98,7 @@ class FaultySystem(TransitionSystem):
         log: list[Any] = []
         if not action.done:
             return log
-        new = list(s)
+        new = opened(s)
         if action.transition is None:
             for w, d in zip(self._again(s, action), action.done, strict=True):
                 if d:
@@ -209,39 +204,50 @@ class FaultySystem(TransitionSystem):
 
     def successors(self, s: State, left: tuple[int, ...] | None = None) -> Iterator[tuple[Action, State]]:
         """Every step and every fault from a state, in a fixed order."""
-
-        def may(fault: str) -> bool:
-            at = self.at.get(fault)
-            return at is not None and (left is None or left[at] > 0)
-
-        which = may("crash"), may("power_cut")
-        crashes = self._some_crashes(which)
         for part in self.parts:
-            yield from part.steps(s, which)
-        yield from self._time(s)
-        if self._retries and any(channels.missing(s[cell]) for cell in self._numbered):
-            for part in self._retries:
-                yield from part.steps(s)
+            yield from part.steps(s, tuple([self.may_come(fault, left) for fault in part.faults]))
+
+    def may_come(self, fault: str, left: tuple[int, ...] | None) -> bool:
+        """Whether a fault of a kind with a limit is possible, and left."""
+        at = self.at.get(fault)
+        return at is not None and (left is None or left[at] > 0)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        layout = self.layout
+        parts = [*self._inner_parts(_CRASHES), *self._time_part()]
+        retriers = [Retrier(self, machine) for machine in self.machines] if self.budget.lose else []
+        parts += [retrier.part(self._something_missing) for retrier in retriers if retrier.back]
         if self.forger is not None:
-            for action, after in self.forger.deliveries(s):
-                yield action, after
-                yield from self._crash_in(s, action, crashes)
-        for crash, part in self._rests:
-            if which[crash.fault == "power_cut"]:
-                yield from part.steps(s)
-        for actor, part in self._recoveries:
-            if s[actor.up] is DOWN:
-                yield from part.steps(s, which)
-            elif s[actor.up] is UP and may("halt") and actor is not self.layout.traitor:
-                role, instance = actor.machines[0]
-                yield (
-                    Action("halt", role, instance, f"halt:{actor.name}", fault=True, cost=(self.at["halt"],)),
-                    with_cell(s, actor.up, GONE),
-                )
-        if self.layout.cuts:
-            yield from partitions(self, s, may("partition"))
-        if self.layout.lead:
-            yield from clocks_gain(self, s)
+            parts.append(Part(None, self._forged, _CRASHES))
+        parts += [Part(self._rest_cells(c), partial(self._at_rest, c), (c.fault,)) for c in self._crashes]
+        for actor in layout.actors:
+            is_down = partial(_holds, actor.up, DOWN)
+            parts.append(Part(self._actor_cells(actor), partial(self._recover, actor), _CRASHES, is_down))
+            if "halt" in self.at and actor is not layout.traitor:
+                parts.append(Part([actor.up], partial(self._halt, actor), ("halt",)))
+        if layout.partition is not None:
+            parts.append(Part([layout.partition], partial(partitions, self), ("partition",)))
+        if layout.lead:
+            parts.append(Part(None, partial(clocks_gain, self)))
+        return parts
+
+    def _something_missing(self, s: State) -> bool:
+        return any(channels.missing(s[cell]) for cell in self._numbered)
+
+    def _forged(self, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
+        assert self.forger is not None
+        crashes = self._some_crashes(which)
+        for action, after in self.forger.deliveries(s):
+            yield action, after
+            yield from self._crash_in(s, action, crashes)
+
+    def _halt(self, actor: Actor, s: State, of: Any = (True,)) -> Iterator[tuple[Action, State]]:
+        """An actor stops for good."""
+        if s[actor.up] is UP and of[0]:
+            role, instance = actor.machines[0]
+            action = Action("halt", role, instance, f"halt:{actor.name}", fault=True, cost=(self.at["halt"],))
+            yield action, with_cell(s, actor.up, GONE)
 
     def _machine_steps(self, machine: Machine, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
         crashes = self._some_crashes(which)
@@ -268,14 +274,16 @@ class FaultySystem(TransitionSystem):
     # Crashes
 
     def _down(self, s: Any, actors: Iterable[Actor]) -> State:
-        new = list(s)
+        new = opened(s)
         for actor in actors:
             if new[actor.up] is UP:
                 new[actor.up] = DOWN
-        return tuple(new)
+        return closed(new)
 
-    def _at_rest(self, crash: Crash, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+    def _at_rest(self, crash: Crash, s: State, of: Any = (True,)) -> Iterator[tuple[Action, State]]:
         """A crash between two steps: nothing was committed that is not done."""
+        if not of[0]:
+            return
         up = [actor for actor in crash.actors if s[actor.up] is UP]
         if not up or (crash.fault == "crash" and len(up) < len(crash.actors)):
             return
@@ -292,7 +300,7 @@ class FaultySystem(TransitionSystem):
         if not among:
             return
         move = machine.move(s, action.event, action.transition)
-        base = list(s)
+        base = opened(s)
         lane = action.lane
         if lane is not None and action.position != FORGED:
             self._unacknowledged(base, lane, action.position)
@@ -301,7 +309,7 @@ class FaultySystem(TransitionSystem):
         for done in product((False, True), repeat=len(work)):
             if all(done) and (lane is None or action.position == FORGED):
                 continue  # everything was done: the same as a crash between two steps
-            new = list(base)
+            new = opened(base)
             try:
                 for w, d in zip(work, done, strict=True):
                     self._do_or_number(new, w, d)
@@ -361,12 +369,14 @@ class FaultySystem(TransitionSystem):
     # Recovery
 
     def _recover(self, actor: Actor, s: State, which: Any = (True, True)) -> Iterator[tuple[Action, State]]:
+        if s[actor.up] is not DOWN:
+            return
         machines = self.machines_of[actor.name]
         work = self._recovering(s, machines)
         role, instance = actor.machines[0]
         again = self.stopping(s, actor, self._some_crashes(which))
         for done in product((True, False), repeat=len(work)) if again else [(True,) * len(work)]:
-            new = list(s)
+            new = opened(s)
             try:
                 for w, d in zip(work, done, strict=True):
                     if d:
@@ -376,7 +386,7 @@ class FaultySystem(TransitionSystem):
             if all(done):
                 new[actor.up] = UP
                 name = f"recover:{actor.name}"
-                yield Action("recover", role, instance, name, group=("recover", actor.name), done=done), tuple(new)
+                yield Action("recover", role, instance, name, group=("recover", actor.name), done=done), closed(new)
             elif any(done):
                 tasks = work_done(tuple((w.task.name, d) for w, d in zip(work, done, strict=True)))
                 point = point_name(role, s[machines[0].cell], RECOVERING, tasks)
@@ -390,3 +400,7 @@ class FaultySystem(TransitionSystem):
     def _recovering(self, s: Any, machines: list[Machine]) -> list[Work]:
         """The work that recovery starts again: that of every machine's state."""
         return [w for machine in machines for w in machine.places[s[machine.cell]].work if wanted(w, s)]
+
+
+def _holds(cell: int, value: object, s: State) -> bool:
+    return bool(s[cell] is value)

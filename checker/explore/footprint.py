@@ -30,29 +30,40 @@ TRIAL = 50_000  # after so many new footprints and not twice as many known ones,
 
 
 class Part:
-    """A part of a system: its steps, with those of one footprint worked out once."""
+    """A part of a system: its steps, with those of one footprint worked out once.
 
-    def __init__(self, cells: Iterable[int] | None, steps: Callable[[State, Any], Steps]) -> None:
-        self._steps = steps
+    Attributes:
+        work_out: the steps from a state, given of which of the kinds of `faults` any are left.
+        faults: kinds of faults.
+        only: in which states there are any, where that is known sooner.
+    """
+
+    def __init__(
+        self, cells: Iterable[int] | None, steps: Callable[[State, Any], Steps], faults: tuple[str, ...] = (),
+        only: Callable[[State], bool] | None = None,
+    ) -> None:  # fmt: skip
+        self.work_out, self.faults, self.only = steps, faults, only
         self._cells = tuple(sorted(set(cells))) if cells is not None else ()
         self._look = looking(self._cells) if cells is not None else None
         self._known: dict[Hashable, tuple[list[Change], SpecFault | None]] = {}
         self._asked = 0
 
-    def steps(self, s: State, of: Hashable = None) -> Steps:
-        """The steps of this part from a state; `of` is whatever else they depend on.
+    def steps(self, s: State, of: tuple[bool, ...] = ()) -> Steps:
+        """The steps of this part from a state, given of which of its kinds of faults any are left.
 
         Raises:
             SpecFault: a step shows that the specification is wrong.
         """
+        if self.only is not None and not self.only(s):
+            return
         if self._look is None:
-            yield from self._steps(s, of)
+            yield from self.work_out(s, of)
             return
         key = (self._look(s), of)
         found = self._known.get(key)
         self._asked += 1
         if found is None:
-            found = self._known[key] = self._work_out(s, of)
+            found = self._known[key] = self._changes(s, of)
             if len(self._known) == TRIAL and self._asked < 3 * TRIAL:
                 self._look, self._known = None, {}
         changes, fault = found
@@ -64,10 +75,10 @@ class Part:
         if fault is not None:
             raise SpecFault(fault.kind, str(fault))
 
-    def _work_out(self, s: State, of: Hashable) -> tuple[list[Change], SpecFault | None]:
+    def _changes(self, s: State, of: tuple[bool, ...]) -> tuple[list[Change], SpecFault | None]:
         changes: list[Change] = []
         try:
-            for action, after in self._steps(s, of):
+            for action, after in self.work_out(s, of):
                 writes = tuple((c, after[c]) for c in self._cells if after[c] is not s[c])
                 self._check(s, after, {c for c, _ in writes})
                 changes.append((action._replace(change=next(_numbers)), writes))
@@ -79,4 +90,4 @@ class Part:
         """A step that writes outside the footprint would be kept without what it wrote there."""
         for c, (was, became) in enumerate(zip(s, after, strict=True)):
             if was is not became and c not in written and was != became:
-                raise AssertionError(f"the step {self._steps} writes cell {c}, which is not in its footprint")
+                raise AssertionError(f"a step of {self.work_out} writes cell {c}, which is not in its footprint")

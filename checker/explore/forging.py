@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Machine
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.step import FORGED, Action
 from leasehold.checker.explore.transition_system import choose
 from leasehold.spec.language.model import Message
@@ -52,7 +52,7 @@ class Forger:
                 move = choose(moves, s, fields, lane.sender)
                 if move is None:
                     continue
-                new = list(s)
+                new = opened(s)
                 action = Action(
                     "deliver", machine.role.name, machine.instance, message.name, fields, lane.sender, move.transition,
                     lane, FORGED, fault=True,
@@ -61,7 +61,7 @@ class Forger:
                     world._fire(new, machine, move, fields, lane.sender, None)
                 except channels.Full:
                     continue
-                yield action, tuple(new)
+                yield action, closed(new)
 
     def _signed(self, s: State, message: Message, fields: tuple[Any, ...]) -> bool:
         """Whether what a message shows of another's was signed by that other."""

@@ -9,8 +9,9 @@ the label that it came from; labels are made breadth first, so that the first of
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from functools import cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 Left: TypeAlias = tuple[int, ...]  # of each kind of fault with a limit, how many may still come
 
@@ -30,6 +31,20 @@ def after(left: Left, cost: tuple[int, ...]) -> Left | None:
 def dominates(one: Left, other: Left) -> bool:
     """Whether at least as many faults of each kind are left."""
     return all(a >= b for a, b in zip(one, other, strict=True))
+
+
+class KnownLabels(Protocol):
+    """The labels of an exploration, as `Labels` has them."""
+
+    @property
+    def states(self) -> Sequence[int]: ...
+    @property
+    def depths(self) -> Sequence[int]: ...
+    @property
+    def lefts(self) -> Sequence[Left]: ...
+    @property
+    def of(self) -> Sequence[Sequence[int]]: ...
+    def chain(self, label: int) -> list[int]: ...
 
 
 class Labels:

@@ -11,12 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.spec.language.model import Channel, Role, System, machine_name
 from leasehold.spec.language.types import Value, show
 
 State = tuple[Value, ...]
+
+
+def opened(s: Any) -> Any:
+    """A copy of a state, or of one that is being changed, that can be changed."""
+    return list(s) if isinstance(s, tuple | list) else s.opened()
+
+
+def closed(new: Any) -> State:
+    """The state that has become of an opened one."""
+    return tuple(new) if isinstance(new, list) else new
+
+
+def with_cell(s: State, cell: int, value: Value) -> State:
+    """The state with another value in one cell."""
+    new = opened(s)
+    new[cell] = value
+    return closed(new)
+
+
+def with_element(cells: Any, key: int, value: Value) -> Any:
+    """A map with another value at a position."""
+    return (*cells[:key], value, *cells[key + 1 :]) if isinstance(cells, tuple) else cells.replaced(key, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,147 +15,44 @@ which none does.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
-from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.transition_system import TransitionSystem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Marks = NDArray[np.bool_]  # by state
 
 
-class Graph:
-    """The steps of an exploration: compact arrays.
-
-    Attributes:
-        faults_stop: no endless run has a fault in it for ever, and none is needed to come anywhere.
-    """
-
-    def __init__(self, faults_stop: bool = False) -> None:
-        self.faults_stop = faults_stop
-        self.sources = array("q")
-        self.targets = array("q")
-        self.groups = array("l")  # index into `names`; -1: not fair
-        self.clock = bytearray()  # the clock ticks
-        self.received = bytearray()  # a message is received
-        self.fault = bytearray()  # the step is a fault, or has one in it
-        self.costs = bytearray()  # index into `prices`
-        self.prices: dict[tuple[int, ...], int] = {(): 0}  # what a step takes of the budget of faults
-        self._prices: list[tuple[int, ...]] = [()]
-        self._rows: dict[int, tuple[int, bool, bool, bool, int, int]] = {}  # by numbered change
-        self.names: dict[tuple[Any, ...], int] = {}
-        self.crashed = array("q")  # of each crash: the state that it led to
-        self.crash_points = array("l")  # and its point: index into `points`
-        self.points: dict[tuple[str, str, int], int] = {}  # name, role and instance
-
-    def add(self, source: int, target: int, action: Action) -> None:
-        row = self._rows.get(action.change) or self._row(action)
-        self.sources.append(source)
-        self.targets.append(target)
-        self.groups.append(row[0])
-        self.clock.append(row[1])
-        self.received.append(row[2])
-        self.fault.append(row[3])
-        self.costs.append(row[4])
-        if row[5] >= 0:
-            self.crashed.append(target)
-            self.crash_points.append(row[5])
-
-    def _row(self, action: Action) -> tuple[int, bool, bool, bool, int, int]:
-        """What a step adds to the arrays."""
-        group = -1 if action.group is None else self.names.setdefault(action.group, len(self.names))
-        point = -1
-        if action.point and action.role is not None:
-            point = self.points.setdefault((action.point, action.role, action.instance), len(self.points))
-        cost = self.prices.get(action.cost)
-        if cost is None:
-            cost = self.prices[action.cost] = len(self.prices)
-            self._prices.append(action.cost)
-        row = group, action.kind == "clock", action.kind in ("deliver", "duplicate"), action.fault, cost, point
-        if action.change:
-            self._rows[action.change] = row
-        return row
-
-    def price(self, e: int) -> tuple[int, ...]:
-        """What a step takes of the budget of faults."""
-        return self._prices[self.costs[e]]
-
-    def lasting(self, e: int) -> bool:
-        """Whether a step may be taken for ever."""
-        return not (self.faults_stop and self.fault[e])
-
-    def without_faults(self) -> Graph:
-        """The same states with the steps alone that are no faults."""
-        kept = [e for e, fault in enumerate(self.fault) if not fault]
-        other = Graph(self.faults_stop)
-        for mine, theirs in (
-            (self.sources, other.sources), (self.targets, other.targets), (self.groups, other.groups),
-            (self.clock, other.clock), (self.received, other.received), (self.fault, other.fault),
-            (self.costs, other.costs),
-        ):  # fmt: skip
-            theirs.extend(mine[e] for e in kept)
-        other.names, other.prices, other._prices = self.names, self.prices, self._prices
-        other.sort()
-        return other
-
-    def sort(self) -> None:
-        """Brings the steps into the order of their sources, which a state that is expanded twice has spoilt."""
-        if all(a <= b for a, b in pairwise(self.sources)):
-            return
-        order = sorted(range(len(self.sources)), key=self.sources.__getitem__)
-        for name in ("sources", "targets", "groups"):
-            found = getattr(self, name)
-            setattr(self, name, array(found.typecode, (found[e] for e in order)))
-        for name in ("clock", "received", "fault", "costs"):
-            found = getattr(self, name)
-            setattr(self, name, bytearray(found[e] for e in order))
-
-    def index(self, states: int) -> list[int]:
-        """`index[n]:index[n + 1]` are the steps of state n."""
-        first = [0] * (states + 1)
-        for source in self.sources:
-            first[source + 1] += 1
-        for n in range(states):
-            first[n + 1] += first[n]
-        return first
-
-
-def decide(
-    claims: Sequence[GraphClaim], world: TransitionSystem, states: Sequence[State], graph: Graph, paths: Paths,
-    complete: bool, why: str,
-) -> list[PropertyResult]:  # fmt: skip
-    """The verdict on every leads_to and always_possible."""
-    graph.sort()
-    first = graph.index(len(states))
+def decide(claims: Sequence[GraphClaim], graph: Graph, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
+    """The verdict on every leads_to and always_possible of a finished graph."""
     return [
-        (_decide_possible if c.property.kind == "always_possible" else _decide)(
-            c, states, graph, first, paths, complete, why
-        )
+        (_decide_possible if c.property.kind == "always_possible" else _decide)(c, graph, paths, complete, why)
         for c in claims
     ]
 
 
-def _decide(
-    claim: GraphClaim, states: Sequence[State], graph: Graph, first: list[int], paths: Paths, complete: bool, why: str
-) -> PropertyResult:
+def _decide(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
     p = claim.property
-    missing = bytearray(0 if claim.claim(s, (), -1) else 1 for s in states)
-    starts = [n for n, s in enumerate(states) if missing[n] and claim.when(s, (), -1)]
+    missing = ~paths.where(claim.property.claim)
+    starts = missing & paths.where(claim.when)
     numbers, loop, reason = None, None, ""
     if p.within is not None:
-        numbers = _too_late(p.within, starts, missing, graph, first, paths)
+        numbers = _too_late(p.within, starts, missing, graph, paths)
         reason = f"the clock ticks more than {p.within} times"
     if numbers is None and complete:
-        numbers, loop = fair_run(starts, missing, graph, first, paths)
+        numbers, loop = fair_run(starts, missing, graph, paths)
         reason = "it never comes, in a run that is fair"
     if numbers is not None:
         path = paths.along(numbers, loop)
@@ -165,27 +62,46 @@ def _decide(
     return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
 
 
-def _decide_possible(
-    claim: GraphClaim, states: Sequence[State], graph: Graph, first: list[int], paths: Paths, complete: bool, why: str
-) -> PropertyResult:
+def _decide_possible(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
     p = claim.property
     if not complete:
         return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
-    back: list[list[int]] = [[] for _ in states]
-    for e, (source, target) in enumerate(zip(graph.sources, graph.targets, strict=True)):
-        if graph.lasting(e):
-            back[target].append(source)
-    able = bytearray(1 if claim.claim(s, (), -1) else 0 for s in states)
-    todo = [n for n, yes in enumerate(able) if yes]
-    while todo:
-        for source in back[todo.pop()]:
-            if not able[source]:
-                able[source] = 1
-                todo.append(source)
-    for n, s in enumerate(states):  # in breadth-first order, so that the first is a nearest one
-        if not able[n] and claim.when(s, (), -1):
-            return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, paths.to(n), "from here it never can")
+    lasting = graph.lasting()
+    able = reached(paths.where(claim.property.claim), graph.targets[lasting], graph.sources[lasting])
+    unable = (~able & paths.where(claim.when)).nonzero()[0]
+    if len(unable):  # states are numbered breadth first, so that the first is a nearest one
+        path = paths.to(int(unable[0]))
+        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, "from here it never can")
     return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+
+
+def reached(starts: Marks, sources: Any, targets: Any) -> Marks:
+    """The states to which edges lead from some states, and these."""
+    import numpy as np
+    from scipy.sparse.csgraph import breadth_first_order
+
+    size = len(starts)
+    begin = starts.nonzero()[0]
+    found = np.zeros(size + 1, dtype=bool)
+    if len(begin):  # a state of its own, numbered last, leads to all of them
+        table = _table(np.concatenate([sources, np.full(len(begin), size)]), np.concatenate([targets, begin]), size + 1)
+        found[breadth_first_order(table, size, return_predecessors=False)] = True
+    return found[:size]
+
+
+def parts(sources: Any, targets: Any, size: int) -> tuple[int, Any]:
+    """How many strongly connected parts a graph has, and by state the number of its part."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, part_of = connected_components(_table(sources, targets, size), directed=True, connection="strong")
+    return int(count), part_of
+
+
+def _table(sources: Any, targets: Any, size: int) -> Any:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(sources), dtype=np.int8), (sources, targets)), shape=(size, size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,9 +124,7 @@ class _Stop:
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(
-    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths, timed: bool = False
-) -> Iterator[_Stop]:
+def _runs(starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_Stop]:
     """Where runs from the starts come to within the missing states, with as many faults as are left; nearest first."""
     labels = paths.labels
     came: dict[tuple[int, int], list[Left]] = {}
@@ -226,102 +140,109 @@ def _runs(
                 continue
             known.append(stop.left)
             yield stop
-            for e in range(first[stop.state], first[stop.state + 1]):
-                if missing[graph.targets[e]]:
-                    left = faults_left(stop.left, graph.price(e)) if graph.costs[e] else stop.left
+            for e in graph.out(stop.state):
+                target, row = int(graph.targets[e]), graph.row_of(e)
+                if missing[target]:
+                    left = faults_left(stop.left, row.cost) if row.cost else stop.left
                     if left is not None:
-                        ticks = stop.ticks + graph.clock[e] if timed else 0
-                        waiting.setdefault(depth + 1, []).append(_Stop(graph.targets[e], left, ticks, stop.label, stop))
+                        ticks = stop.ticks + row.clock if timed else 0
+                        waiting.setdefault(depth + 1, []).append(_Stop(target, left, ticks, stop.label, stop))
 
 
-def _too_late(
-    within: int, starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths
-) -> list[int] | None:
+def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
     """A shortest run from a start that ticks more than `within` times without the claim."""
-    for stop in _runs(starts, missing, graph, first, paths, timed=True):
+    inside = missing[graph.sources] & missing[graph.targets]
+    ticking = graph.column("clock") & inside
+    still = inside & ~ticking
+    now = starts
+    for _ in range(within + 1):  # without regard to how many faults are left
+        now = reached(now, graph.sources[still], graph.targets[still])
+        later = graph.targets[ticking & now[graph.sources]]
+        now = now & False
+        now[later] = True
+    if not now.any():
+        return None
+    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths, timed=True):
         if stop.ticks > within:
             return stop.run(paths)
     return None
 
 
-def fair_run(
-    starts: Sequence[int], missing: bytearray, graph: Graph, first: list[int], paths: Paths
-) -> tuple[list[int] | None, int | None]:
+def fair_run(starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> tuple[list[int] | None, int | None]:
     """A shortest fair run that stays among the missing states from a start on, and where its loop begins.
 
     It leads from an initial state by a start into a part that no fair run must leave, and once round it.
     """
-    inside: nx.DiGraph[int] = nx.DiGraph()
-    inside.add_nodes_from(starts)
-    todo = list(starts)
-    seen = bytearray(len(missing))
-    for n in starts:
-        seen[n] = 1
-    while todo:
-        n = todo.pop()
-        inside.add_node(n)  # a fault alone may have led here
-        for e in range(first[n], first[n + 1]):
-            target = graph.targets[e]
-            if missing[target]:
-                if graph.lasting(e):
-                    inside.add_edge(n, target)
-                if not seen[target]:
-                    seen[target] = 1
-                    todo.append(target)
-    part_of: dict[int, set[int]] = {}
-    for part in nx.strongly_connected_components(inside):
-        if fair(part, graph, first):
-            part_of.update(dict.fromkeys(part, part))
-    if part_of:
-        for stop in _runs(starts, missing, graph, first, paths):
-            if stop.state in part_of:
+    inside = missing[graph.sources] & missing[graph.targets]
+    lasting = inside & graph.lasting()
+    come = reached(starts, graph.sources[inside], graph.targets[inside])  # also by a fault alone
+    part_of = staying(come, graph, lasting)
+    if (part_of >= 0).any():
+        for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
+            if part_of[stop.state] >= 0:
                 stem = stop.run(paths)
-                way = _round(inside, part_of[stop.state], stop.state, graph, first)
-                return [*stem, *way], len(stem) - 1
+                part = set((part_of == part_of[stop.state]).nonzero()[0].tolist())
+                return [*stem, *_round(part, stop.state, graph, lasting)], len(stem) - 1
     return None, None
 
 
-def fair(part: set[int], graph: Graph, first: list[int]) -> bool:
-    """Whether some fair run stays in the part: every fair group is taken inside it or disabled somewhere in it."""
-    taken: set[int] = set()
-    always: set[int] | None = None
-    for n in part:
-        here: set[int] = set()
-        for e in range(first[n], first[n + 1]):
-            group = graph.groups[e]
-            if group >= 0:
-                here.add(group)
-                if graph.targets[e] in part:
-                    taken.add(group)
-        always = here if always is None else always & here
-    return not ((always or set()) - taken)
+def staying(among: Marks, graph: Graph, edges: Marks) -> Any:
+    """The strongly connected parts of some states in which a fair run can stay: by state their number, or -1.
+
+    Every fair group is taken inside such a part or disabled somewhere in it.
+
+    Args:
+        among: the states.
+        graph: all steps, as they enable what is fair.
+        edges: those that join a part.
+    """
+    import numpy as np
+
+    kept = edges & among[graph.sources] & among[graph.targets]
+    count, part_of = parts(graph.sources[kept], graph.targets[kept], len(among))
+    left = np.zeros(count, dtype=bool)
+    own = (part_of[graph.targets] == part_of[graph.sources]) & among[graph.sources] & among[graph.targets]
+    for bits, enabled in graph.fair_groups:
+        always = np.full(count, ~np.uint64(0))
+        np.bitwise_and.at(always, part_of[among], enabled[among])
+        taken = np.zeros(count, dtype=np.uint64)
+        np.bitwise_or.at(taken, part_of[graph.sources[own]], bits[own])
+        left |= always & ~taken != 0
+    return np.where(among & ~left[part_of], part_of, -1)
 
 
-def _round(inside: nx.DiGraph[int], part: set[int], entry: int, graph: Graph, first: list[int]) -> list[int]:
+def _round(part: set[int], entry: int, graph: Graph, edges: Marks) -> list[int]:
     """A short way from the entry round the part and back that is fair, without the entry itself.
 
     For each fair group that is not disabled on the way it goes by a state where it is, or takes a step of it.
     """
-    if len(part) == 1:
-        return [entry] if inside.has_edge(entry, entry) else []
-    sub = inside.subgraph(part)
-    enabled = {n: {graph.groups[e] for e in range(first[n], first[n + 1])} - {-1} for n in part}
+    sub: nx.DiGraph[int] = nx.DiGraph()
+    enabled: dict[int, set[int]] = {}
     takes: dict[int, list[tuple[int, int]]] = {}
-    for n in part:
-        for e in range(first[n], first[n + 1]):
-            if graph.groups[e] >= 0 and graph.targets[e] in part:
-                takes.setdefault(graph.groups[e], []).append((n, graph.targets[e]))
+    for n in sorted(part):
+        sub.add_node(n)
+        enabled[n] = set()
+        for e in graph.out(n):
+            target, group = int(graph.targets[e]), graph.row_of(e).group
+            if edges[e] and target in part:
+                sub.add_edge(n, target)
+            if group >= 0:
+                enabled[n].add(group)
+                if target in part:
+                    takes.setdefault(group, []).append((n, target))
+    if len(part) == 1:
+        return [entry] if sub.has_edge(entry, entry) else []
     way, at = [entry], entry
     left = set(enabled[entry])
     while left:
         reach = nx.single_source_shortest_path(sub, at)
-        group = min(left)
-        off = [n for n in part if group not in enabled[n]]
-        goals = [reach[n] for n in off] or [[*reach[n], target] for n, target in takes[group]]
+        chosen = min(left)
+        off = [n for n in part if chosen not in enabled[n]]
+        goals = [reach[n] for n in off] or [[*reach[n], target] for n, target in takes[chosen]]
         path = min(goals, key=lambda p: (len(p), p))
         way += path[1:]
         at = way[-1]
-        left = {g for g in left if g != group and all(g in enabled[n] for n in path)}
+        left = {g for g in left if g != chosen and all(g in enabled[n] for n in path)}
     back = nx.shortest_path(sub, at, entry)
     if len(way) == 1 and len(back) == 1:  # no fair group asks for a step: any way round will do
         target = next(iter(sub.successors(entry)))

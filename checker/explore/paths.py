@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from leasehold.checker.explore.labels import Labels
+from leasehold.checker.explore.labels import KnownLabels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language import types as t
+from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.model import Datum, machine_name
 
 
 class Paths:
     """Rebuilds paths over an explored graph."""
 
-    def __init__(self, world: TransitionSystem, states: Sequence[State], labels: Labels) -> None:
+    def __init__(self, world: TransitionSystem, states: Sequence[State], labels: KnownLabels) -> None:
         self.world, self.states, self.labels = world, states, labels
+
+    # All states at once
+
+    def where(self, e: Expression) -> Any:
+        """By state, whether an expression over it holds: an array of truths."""
+        import numpy as np
+
+        holds = self.world.world(e)
+        return np.fromiter((bool(holds(s, (), -1)) for s in self.states), dtype=bool, count=len(self.states))
+
+    def holding(self, cell: int, value: object) -> Any:
+        """By state, whether a cell has a value: an array of truths."""
+        import numpy as np
+
+        return np.fromiter((s[cell] == value for s in self.states), dtype=bool, count=len(self.states))
+
+    def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
+        """By state, the number of what it has in some cells: an array; and what that is, by number."""
+        import numpy as np
+
+        found: dict[tuple[Any, ...], int] = {}
+        keys = (tuple([s[c] for c in cells]) for s in self.states)
+        numbers = (found.setdefault(key, len(found)) for key in keys)
+        return np.fromiter(numbers, dtype=np.int64, count=len(self.states)), list(found)
+
+    def some(self, numbers: Any) -> Iterator[State]:
+        """The states with these numbers."""
+        return (self.states[n] for n in numbers)
+
+    # Paths
 
     def to(self, number: int, then: tuple[Action, State] | None = None) -> Path:
         """A shortest path to a state, and one more step where given."""

@@ -12,7 +12,7 @@ from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.transition_system import TransitionSystem
-from leasehold.spec.language.expression import TRUE
+from leasehold.spec.language.expression import TRUE, Expression
 from leasehold.spec.language.model import End, Property, System
 from leasehold.spec.language.python_source import Frame, source
 
@@ -42,8 +42,8 @@ class GraphClaim:
     """A leads_to or always_possible: from every state where `when` holds to one where the claim does."""
 
     property: Property
-    when: Function
-    claim: Function
+    when: Expression
+    sees: Function  # whether it holds
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Claims:
                 claim = step_function(source(p.claim, self.frame))
                 self.steps.append(_StepClaim(p, claim, step_function(source(p.when, self.frame)) if p.when else None))
             elif p.kind in ("leads_to", "always_possible"):
-                self.graphical.append(GraphClaim(p, world.world(p.when or TRUE), world.world(p.claim)))
+                self.graphical.append(GraphClaim(p, p.when or TRUE, world.world(p.when or TRUE)))
             else:
                 found = _StateClaim(p, world.world(p.claim), world.world(p.when) if p.when else None)
                 (self.invariants if p.kind == "always" else self.witnesses).append(found)
@@ -140,7 +140,7 @@ class Claims:
         if any(c.found is not None for c in self.sought):
             self.sought = [c for c in self.sought if c.found is None]
         for lead in self.graphical:
-            if not self.antecedents[lead.property.name] and lead.when(state, (), -1):
+            if not self.antecedents[lead.property.name] and lead.sees(state, (), -1):
                 self.antecedents[lead.property.name] = True
 
     def expand(self, state: State) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -148,7 +148,7 @@ class Exploration:
     """Everything that one exploration found."""
 
     system: System
-    engine: str
+    engine: str  # reference or packed
     complete: bool  # every reachable state within the bounds was visited
     why_incomplete: str
     distinct: int
@@ -161,11 +161,12 @@ class Exploration:
     peak_memory_bytes: int
     product_machines: tuple[str, ...]
     product_states: int
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     properties: tuple[PropertyResult, ...]
     taken: Mapping[str, int]  # transition name: how often it was taken
     vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere; ends and witnesses that are never met
-    cell_edges: tuple[tuple[int, int, str], ...] = ()  # steps between cells: index of source, of target, `role#event`
+    cell_edges: Sequence[tuple[int, int, str]] = ()  # steps between cells: index of source, of target, `role#event`
+    engine_reason: str = ""  # why this one
     graph: Any = field(repr=False, default=None)  # checker.explore.liveness.Graph, where something was decided on it
     paths: Any = field(repr=False, default=None)  # checker.explore.paths.Paths: rebuilds the path to a state's number
 

@@ -7,13 +7,13 @@ not retried; who asks, asks again (paper, section 4.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Machine, Sending, wanted
 from leasehold.checker.explore.footprint import Part
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ class Retrier:
                 other = layout.lane_between(lane.channel.receiver, lane.receiver, machine.role.name, machine.instance)
                 self.back[lane.cell] = other if other is not None and other.channel.kind == "mailbox" else lane
 
-    def part(self) -> Part:
+    def part(self, only: Callable[[State], bool]) -> Part:
         """The retries as a part: they depend on the machine, on its neighbours and on the channels between them."""
         world = self.world
         neighbours = {world.by_name[r.channel.sender, r.sender] for r in self.back.values()} | {self.machine}
         cells = [world.cells_of(m) for m in neighbours]
         known = {*self.back, *(lane.cell for lane in self.back.values())}
-        return Part(None if None in cells else known.union(*(c for c in cells if c)), self.steps)
+        return Part(None if None in cells else known.union(*(c for c in cells if c)), self.steps, only=only)
 
-    def steps(self, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+    def steps(self, s: State, of: Any = ()) -> Iterator[tuple[Action, State]]:
         """The machine sends again what was lost, or what was received and whose answer was lost."""
         machine, world = self.machine, self.world
         if not world.running(s, machine):
@@ -54,7 +54,7 @@ class Retrier:
         work = [w for w in machine.places[s[machine.cell]].work if wanted(w, s)]
         for i, w in enumerate(work):
             if isinstance(w, Sending) and self._is_due(s, w):
-                new = list(s)
+                new = opened(s)
                 world.send_again(new, w)
                 group = ("retry", machine.role.name, machine.instance, w.lane.cell)
                 done = tuple(j == i for j in range(len(work)))
@@ -62,7 +62,7 @@ class Retrier:
                     Action(
                         "retry", machine.role.name, machine.instance, f"retry:{w.task.name}", group=group, done=done
                     ),
-                    tuple(new),
+                    closed(new),
                 )
 
     def _is_due(self, s: State, w: Sending) -> bool:

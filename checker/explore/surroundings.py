@@ -7,27 +7,27 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from leasehold.checker.explore.fault_layout import UP, WHOLE, Actor
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import State, closed, opened, with_cell
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
     from leasehold.checker.explore.faulty import FaultySystem
 
 
-def partitions(world: FaultySystem, s: State, may: bool) -> Iterator[tuple[Action, State]]:
+def partitions(world: FaultySystem, s: State, may: tuple[bool, ...]) -> Iterator[tuple[Action, State]]:
     """The network parts in two, if it may, or is whole again."""
     cell = world.layout.partition
     assert cell is not None
     if s[cell] != WHOLE:
         yield Action("heal", None, 0, "the partition heals", group=("heal",)), with_cell(s, cell, WHOLE)
-    elif may:
+    elif may[0]:
         cost = (world.at["partition"],)
         for number in range(1, len(world.layout.cuts) + 1):
             action = Action("partition", None, 0, world.layout.cut_name(number), fault=True, cost=cost)
             yield action, with_cell(s, cell, number)
 
 
-def clocks_gain(world: FaultySystem, s: State) -> Iterator[tuple[Action, State]]:
+def clocks_gain(world: FaultySystem, s: State, of: tuple[bool, ...] = ()) -> Iterator[tuple[Action, State]]:
     """A clock gains a tick on true time; timers are prompt by the clock of their own actor."""
     for actor in world.layout.actors:
         cell = world.layout.lead[actor.name]
@@ -42,18 +42,13 @@ def clocks_stand(world: FaultySystem, s: State, action: Action, after: State) ->
     ahead = [(name, cell) for name, cell in lead.items() if s[cell] > 0]
     for still in product((False, True), repeat=len(ahead)):
         if any(still):
-            new = list(after)
+            new = opened(after)
             for (_, cell), stands in zip(ahead, still, strict=True):
                 new[cell] -= stands
             names = ", ".join(name for (name, _), stands in zip(ahead, still, strict=True) if stands)
             words = f"{action.event}, the clock of {names} stands still"
-            yield Action("skew", None, 0, words, fault=True), tuple(new)
+            yield Action("skew", None, 0, words, fault=True), closed(new)
 
 
 def _any_due(world: FaultySystem, s: State, actor: Actor) -> bool:
     return s[actor.up] is UP and any(world.due(s, machine) for machine in world.machines_of[actor.name])
-
-
-def with_cell(s: State, cell: int, value: object) -> State:
-    """The state with another value in one cell."""
-    return (*s[:cell], value, *s[cell + 1 :])

@@ -8,14 +8,14 @@ state's events to subsidiary machines. Everything else (a policy's decision, a h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.compiled import Driving, Function, Machine, Move, Sending, function, wanted
 from leasehold.checker.explore.footprint import Part
-from leasehold.checker.explore.layout import Lane, Layout, State
+from leasehold.checker.explore.layout import Lane, Layout, State, closed, opened, with_cell, with_element
 from leasehold.checker.explore.step import FORGED, Action, SpecFault
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -37,9 +37,8 @@ class TransitionSystem:
         self.by_name = {(m.role.name, m.instance): m for m in self.machines}
         self.horizon = system.clock.horizon if system.clock is not None else 0
         self.prompt = system.clock is not None and not system.clock.late
-        self._bounds = self._bound_functions()
+        self._bounds = [function(words) for words in self.bounds]
         self.timed = [m for m in self.machines if any(place.ticks for place in m.places.values())]
-        self.parts = self._all_parts()
 
     def world(self, e: x.Expression) -> Function:
         """An expression over the whole state as a function."""
@@ -70,16 +69,16 @@ class TransitionSystem:
 
     # Bounds
 
-    def _bound_functions(self) -> list[Function]:
-        found = []
-        if self.system.constraint is not None:
-            found.append(self.world(self.system.constraint))
+    @cached_property
+    def bounds(self) -> list[str]:
+        """Sources of what holds within the bounds: the state constraint, and the explored ranges of data."""
+        frame = Frame(self.layout, self.system.values())
+        found = [] if self.system.constraint is None else [source(self.system.constraint, frame)]
         for role, i in self.system.machines():
             for datum in role.data.values():
                 if datum.explore is not None:
-                    frame = Frame(self.layout, self.system.values())
                     low, high = (source(e, frame) for e in datum.explore)
-                    found.append(function(f"{low} <= s[{self.layout.at(role.name, i, datum.name)}] <= {high}"))
+                    found.append(f"{low} <= s[{self.layout.at(role.name, i, datum.name)}] <= {high}")
         return found
 
     def within_bounds(self, state: State) -> bool:
@@ -96,12 +95,20 @@ class TransitionSystem:
         """
         for part in self.parts:
             yield from part.steps(s)
-        yield from self._time(s)
 
-    def _all_parts(self) -> list[Part]:
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What may happen, in order: at the machines, in the channels, and time."""
+        return [*self._inner_parts(), *self._time_part()]
+
+    def _inner_parts(self, faults: tuple[str, ...] = ()) -> list[Part]:
         """The machines and the channels, each with the cells that its steps read and write."""
-        machines = [Part(self.cells_of(m), partial(self._machine_steps, m)) for m in self.machines]
-        return machines + [Part(self.lane_cells(lane), partial(self._lane_steps, lane)) for lane in self.layout.lanes]
+        machines = [Part(self.cells_of(m), partial(self._machine_steps, m), faults) for m in self.machines]
+        lanes = self.layout.lanes
+        return machines + [Part(self.lane_cells(lane), partial(self._lane_steps, lane), faults) for lane in lanes]
+
+    def _time_part(self) -> list[Part]:
+        return [] if self.layout.clock is None else [Part(None, self._time)]
 
     def cells_of(self, machine: Machine) -> frozenset[int] | None:
         """What the steps of a machine read and write."""
@@ -126,7 +133,7 @@ class TransitionSystem:
         budgets = {at for (name, _), at in self.layout.budgets.items() if name == lane.channel.name}
         return cells and cells | budgets | {lane.cell}
 
-    def _machine_steps(self, machine: Machine, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+    def _machine_steps(self, machine: Machine, s: State, of: Any = ()) -> Iterator[tuple[Action, State]]:
         """What a machine may do by itself: take a local event, or a tick that is due."""
         if not self.running(s, machine):
             return
@@ -158,7 +165,7 @@ class TransitionSystem:
         """Whether a timer of a machine has run out."""
         return self.running(s, machine) and choose(machine.places[s[machine.cell]].ticks, s, (), -1) is not None
 
-    def _time(self, s: State) -> Iterator[tuple[Action, State]]:
+    def _time(self, s: State, of: Any = ()) -> Iterator[tuple[Action, State]]:
         """Time passes, unless it has to wait for a timer."""
         clock = self.layout.clock
         if clock is None or s[clock] >= self.horizon:
@@ -168,15 +175,15 @@ class TransitionSystem:
 
     def _tick(self, s: State, clock: int) -> Iterator[tuple[Action, State]]:
         now = s[clock] + 1
-        yield Action("clock", None, 0, f"now {now}", group=("clock",)), (*s[:clock], now, *s[clock + 1 :])
+        yield Action("clock", None, 0, f"now {now}", group=("clock",)), with_cell(s, clock, now)
 
     def _taken(self, s: State, machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> State | None:
-        new = list(s)
+        new = opened(s)
         try:
             self._fire(new, machine, move, e, sender, None)
         except channels.Full:
             return None
-        return tuple(new)
+        return closed(new)
 
     def _fire(
         self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int, log: list[Any] | None
@@ -193,8 +200,7 @@ class TransitionSystem:
         ]
         for a, value, key in values:
             if key is not None:
-                cells = new[a.cell]
-                value = (*cells[:key], value, *cells[key + 1 :])
+                value = with_element(new[a.cell], key, value)
             if a.bounded and not t.in_range(a.type, value):
                 raise SpecFault(
                     "range",
@@ -259,7 +265,7 @@ class TransitionSystem:
 
     # Messages
 
-    def _lane_steps(self, lane: Lane, s: State, of: Any = None) -> Iterator[tuple[Action, State]]:
+    def _lane_steps(self, lane: Lane, s: State, of: Any = ()) -> Iterator[tuple[Action, State]]:
         """What may become of the messages of a channel between two machines."""
         channel, cell = lane.channel, lane.cell
         queue = channels.entries(channel.kind, s[cell])
@@ -284,17 +290,17 @@ class TransitionSystem:
                             action = action._replace(cost=self.spend(new, lane, "reorder"))
                         if copy:
                             action = action._replace(cost=(*action.cost, *self.spend(new, lane, "duplicate")))
-                        yield action, tuple(new)
+                        yield action, closed(new)
         if lose and channel.kind != "set":
             for index, entry in enumerate(queue):
-                new = list(s)
+                new = opened(s)
                 new[cell] = channels.lose(channel.kind, s[cell], index)
                 cost = self.spend(new, lane, "lose")
                 action = Action(
                     "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index,
                     fault=True, cost=cost,
                 )  # fmt: skip
-                yield action, tuple(new)
+                yield action, closed(new)
 
     def _deliver(
         self, s: State, lane: Lane, receiver: Machine, index: int, entry: channels.Entry, copy: bool,
@@ -310,7 +316,7 @@ class TransitionSystem:
             "duplicate" if again else "deliver", receiver.role.name, receiver.instance, kind, fields, lane.sender,
             move.transition if move else None, lane, index, copy, group, fault=group is None,
         )  # fmt: skip
-        new = list(s)
+        new = opened(s)
         try:
             self._receive(new, receiver, action, move, None)
         except channels.Full:
@@ -345,7 +351,7 @@ class TransitionSystem:
             return log
         machine = self.by_name[action.role, action.instance]
         move = machine.move(s, action.event, action.transition) if action.transition is not None else None
-        new = list(s)
+        new = opened(s)
         if action.lane is not None:
             self._receive(new, machine, action, move, log)
         elif move is not None:

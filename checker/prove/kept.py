@@ -21,9 +21,9 @@ from tempfile import mkstemp
 from typing import Any
 
 import msgspec
-import platformdirs
 import z3
 
+from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore import PropertyResult
 from leasehold.checker.prove.induct import Setting
 from leasehold.checker.prove.proof import PROVABLE, Proof
@@ -33,7 +33,6 @@ from leasehold.spec import language
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Faults, System
 
-VARIABLE = "LEASEHOLD_CACHE"
 FORM = 2  # of the files; another number is another proof
 MOST_BYTES = 1_000_000  # a longer file is none of ours
 
@@ -140,12 +139,11 @@ def _write(file: Path, content: bytes) -> None:
 def _file(system: System) -> Path | None:
     if not _SOURCES:  # then nobody could say later that the prover is the same
         return None
-    folder = Path(os.environ.get(VARIABLE) or platformdirs.user_cache_dir("leasehold", appauthor=False))
     # Expectations, migrations and faults are about other questions than the prover's.
     asked = replace(system, doc="", expectations=(), warnings=(), migrations=(), faults=Faults())
     parts = [FORM, system.digest, _plain(asked), z3.get_full_version(), _SOURCES]
     text = json.dumps(parts, separators=(",", ":"), ensure_ascii=True)
-    return folder / "proofs" / f"{sha256(text.encode()).hexdigest()}.json"
+    return cache_folder() / "proofs" / f"{sha256(text.encode()).hexdigest()}.json"
 
 
 def _plain(value: Any) -> Any:

@@ -18,14 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from leasehold.checker.cases import Case, CaseFinder
 from leasehold.checker.crash import CrashReport
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.fault_layout import DOWN, Actor
 from leasehold.checker.explore.labels import after as faults_left
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import State, with_cell
 from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.surroundings import with_cell
 from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
 from leasehold.spec.language.model import Transition
 from leasehold.spec.language.types import Value
@@ -97,29 +98,25 @@ class Scripts:
         self.labels = self.finder.paths.labels
         self._into: dict[int, list[int]] = {}
         graph = self.finder.graph
-        for e, target in enumerate(graph.targets):
-            if graph.fault[e] and self._down(target):
-                self._into.setdefault(target, []).append(graph.sources[e])
+        down = np.logical_or.reduce(list(self.finder.down.values()))
+        for e in (graph.column("fault") & down[graph.targets]).nonzero()[0]:
+            self._into.setdefault(int(graph.targets[e]), []).append(int(graph.sources[e]))
         self._ways: dict[tuple[int, str, str], list[int]] = {}
         self._entries: dict[tuple[tuple[str, ...], Machine], list[tuple[int, Action, State]]] = {}
         self._number = {state: n for n, state in enumerate(self.states)}
         self._machines = tuple((role.name, i) for role, i in self.finder.system.machines())
         self._find_entries()
 
-    def _down(self, state: int) -> bool:
-        s = self.states[state]
-        return any(s[actor.up] is DOWN for actor in self.world.layout.actors)
-
     def every(self) -> Iterator[Script]:
         """A script for each case, in the order of cells, points and modes."""
         best: dict[Case, tuple[int, int, int | None, Actor]] = {}
-        for state, at, actor in self.finder._crashes():
-            modes = self.finder.worst[actor.name].get(state)
+        for state, at, actor in self.finder.crashes():
+            modes = self.finder.worst_in(state, actor)
             if not modes:
                 continue
             depth = self.labels.depths[self.labels.of[state][0]]
             cell = self.finder._cell(state)
-            for name in self.finder._names(state, at, actor):
+            for name in self.finder.names(state, at, actor):
                 for mode in modes:
                     case = cell, name, mode
                     if case not in best or depth < best[case][0]:
@@ -164,7 +161,7 @@ class Scripts:
                 if where == ACKNOWLEDGE and action.lane is None:
                     continue
                 down = self._number.get(with_cell(after, actor.up, DOWN))
-                if down is not None and mode in self.finder.worst[actor.name].get(down, {}):
+                if down is not None and mode in self.finder.worst_in(down, actor):
                     return n, action, down
         return None
 
@@ -225,17 +222,16 @@ class Scripts:
         known = self._ways.get((state, actor.name, mode))
         if known is not None:
             return known
-        graph, first = self.finder.ways.graph, self.finder.ways.first
+        graph, down = self.finder.ways.graph, self.finder.down[actor.name]
         came = {state: -1}
         for n in (todo := [state]):
-            for e in range(first[n], first[n + 1]):
-                target = graph.targets[e]
+            for target in graph.targets[graph.first[n] : graph.first[n + 1]].tolist():
                 if target in came:
                     continue
-                if self.states[target][actor.up] is DOWN:
+                if down[target]:
                     came[target] = n
                     todo.append(target)
-                elif mode in self.finder._mode(n):
+                elif self.finder.modes[mode][n]:
                     way = array("q", [target, n])
                     while came[way[-1]] >= 0:
                         way.append(came[way[-1]])

@@ -236,5 +236,5 @@ def test_an_interrupted_search_reports_what_it_has(made: Make, monkeypatch: pyte
         return original(self, state, left)  # type: ignore[arg-type]
 
     monkeypatch.setattr(transition_system.TransitionSystem, "successors", interrupted)
-    found = explore(load(made(COUNTER, OFFERS)))
+    found = explore(load(made(COUNTER, OFFERS)), engine="reference")
     assert (found.complete, found.why_incomplete, found.distinct) == (False, "interrupted", 3)

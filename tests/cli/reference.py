@@ -48,6 +48,7 @@ KEYS = {
     "initial": "initial states",
     "cut": "steps that left the bounds",
     "engine": "which engine explored",
+    "engine_reason": "why this one",
     "complete": "whether all was visited",
     "why_incomplete": "why not, or empty",
     "holds": "whether nothing is violated",
@@ -177,6 +178,16 @@ DIAGNOSTIC_KEYS = {
     "remedy": "what to do, or null",
 }
 ERROR_KEYS = {"errors": "how many of them are errors", "diagnostics": "the findings"}
+EXPORT_KEYS = {
+    "system": "the system's name",
+    "spec_digest": "SHA-256 of what was read",
+    "constants": "the constants' values by name",
+    "to": "promela or tla",
+    "files": "the files that were written",
+    "not_exported": "properties that the model does not have, each with the reason",
+    "model": "the model, without `--out`",
+    "settings": "TLC's settings, without `--out`; or null",
+}
 REPORT_KEYS = {
     "files": "the files that were written",
     "notes": "what could not be made, such as pictures without Graphviz",
@@ -387,6 +398,9 @@ def page() -> Iterator[str]:
     yield from table(MIGRATE_KEYS)
     yield "Where the records do not fit it has `error`, `problems` and `problems_total` instead."
     yield ""
+    yield "`export --json`:"
+    yield ""
+    yield from table(EXPORT_KEYS)
     yield "`report --json`:"
     yield ""
     yield from list(table(REPORT_KEYS))[:-1]

@@ -35,7 +35,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MASKS = [
-    (re.compile(r"[\d.]+ s, [\d,]+ states/s, [\d,]+ MB at most"), "TIME"),
+    (re.compile(r"\w+ engine \([^)]*\), [\d.]+ s, [\d,]+ states/s, [\d,]+ MB at most"), "ENGINE, TIME"),
     (re.compile(r"\bspec [0-9a-f]{12}\b"), "spec DIGEST"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 ]

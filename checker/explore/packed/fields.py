@@ -1,0 +1,248 @@
+"""How a global state is packed into words: its cells' values are numbered, and the numbers are put side by side.
+
+An *atom* is a field of bits: the number of a cell's value, of a map's element, or whether a member is in a set. What
+values a cell takes is not always known before; then its atom is made wider when it has to be, and the states are packed
+anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from leasehold.checker.explore.layout import Lane, Layout
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import System
+from leasehold.spec.language.types import Value
+
+WORD = 64
+MOST_ENTRIES = 64  # of a `set` channel that is packed as one bit for each message that may be in it
+KNOWN_AHEAD = 64  # values of a type that are numbered before they are met
+
+
+@dataclass(slots=True)
+class Book:
+    """The numbers of an atom's values.
+
+    Attributes:
+        bits: how wide the atom is.
+    """
+
+    values: list[Value] = field(default_factory=list)
+    numbers: dict[Value, int] = field(default_factory=dict)
+    bits: int = 0
+
+    def code(self, value: Value) -> int:
+        """The number of a value, which is given one if it has none."""
+        found = self.numbers.get(value)
+        if found is None:
+            found = self.numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    @property
+    def needs(self) -> int:
+        """The bits that its values need."""
+        return max(1, (len(self.values) - 1).bit_length())
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCell:
+    atom: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetCell:
+    atoms: Mapping[Value, int]  # by member
+
+
+@dataclass(frozen=True, slots=True)
+class MapCell:
+    atoms: Sequence[int]  # by position
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an atom lies."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+class Fields:
+    """The atoms of a layout's states.
+
+    Attributes:
+        cells: where the values of each cell are.
+        books: of each atom, the numbers of its values.
+        places: where each atom lies.
+        words: how many words a state takes.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.books: list[Book] = []
+        self.cells: list[PlainCell | SetCell | MapCell] = []
+        kinds = _types(layout)
+        for cell in range(layout.size):
+            self.cells.append(self._cell(kinds.get(cell)))
+        self.cell_of = [0] * len(self.books)
+        for cell, place in enumerate(self.cells):
+            for atom in _atoms(place):
+                self.cell_of[atom] = cell
+        self.places: list[Place] = []
+        self.words = 0
+        self.lay_out()
+
+    def _cell(self, kind: t.Type | _Entries | tuple[Value, ...] | None) -> PlainCell | SetCell | MapCell:
+        match kind:
+            case t.Set(of=of) if of is not None:
+                return SetCell({member: self._atom((False, True)) for member in t.members(of)})
+            case t.Map(key=key, of=of):
+                return MapCell([self._atom(_domain(of)) for _ in t.members(key)])
+            case tuple():
+                return PlainCell(self._atom(kind))
+            case _Entries(entries=entries):
+                return SetCell({entry: self._atom((False, True)) for entry in entries})
+            case None:
+                return PlainCell(self._atom(()))
+            case _:
+                return PlainCell(self._atom(_domain(kind)))
+
+    def _atom(self, values: Iterable[Value]) -> int:
+        book = Book()
+        for value in values:
+            book.code(value)
+        self.books.append(book)
+        return len(self.books) - 1
+
+    def lay_out(self) -> None:
+        """Makes every atom as wide as it needs to be, and finds places for all: the widest first."""
+        for book in self.books:
+            book.bits = max(book.bits, book.needs)
+        free = [WORD - 1]  # the top bit of the first word is set in every state
+        self.places = [Place(0, 0, 0)] * len(self.books)
+        for atom in sorted(range(len(self.books)), key=lambda a: -self.books[a].bits):
+            bits = self.books[atom].bits
+            word = next((w for w, left in enumerate(free) if left >= bits), len(free))
+            if word == len(free):
+                free.append(WORD)
+            shift = (WORD - 1 if word == 0 else WORD) - free[word]
+            free[word] -= bits
+            self.places[atom] = Place(word, shift, bits)
+        self.words = len(free)
+
+    @property
+    def too_narrow(self) -> bool:
+        """Whether an atom has more values than fit into it."""
+        return any(book.needs > book.bits for book in self.books)
+
+    # Packing
+
+    def pack(self, state: Sequence[Value]) -> list[int]:
+        """A state as words.
+
+        Raises:
+            OverflowError: a value is met for the first time, and its atom has no room for it.
+        """
+        found = [0] * self.words
+        found[0] = 1 << (WORD - 1)
+        for place, value in zip(self.cells, state, strict=True):
+            for atom, code in self._codes(place, value):
+                at = self.places[atom]
+                if code >> at.bits:
+                    raise OverflowError(atom)
+                found[at.word] |= code << at.shift
+        return found
+
+    def _codes(self, place: PlainCell | SetCell | MapCell, value: Value) -> Iterable[tuple[int, int]]:
+        match place:
+            case PlainCell(atom=atom):
+                return [(atom, self.books[atom].code(value))]
+            case SetCell(atoms=atoms):
+                return [(atom, int(member in value)) for member, atom in atoms.items()]
+            case MapCell(atoms=elements):
+                return [(atom, self.books[atom].code(v)) for atom, v in zip(elements, value, strict=True)]
+
+    def unpack(self, words: Sequence[int]) -> tuple[Value, ...]:
+        """The state that lies in words."""
+        return tuple([self.value(cell, words) for cell in range(len(self.cells))])
+
+    def value(self, cell: int, words: Sequence[int]) -> Value:
+        """The value of one cell of a state that lies in words."""
+        place = self.cells[cell]
+        match place:
+            case PlainCell(atom=atom):
+                return self.books[atom].values[self.code(atom, words)]
+            case SetCell(atoms=atoms):
+                return frozenset(member for member, atom in atoms.items() if self.code(atom, words))
+            case MapCell(atoms=elements):
+                return tuple([self.books[atom].values[self.code(atom, words)] for atom in elements])
+
+    def code(self, atom: int, words: Sequence[int]) -> int:
+        """What an atom holds in a state that lies in words."""
+        at = self.places[atom]
+        return words[at.word] >> at.shift & (1 << at.bits) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """All messages that may be in a channel that keeps a set of them."""
+
+    entries: tuple[Value, ...]
+
+
+def _atoms(place: PlainCell | SetCell | MapCell) -> Iterable[int]:
+    match place:
+        case PlainCell(atom=atom):
+            return [atom]
+        case SetCell(atoms=atoms):
+            return atoms.values()
+        case MapCell(atoms=elements):
+            return elements
+
+
+def _types(layout: Layout) -> dict[int, t.Type | tuple[Value, ...] | _Entries]:
+    """What is known of cells before the search: a type, the values, or the messages."""
+    found: dict[int, t.Type | tuple[Value, ...] | _Entries] = {}
+    system = layout.system
+    for role, i in system.machines():
+        found[layout.at(role.name, i, None)] = tuple(role.states)
+        for datum in role.data.values():
+            found[layout.at(role.name, i, datum.name)] = datum.type
+    for lane in layout.lanes:
+        entries = _entries(system, lane) if lane.channel.kind == "set" else None
+        if entries is not None:
+            found[lane.cell] = _Entries(entries)
+    return found
+
+
+def _entries(system: System, lane: Lane) -> tuple[Value, ...] | None:
+    """The messages that may be in a `set` channel; None where they are not known, or too many."""
+    found: list[Value] = []
+    for message in system.messages.values():
+        if (message.sender, message.receiver) != (lane.channel.sender, lane.channel.receiver):
+            continue
+        domains = [_domain(f.type) for f in message.fields]
+        if not all(domains):
+            return None
+        found += [(1, message.name, values) for values in product(*domains)]
+        if len(found) > MOST_ENTRIES:
+            return None
+    return tuple(found)
+
+
+def _domain(kind: t.Type) -> tuple[Value, ...]:
+    """All values of a type that has few; empty for others."""
+    match kind:
+        case t.Bool() | t.Enum() | t.Instance():
+            return tuple(t.domain(kind, None))
+        case t.Option(of=of) if of is not None:
+            inner = _domain(of)
+            return (None, *inner) if inner else ()
+        case t.Int(low=int(low), high=int(high)) if high - low < KNOWN_AHEAD:
+            return tuple(range(low, high + 1))
+        case t.Set(of=of) if of is not None and 2 ** len(t.members(of)) <= KNOWN_AHEAD:
+            return tuple(t.domain(kind, None))
+    return ()

@@ -1,0 +1,326 @@
+"""What the packed explorer found, as the reference shows what it finds: sequences over the C part's arrays."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+from leasehold.checker.explore.graph import Graph, numbered
+from leasehold.checker.explore.labels import Left
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.fields import Fields, PlainCell, SetCell
+from leasehold.checker.explore.packed.programs import Change
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.result import Cell
+from leasehold.checker.explore.transition_system import TransitionSystem
+from leasehold.spec.language.expression import Expression
+
+MANY = 1 << 14  # states that are unpacked together
+
+
+class _Listed(Sequence[Any]):
+    """A sequence of which each item is made when it is asked for."""
+
+    def _item(self, n: int) -> Any:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, n: int) -> Any: ...
+    @overload
+    def __getitem__(self, n: slice) -> list[Any]: ...
+    def __getitem__(self, n: int | slice) -> Any:
+        if isinstance(n, slice):
+            return [self._item(i) for i in range(*n.indices(len(self)))]
+        if not -len(self) <= n < len(self):
+            raise IndexError(n)
+        return self._item(n % len(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._item, range(len(self)))
+
+
+class PackedStates(_Listed):
+    """The states by number."""
+
+    def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
+        self.kernel, self.fields = kernel, fields
+        self._size = kernel.figure(k.COUNT)
+        self._words = kernel.array(k.STATES, k.U64, self._size * kernel.words)
+        self._values: dict[int, list[Any]] = {}
+        self._dense: dict[int, Any] = {}  # by cell of several atoms: what codes they have together
+
+    def __len__(self) -> int:
+        return self._size
+
+    def words(self, n: int) -> list[int]:
+        """A state, packed."""
+        w = self.kernel.words
+        return list(self._words[n * w : n * w + w])
+
+    def _item(self, n: int) -> State:
+        return self.fields.unpack(self.words(n))
+
+    def __iter__(self) -> Iterator[State]:
+        import numpy as np
+
+        return self.unpacked(np.arange(len(self)))
+
+    def unpacked(self, numbers: Any) -> Iterator[State]:
+        """The states with these numbers: many at once are unpacked faster than one by one."""
+        import numpy as np
+
+        for begin in range(0, len(numbers), MANY):
+            chosen = self._table[numbers[begin : begin + MANY]]
+            columns = []
+            for cell in range(len(self.fields.cells)):
+                values = np.empty(len(self.values(cell)), dtype=object)
+                values[:] = self.values(cell)
+                columns.append(values[self._codes(cell, chosen)].tolist())
+            yield from zip(*columns, strict=True)
+
+    @cached_property
+    def _table(self) -> Any:
+        import numpy as np
+
+        return np.frombuffer(self._words, dtype=np.uint64).reshape(self._size, self.kernel.words)
+
+    def codes(self, cell: int) -> Any:
+        """By state, the number of what it has in a cell: an array of positions in `values`."""
+        return self._codes(cell, self._table)
+
+    def _codes(self, cell: int, table: Any) -> Any:
+        import numpy as np
+
+        found = np.zeros(len(table), dtype=np.int64)
+        for atom, weight in self._weights(cell):
+            at = self.fields.places[atom]
+            code = table[:, at.word] >> np.uint64(at.shift) & np.uint64((1 << at.bits) - 1)
+            found += code.astype(np.int64) * weight
+        known = self._dense.get(cell)
+        if known is None:
+            return found
+        return np.searchsorted(known, found)
+
+    def _weights(self, cell: int) -> list[tuple[int, int]]:
+        place = self.fields.cells[cell]
+        if isinstance(place, PlainCell):
+            return [(place.atom, 1)]
+        weight, found = 1, []
+        for atom in place.atoms.values() if isinstance(place, SetCell) else place.atoms:
+            found.append((atom, weight))
+            weight *= len(self.fields.books[atom].values)
+        return found
+
+    def values(self, cell: int) -> list[Any]:
+        """What a cell has in some state, by the numbers that `codes` gives."""
+        found = self._values.get(cell)
+        if found is None:
+            place = self.fields.cells[cell]
+            if isinstance(place, PlainCell):
+                found = self.fields.books[place.atom].values
+            else:
+                import numpy as np
+
+                codes, examples = np.unique(self._codes(cell, self._table), return_index=True)
+                found = [self.fields.value(cell, self.words(int(n))) for n in examples]
+                self._dense[cell] = codes
+            self._values[cell] = found
+        return found
+
+
+class _Depths(_Listed):
+    def __init__(self, begins: Sequence[int], size: int) -> None:
+        self._begins, self._size = begins, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _item(self, n: int) -> int:
+        return bisect_right(self._begins, n)
+
+
+class _Lefts(_Listed):
+    def __init__(self, packed: Any, kinds: int) -> None:
+        self._packed, self._kinds = packed, kinds
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def _item(self, n: int) -> Left:
+        return tuple([self._packed[n] >> 8 * kind & 127 for kind in range(self._kinds)])
+
+
+class _Of(_Listed):
+    """By state: its labels."""
+
+    def __init__(self, first: Any, following: Any) -> None:
+        self._first, self._following = first, following
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def _item(self, n: int) -> list[int]:
+        found, label = [], self._first[n]
+        while label != k.NONE:
+            found.append(label)
+            label = self._following[label]
+        return found
+
+
+class _Alone(_Listed):
+    """By state: its only label, which has its number."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _item(self, n: int) -> list[int]:
+        return [n]
+
+
+class PackedLabels:
+    """The labels of a search, as `leasehold.checker.explore.labels.Labels` has them.
+
+    Attributes:
+        first_of_level: of each depth but 0, the first label.
+    """
+
+    def __init__(self, kernel: k.Kernel, budget: Left) -> None:
+        size, states, levels = kernel.figure(k.LABELS), kernel.figure(k.COUNT), kernel.figure(k.LEVELS)
+        u32, u64 = k.U32, k.U64
+        self.kernel = kernel
+        self.parents = kernel.array(k.PARENTS, u32, size)
+        self.first_of_level = [int(n) for n in kernel.array(k.LEVEL_LABELS, u64, levels)]
+        self.depths = _Depths(self.first_of_level, size)
+        self.states: Sequence[int]
+        self.of: Sequence[list[int]]
+        self.lefts: Sequence[Left]
+        if budget:
+            self.states = kernel.array(k.LABEL_STATES, u32, size)
+            self.lefts = _Lefts(kernel.array(k.LEFTS, u64, size), len(budget))
+            self.of = _Of(kernel.array(k.FIRST_LABEL, u32, states), kernel.array(k.LABEL_NEXT, u32, size))
+        else:
+            self.states, self.of = range(size), _Alone(size)
+            self.lefts = _Lefts(range(size), 0)
+
+    def chain(self, label: int) -> list[int]:
+        """The states on the way to a label, from the first on."""
+        found = []
+        while label != k.NONE:
+            found.append(self.states[label])
+            label = self.parents[label]
+        return found[::-1]
+
+
+class PackedCells(_Listed):
+    """The cells of the product that were reached, in the order in which they were."""
+
+    def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int], labels: Any) -> None:
+        self.kernel, self.fields, self.product = kernel, fields, product
+        atoms = [fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
+        self._size = kernel.survey(atoms)
+        self._first = kernel.array(k.CELL_FIRST, k.U32, self._size)
+        self._counts = kernel.array(k.CELL_STATES, k.U32, self._size)
+        levels = kernel.figure(k.LEVELS)
+        self._begins = [int(n) for n in kernel.array(k.LEVEL_STATES, k.U64, levels)]
+        self._states = PackedStates(kernel, fields)
+
+    @property
+    def depth(self) -> int:
+        """That of the last state."""
+        return bisect_right(self._begins, len(self._states) - 1) if len(self._states) else 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _item(self, n: int) -> Cell:
+        first = self._first[n]
+        words = self._states.words(first)
+        control = tuple([self.fields.value(cell, words) for cell in self.product])
+        return Cell(control, self._counts[n], bisect_right(self._begins, first), first)
+
+
+class PackedEdges(_Listed):
+    """The steps between cells, found when they are first asked for."""
+
+    def __init__(self, kernel: k.Kernel, cells: PackedCells, tags: list[tuple[str | None, str]]) -> None:
+        self.kernel, self.cells, self.tags = kernel, cells, tags
+
+    @cached_property
+    def _all(self) -> list[tuple[int, int, str]]:
+        found = self.kernel.survey_edges()
+        names = [f"{role}#{event}" if role else "clock" for role, event in self.tags]
+        return list(dict.fromkeys((a, b, names[tag]) for a, b, tag in found))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def _item(self, n: int) -> tuple[int, int, str]:
+        return self._all[n]
+
+
+class PackedPaths(Paths):
+    """Paths over a packed graph, and questions about all of its states, which are not unpacked for them."""
+
+    states: PackedStates
+
+    def __init__(
+        self, world: TransitionSystem, states: PackedStates, labels: PackedLabels,
+        mark: Callable[[Expression], bytearray],
+    ) -> None:  # fmt: skip
+        super().__init__(world, states, labels)
+        self._mark = mark
+
+    def where(self, e: Expression) -> Any:
+        import numpy as np
+
+        return np.frombuffer(self._mark(e), dtype=bool)
+
+    def holding(self, cell: int, value: object) -> Any:
+        import numpy as np
+
+        column = self.states.codes(cell)
+        values = self.states.values(cell)
+        return np.array([v == value for v in values], dtype=bool)[column]
+
+    def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
+        import numpy as np
+
+        numbers = np.zeros(len(self.states), dtype=np.int64)
+        known: list[tuple[Any, ...]] = [()]
+        for cell in cells:
+            values = self.states.values(cell)
+            keys = numbers * len(values) + self.states.codes(cell)
+            examples, numbers = numbered(keys)
+            known = [(*known[n // len(values)], values[n % len(values)]) for n in keys[examples].tolist()]
+        return numbers, known
+
+    def some(self, numbers: Any) -> Iterator[State]:
+        return self.states.unpacked(numbers)
+
+
+def graph_of(kernel: k.Kernel, changes: Sequence[Change], labels: PackedLabels, faults_stop: bool) -> Graph:
+    """The steps of a search, as the reference keeps them."""
+    import numpy as np
+
+    graph = Graph(faults_stop)
+    kinds = np.array([graph.row(change.action) for change in changes], dtype=np.int32)
+    size, searched = kernel.figure(k.KEPT_EDGES), kernel.figure(k.SEARCHED)
+    targets = _array(kernel, k.TARGETS, np.uint32, size).astype(np.int32)
+    rows = kinds[_array(kernel, k.EDGE_CHANGES, np.uint32, size)] if size else np.zeros(0, dtype=np.int32)
+    begins = _array(kernel, k.BEGINS, np.uint64, kernel.figure(k.BEGUN))[:searched].astype(np.int64)
+    lengths = np.diff(np.append(begins, size))
+    of = np.fromiter(labels.states, dtype=np.int32, count=len(labels.states))
+    return graph.take(kernel.figure(k.COUNT), np.repeat(of[:searched], lengths), targets, rows)
+
+
+def _array(kernel: k.Kernel, which: int, kind: Any, items: int) -> Any:
+    import numpy as np
+
+    at = kernel.array(which, k.U8, items * np.dtype(kind).itemsize)
+    return np.frombuffer(at, dtype=kind) if items else np.zeros(0, dtype=kind)

@@ -1,0 +1,271 @@
+"""The engine's C part: compiled once for each number of words, kept, and loaded.
+
+No part of the model is in the C text, so it is compiled once on a machine and not once for each specification. What is
+kept is named by a digest of the text, the compiler and its options; a compiler that changed makes another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from ctypes import POINTER, c_double, c_int, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from leasehold.checker.cache import cache_folder
+
+OPTIONS = ("-O3", "-march=native", "-fPIC", "-shared", "-std=gnu11")
+PATIENCE = 60.0  # seconds that a compiler may take
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "engine_new": (c_void_p, ()),
+    "engine_free": (None, (c_void_p,)),
+    "tree_new": (c_uint32, (c_void_p,)),
+    "hang": (c_int, (c_void_p, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint32)),
+    "add_test": (c_int, (c_void_p, c_uint32, c_int32, c_int32)),
+    "add_probe": (c_int, (c_void_p,)),
+    "silence": (None, (c_void_p, c_uint32)),
+    "add_change": (
+        c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint64, c_uint32, c_uint32),
+    ),
+    "add_claim": (c_int, (c_void_p, c_uint32, c_int32)),
+    "add_leaf": (c_int, (c_void_p, c_uint32, POINTER(c_uint32), c_uint32)),
+    "watch": (c_int, (c_void_p, c_uint32, c_uint32, c_int32)),
+    "set_bounds": (None, (c_void_p, c_int32)),
+    "set_parts": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32))),
+    "set_limits": (None, (c_void_p, c_uint64, c_uint64, c_uint64)),
+    "add_first": (c_uint32, (c_void_p, POINTER(c_uint64), c_uint64)),
+    "check_first": (c_uint32, (c_void_p,)),
+    "search": (c_uint32, (c_void_p, c_double)),
+    "lay_out": (c_int, (c_void_p, c_uint32, POINTER(c_uint8), POINTER(c_uint8), POINTER(c_uint8))),
+    "figure": (c_uint64, (c_void_p, c_uint32)),
+    "asks": (c_uint32, (c_void_p, c_uint32)),
+    "asked_words": (POINTER(c_uint64), (c_void_p,)),
+    "target_words": (POINTER(c_uint64), (c_void_p,)),
+    "found": (c_void_p, (c_void_p, c_uint32)),
+    "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
+    "survey": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint32))),
+    "survey_edges": (c_uint32, (c_void_p,)),
+    "number_of": (c_uint32, (c_void_p, POINTER(c_uint64))),
+}  # fmt: skip
+
+
+class NoCompiler(Exception):
+    """The C part cannot be had; the words say why."""
+
+
+@cache
+def library(words: int) -> Any:
+    """The compiled C part for states of so many words.
+
+    Raises:
+        NoCompiler: there is no C compiler, or it fails.
+    """
+    made = _loaded(words)
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(made, name)
+        function.restype, function.argtypes = result, arguments
+    return made
+
+
+def _loaded(words: int) -> Any:
+    compiler = _compiler()
+    text = resources.files(__package__).joinpath("engine.c").read_bytes()
+    about = compiler.stat()
+    known = repr((str(compiler), about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
+    name = f"engine-{hashlib.sha256(text + known.encode()).hexdigest()[:24]}.so"
+    folder = cache_folder() / "engine"
+    if not (folder / name).exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as aside:
+                # Whole or not at all, whoever else does the same now.
+                os.replace(_compiled(compiler, text, words, Path(aside)), folder / name)
+        except OSError:  # nothing can be kept there: it is compiled for this process alone
+            with tempfile.TemporaryDirectory() as aside:
+                return ctypes.CDLL(str(_compiled(compiler, text, words, Path(aside))))
+    return ctypes.CDLL(str(folder / name))
+
+
+def _compiler() -> Path:
+    wanted = os.environ.get("CC")
+    found = next((at for c in ([wanted] if wanted else ["cc", "gcc", "clang"]) if (at := shutil.which(c))), None)
+    if found is None:
+        raise NoCompiler(f"CC names {wanted[:60]}, which is not there" if wanted else "there is no C compiler here")
+    return Path(found).resolve()
+
+
+def _compiled(compiler: Path, text: bytes, words: int, folder: Path) -> Path:
+    source, result = folder / "engine.c", folder / "engine.so"
+    source.write_bytes(text)
+    command = [str(compiler), *OPTIONS, f"-DW={words}", "-o", str(result), str(source)]
+    try:
+        subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
+    except subprocess.SubprocessError as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        raise NoCompiler(f"{compiler} fails: {said[0] if said else error}") from error
+    return result
+
+
+def _processor() -> str:
+    """What `-march=native` stands for here, as far as the system says it: machines may share a home folder."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return platform.processor()
+
+
+class Kernel:
+    """One search of the C part. Methods are its functions, which engine.c describes.
+
+    Raises:
+        MemoryError: there is no more memory.
+    """
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self._at: Any = None
+        self.c = library(words)
+        self._at = self.c.engine_new()
+        if not self._at:
+            raise MemoryError
+        self._trees = self._tests = self._probes = self._changes = self._leaves = 0
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        if self._at:
+            self.c.engine_free(self._at)
+            self._at = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def tree(self) -> int:
+        return int(self.c.tree_new(self._at))
+
+    def hang(self, tree: int, codes: dict[int, int], answer: int) -> None:
+        n = len(codes)
+        done = self.c.hang(self._at, tree, n, _u32(codes), _u32(codes.values()), answer)
+        if done == 2:
+            raise AssertionError("two runs that read the same values read different ones next")
+        _had(done)
+
+    def test(self, tree: int, yes: int, no: int) -> int:
+        _had(self.c.add_test(self._at, tree, yes, no))
+        self._tests += 1
+        return self._tests - 1
+
+    def probe(self) -> int:
+        _had(self.c.add_probe(self._at))
+        self._probes += 1
+        return self._probes - 1
+
+    def silence(self, probe: int) -> None:
+        self.c.silence(self._at, probe)
+
+    def change(self, writes: Any, cost: int, fault: bool, tag: int) -> int:
+        atoms, codes = _u32(a for a, _ in writes), _u32(c for _, c in writes)
+        _had(self.c.add_change(self._at, len(writes), atoms, codes, cost, fault, tag))
+        self._changes += 1
+        return self._changes - 1
+
+    def claim(self, probe: int, program: int) -> None:
+        _had(self.c.add_claim(self._at, probe, program))
+
+    def leaf(self, changes: list[int], fault: bool) -> int:
+        _had(self.c.add_leaf(self._at, len(changes), _u32(changes), fault))
+        self._leaves += 1
+        return self._leaves - 1
+
+    def watch(self, of: int, probe: int, program: int) -> None:
+        _had(self.c.watch(self._at, of, probe, program))
+
+    def bounds(self, program: int) -> None:
+        self.c.set_bounds(self._at, program)
+
+    def parts(self, parts: int, kinds: int, graph: bool, brief: bool, roots: list[int]) -> None:
+        _had(self.c.set_parts(self._at, parts, kinds, graph, brief, _u32(roots)))
+
+    def limits(self, states: int | None, depth: int | None, labels: int | None = None) -> None:
+        most = (1 << 64) - 1
+        self.c.set_limits(self._at, *(most if n is None else n for n in (states, depth, labels)))
+
+    def first(self, words: list[int], left: int) -> bool:
+        """Adds a first state; whether it is a new one."""
+        return bool(self.c.add_first(self._at, (c_uint64 * self.words)(*words), left) != NONE)
+
+    def check_first(self) -> int:
+        return int(self.c.check_first(self._at))
+
+    def search(self, seconds: float) -> int:
+        return int(self.c.search(self._at, seconds))
+
+    def lay_out(self, places: Any) -> None:
+        columns = ((c_uint8 * len(places))(*column) for column in zip(*places, strict=True))
+        _had(self.c.lay_out(self._at, len(places), *columns))
+
+    def figure(self, which: int) -> int:
+        return int(self.c.figure(self._at, which))
+
+    def asks(self, which: int) -> int:
+        return int(self.c.asks(self._at, which))
+
+    def asked_words(self) -> list[int]:
+        return list(self.c.asked_words(self._at)[: self.words])
+
+    def target_words(self) -> list[int]:
+        return list(self.c.target_words(self._at)[: self.words])
+
+    def array(self, which: int, kind: Any, items: int) -> Any:
+        """An array of what was found, where it lies: it is there until the search goes on."""
+        at = self.c.found(self._at, which)
+        return (kind * items).from_address(at) if at else (kind * 0)()
+
+    def mark(self, program: int, into: bytearray) -> bool:
+        """Of each state whether a program says yes; False where an answer is not known, and it is to be asked again."""
+        return bool(self.c.mark(self._at, program, (c_uint8 * len(into)).from_buffer(into)))
+
+    def survey(self, atoms: list[int]) -> int:
+        """Counts the combinations of these atoms' values; answers how many there are."""
+        found = int(self.c.survey(self._at, len(atoms), _u32(atoms)))
+        _had(found != NONE)
+        return found
+
+    def survey_edges(self) -> list[tuple[int, int, int]]:
+        """The steps between the combinations that were surveyed: from, to, tag of the change."""
+        found = int(self.c.survey_edges(self._at))
+        _had(found != NONE)
+        numbers = iter(self.array(BETWEEN, c_uint32, 3 * found))
+        return list(zip(numbers, numbers, numbers, strict=True))
+
+    def number_of(self, words: list[int]) -> int | None:
+        found = int(self.c.number_of(self._at, (c_uint64 * self.words)(*words)))
+        return None if found == NONE else found
+
+
+NONE = 0xFFFFFFFF
+U8, U32, U64 = c_uint8, c_uint32, c_uint64
+# What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine.c.
+DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
+OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
+COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, BEGUN = range(11)
+WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
+(STATES, PARENTS, LABEL_STATES, LEFTS, BEGINS, TARGETS, EDGE_CHANGES, LEVEL_STATES, LEVEL_LABELS, USES, FIRST_LABEL,
+ LABEL_NEXT, CELL_FIRST, CELL_STATES, BETWEEN) = range(15)  # fmt: skip
+
+
+def _u32(values: Any) -> Any:
+    found = list(values)
+    return (c_uint32 * len(found))(*found)
+
+
+def _had(done: int) -> None:
+    if not done:
+        raise MemoryError

@@ -1,0 +1,319 @@
+"""A system as a TLA+ module for TLC, with the same states, and what TLC is to be told beside it.
+
+Every role is a variable: a record, or a function from the machines' numbers to records. Every channel is one: its
+content, or a function from what it joins to contents. A mailbox is a sequence of messages, a fifo too, a bag a bag
+and a set a set. All that the explorer counts is there and nothing else, so TLC finds the same distinct states, and
+generates as many.
+
+What is out of the bounds is left to TLC's CONSTRAINT; as the explorer claims nothing of such states, invariants here
+claim nothing of them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leasehold.checker.export.shared import (
+    Exported,
+    LeftOut,
+    Unsupported,
+    bounded,
+    low_high,
+    ranges,
+    sentence,
+    settings_of,
+    siblings,
+    wrapped,
+)
+from leasehold.checker.export.tla_steps import Action, Steps, exists
+from leasehold.checker.export.tla_terms import Frame, Layout, term
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Datum, Property, Role, System
+
+HELPERS = r"""
+Min(A, B) == IF A < B THEN A ELSE B
+Max(A, B) == IF A > B THEN A ELSE B
+\* rounded down, and 0 where it is divided by 0
+Div(A, B) == IF B = 0 THEN 0 ELSE IF B > 0 THEN A \div B ELSE (-A) \div (-B)
+Mod(A, B) == IF B = 0 THEN 0 ELSE A - B * Div(A, B)
+\* an option is the set of its value, or empty
+Get(Option, Fallback) == IF Option = {} THEN Fallback ELSE CHOOSE V \in Option : TRUE
+
+Sum(S, F(_)) ==
+  LET G[T \in SUBSET S] == IF T = {} THEN 0 ELSE LET E == CHOOSE E \in T : TRUE IN F(E) + G[T \ {E}]
+  IN G[S]
+SumOfSequence(Q, F(_)) == Sum(DOMAIN Q, LAMBDA I : F(Q[I]))
+SumOfBag(B, F(_)) == Sum(BagToSet(B), LAMBDA E : B[E] * F(E))
+Messages(Q) == {Q[I] : I \in DOMAIN Q}
+
+\* a sequence without what lies at some places
+Without(Q, Places) ==
+  LET G[N \in 0..Len(Q)] == IF N = 0 THEN <<>> ELSE IF N \in Places THEN G[N - 1] ELSE Append(G[N - 1], Q[N])
+  IN G[Len(Q)]
+
+\* Of each kind the newest message counts, and the one before it may still be on its way.
+PutInMailbox(Q, M) ==
+  LET Same == {I \in DOMAIN Q : Q[I].kind = M.kind}
+  IN Append(Without(Q, {I \in Same : \E L \in Same : L > I}), M)
+PutInBag(B, M) == B (+) SetToBag({M})
+RemoveFromBag(B, M) == B (-) SetToBag({M})
+PutInSet(S, M) == S \union {M}
+""".strip()
+
+
+def to_tla(system: System, module: str = "") -> Exported:
+    """The module of a system without faults of actors, and its `.cfg`.
+
+    Args:
+        system: what is exported.
+        module: the module's name, which has to be that of its file; the system's, where none is given.
+
+    Raises:
+        Unsupported: the system has something that the module has no way to say.
+    """
+    return _Module(system, module or system.name).exported()
+
+
+def asks_what_was_taken(p: Property) -> bool:
+    """Whether a property speaks of the event that a step consumes."""
+    return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
+
+
+class _Module:
+    def __init__(self, system: System, name: str) -> None:
+        self.system, self.name = system, name
+        self.layout = Layout(system)
+        self.steps = Steps(self.layout)
+        self.bounded = bounded(system)
+        self.left_out: list[LeftOut] = []
+        self.invariants: list[str] = []
+        self.temporal: list[str] = []
+        self.sought: list[str] = []
+
+    def exported(self) -> Exported:
+        driven = list(self.steps.driven())
+        actions = list(self.steps.all())
+        judged = self._judged(actions)
+        claims = self._claims()
+        parts = [
+            self._constants(), HELPERS.splitlines(), self._variables(), self._init(), *driven,
+            *(action.text for action in actions), self._next(actions), self._fairness(actions), self._bounds(), judged,
+            *claims,
+        ]  # fmt: skip
+        title = f" MODULE {self.name} "
+        lines = [title.center(110, "-"), *self._header(), "EXTENDS Integers, Sequences, FiniteSets, Bags, TLC"]
+        body = "\n\n".join("\n".join(part) for part in parts if part)
+        return Exported("\n".join(lines) + f"\n\n{body}\n\n{'=' * 110}\n", self._settings(), tuple(self.left_out))
+
+    def _header(self) -> list[str]:
+        system = self.system
+        about = wrapped(f"{system.name}. {system.doc}", "\\* ", "\\* ")
+        about += wrapped(f"Specification {system.digest[:12]}, {settings_of(system)}".rstrip(", "), "\\* ", "\\* ")
+        if any(p.kind == "step" for p in system.properties.values()):
+            about += wrapped("TLC judges steps that change something; the explorer also those that change nothing.",
+                             "\\* ", "\\* ")  # fmt: skip
+        if self.left_out:
+            about.append("\\* Not in this module:")
+            for left in self.left_out:
+                about += wrapped(f"{left.name}: {left.why}", "\\*     ", "\\*       ")
+        return about
+
+    # State
+
+    def _constants(self) -> list[str]:
+        lines = []
+        for name, c in self.system.constants.items():
+            doc = f"  \\* {sentence(c.doc)}" if c.doc else ""
+            lines.append(f"{self.layout.constant(name)} == {self.layout.literal(c.type, c.value)}{doc}")
+        return lines
+
+    def _variables(self) -> list[str]:
+        words = [self.layout.variable(v) for v in self.steps.variables]
+        lines = ["VARIABLES"]
+        docs = {
+            **{r.name: r.doc for r in self.system.roles.values()},
+            **{c.name: c.doc or f"{c.kind}, from {c.sender} to {c.receiver}" for c in self.system.channels.values()},
+        }
+        for n, (name, word) in enumerate(zip(self.steps.variables, words, strict=True)):
+            comma = "," if n + 1 < len(words) else ""
+            doc = f"  \\* {sentence(docs.get(name, ''))}" if docs.get(name) else ""
+            lines.append(f"  {word}{comma}{doc}")
+        return [*lines, "", f"vars == <<{', '.join(words)}>>"]
+
+    def _init(self) -> list[str]:
+        lines = ["Init =="]
+        for role in self.system.roles.values():
+            lines.append(f"  /\\ {self.layout.variable(role.name)} {self._first(role)}")
+        for channel in self.system.channels.values():
+            empty = {"bag": "EmptyBag", "set": "{}"}.get(channel.kind, "<<>>")
+            joints = self.layout.joints(channel)
+            value = f"[J \\in {joints} |-> {empty}]" if joints else empty
+            lines.append(f"  /\\ {self.layout.variable(channel.name)} = {value}")
+        if self.system.clock is not None:
+            lines.append(f"  /\\ {self.layout.variable('clock')} = 0")
+        if self.system.initially is not None:
+            lines.append(f"  /\\ {term(self.system.initially, Frame(self.layout))}")
+        return lines
+
+    def _first(self, role: Role) -> str:
+        members = self.layout.members(role.instance)
+        if not any(d.any_initial for d in role.data.values()):
+            fields = [f'state |-> "{role.initial.name}"']
+            fields += [f"{d.name} |-> {self.layout.literal(d.type, d.initial)}" for d in role.data.values()]
+            record = f"[{', '.join(fields)}]"
+            return f"= [Me \\in {members} |-> {record}]" if role.indexed else f"= {record}"
+        fields = [f'state : {{"{role.initial.name}"}}']
+        fields += [f"{d.name} : {self._first_values(d)}" for d in role.data.values()]
+        record = f"[{', '.join(fields)}]"
+        return f"\\in [{members} -> {record}]" if role.indexed else f"\\in {record}"
+
+    def _first_values(self, d: Datum) -> str:
+        return self.steps.domain(d) if d.any_initial else "{" + self.layout.literal(d.type, d.initial) + "}"
+
+    # Steps
+
+    def _next(self, actions: list[Action]) -> list[str]:
+        return ["Next ==", *([f"  \\/ {a.words}" for a in actions] or ["  FALSE"])]
+
+    def _fairness(self, actions: list[Action]) -> list[str]:
+        """Weak fairness of the groups that the explorer has: what is possible for ever is done in the end."""
+        groups: dict[tuple[str, tuple[str, ...]], list[Action]] = {}
+        for a in actions:
+            if a.group is not None:
+                groups.setdefault(a.group, []).append(a)
+        lines = wrapped(
+            "What could happen all the time from some point on does happen. (Of a group of which some step changes "
+            "nothing, the explorer takes that step for enough; TLC asks for one that changes something.)",
+            "\\* ", "\\* ",
+        )  # fmt: skip
+        lines.append("Fairness ==")
+        for (name, bound), members in groups.items():
+            outer = [w for w in members[0].witnesses if w[0] in bound]
+            words = " \\/ ".join(
+                f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members
+            )  # fmt: skip
+            every = "".join(f"\\A {n} \\in {domain} : " for n, domain in outer)
+            lines.append(f"  /\\ {every}WF_vars({words})  \\* {name}")
+        spec = "Spec == Init /\\ [][Next]_vars" + (" /\\ Fairness" if groups else "")
+        return [*(lines if groups else []), "", spec]
+
+    def _bounds(self) -> list[str]:
+        if not self.bounded:
+            return []
+        f = Frame(self.layout)
+        tests = [term(self.system.constraint, f)] if self.system.constraint is not None else []
+        for role, d, (low, high) in ranges(self.system):
+            a, b = term(low, f), term(high, f)
+            name = self.layout.variable(role.name)
+            value = f"{name}[Me].{d.name}" if role.indexed else f"{name}.{d.name}"
+            every = f"\\A Me \\in {self.layout.members(role.instance)} : " if role.indexed else ""
+            tests.append(f"{every}{a} <= {value} /\\ {value} <= {b}")
+        return ["\\* States out of these bounds are not explored.", "Bounds ==", *(f"  /\\ ({test})" for test in tests)]
+
+    # Claims
+
+    def _judged(self, actions: list[Action]) -> list[str]:
+        """What says that a claim holds of a step, whatever action the step is taken for."""
+        if not any(asks_what_was_taken(p) for p in self.system.properties.values()):
+            return []
+        words = (
+            "A claim P about steps that asks who consumed what: it holds of every action that a step can be taken for."
+        )
+        about = wrapped(words, "\\* ", "\\* ")
+        return [*about, "Judged(P(_, _, _)) ==", *(f"  /\\ {action.judged}" for action in actions)]
+
+    def _claims(self) -> list[list[str]]:
+        found = [self._types_hold()]
+        if any(siblings(role, tr) for role in self.system.roles.values() for tr in role.transitions()):
+            why = "of two actions that are possible at once TLC takes either; the explorer watches that none are"
+            self.left_out.append(LeftOut("guards_disjoint", why))
+        for p in self.system.properties.values():
+            try:
+                found.append(self._claim(p))
+            except Unsupported as error:
+                self.left_out.append(LeftOut(p.name, error.what))
+        if self.system.ends is not None:
+            found.append(self._deadlock_free())
+        return found
+
+    def _claim(self, p: Property) -> list[str]:
+        name = self.layout.names.name(("property", p.name), p.name.capitalize())
+        makers: dict[str, Callable[[Property], tuple[str, list[str]]]] = {
+            "always": self._always, "step": self._step, "sometimes": self._sometimes, "leads_to": self._leads_to,
+        }  # fmt: skip
+        if p.kind not in makers:
+            raise Unsupported("that some run leads to it is a claim about branching time", "TLA+ speaks of single runs")
+        formula, where = makers[p.kind](p)
+        where.append(name)
+        return [*wrapped(f"{p.name}: {p.kind}. {p.doc}", "\\* ", "\\* "), f"{name} == {formula}"]
+
+    def _implied(self, p: Property, f: Frame) -> str:
+        claim = term(p.claim, f)
+        return f"({term(p.when, f)} => {claim})" if p.when is not None else claim
+
+    def _always(self, p: Property) -> tuple[str, list[str]]:
+        return ("Bounds => " if self.bounded else "") + self._implied(p, Frame(self.layout)), self.invariants
+
+    def _step(self, p: Property) -> tuple[str, list[str]]:
+        words = ("Bounds' => " if self.bounded else "") + self._implied(p, Frame(self.layout, primed=True))
+        if asks_what_was_taken(p):
+            words = f"Judged(LAMBDA Took_role, Took_instance, Took_event : {words})"
+        return f"[][{words}]_vars", self.temporal
+
+    def _sometimes(self, p: Property) -> tuple[str, list[str]]:
+        return f"~{term(p.claim, Frame(self.layout))}  \\* what breaks this is the witness", self.sought
+
+    def _leads_to(self, p: Property) -> tuple[str, list[str]]:
+        if self.bounded:
+            raise Unsupported("fairness would be asked of steps out of the bounds", "use the explorer")
+        f = Frame(self.layout)
+        when = term(p.when, f) if p.when is not None else "TRUE"
+        if p.within is not None:
+            why = f"that it comes within {p.within} ticks is not said here, only that it comes"
+            self.left_out.append(LeftOut(f"{p.name}, within", why))
+        return f"({when}) ~> ({term(p.claim, f)})", self.temporal
+
+    def _types_hold(self) -> list[str]:
+        """Every value stays in its type's range, which the language claims of every system."""
+        tests = []
+        for role in self.system.roles.values():
+            name = self.layout.variable(role.name)
+            own = f"{name}[Me]" if role.indexed else name
+            for d in role.data.values():
+                if low_high(d.type) is not None:
+                    every = f"\\A Me \\in {self.layout.members(role.instance)} : " if role.indexed else ""
+                    tests.append(every + self._in_range(d.type, f"{own}.{d.name}", 0))
+        if not tests:
+            return []
+        self.invariants.append("TypesHold")
+        return ["\\* No int leaves its range.", "TypesHold ==", *(f"  /\\ {test}" for test in tests)]
+
+    def _in_range(self, kind: t.Type, value: str, depth: int) -> str:
+        match kind:
+            case t.Map(key=key, of=of):
+                inner = self._in_range(of, f"{value}[K{depth}]", depth + 1)
+                return f"\\A K{depth} \\in {self.layout.members(key)} : {inner}"
+            case t.Option(of=of) if of is not None:
+                return f"\\A V{depth} \\in {value} : {self._in_range(of, f'V{depth}', depth + 1)}"
+        low, high = low_high(kind) or (None, None)
+        tests = [f"{low} <= {value}"] * (low is not None) + [f"{value} <= {high}"] * (high is not None)
+        return " /\\ ".join(tests)
+
+    def _deadlock_free(self) -> list[str]:
+        ends = " \\/ ".join(term(e.holds, Frame(self.layout)) for e in self.system.ends or ()) or "FALSE"
+        self.invariants.append("DeadlockFree")
+        within = "Bounds => " if self.bounded else ""
+        names = ", ".join(e.name for e in self.system.ends or ())
+        about = wrapped(f"deadlock_free: nothing stops but in an allowed end: {names}", "\\* ", "\\* ")
+        return [*about, f"DeadlockFree == {within}(ENABLED Next \\/ {ends})"]
+
+    def _settings(self) -> str:
+        lines = ["\\* tlc -deadlock FILE: the module itself says where it may stop.", "SPECIFICATION Spec"]
+        lines += ["CONSTRAINT Bounds"] if self.bounded else []
+        lines += [f"INVARIANT {name}" for name in self.invariants]
+        lines += [f"PROPERTY {name}" for name in self.temporal]
+        if self.sought:
+            lines.append("\\* One of these at a time shows a witness, as a run that breaks it:")
+        lines += [f"\\* INVARIANT {name}" for name in self.sought]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,415 @@
+"""The steps of a system in TLA+: one action for each transition.
+
+Theory of operation. A step commits a record and then does the work of the new state, piece by piece, and each piece
+sees what was done before it. An action therefore gives every variable that it changes a new name in a LET, as often as
+it changes, and reads the newest one; in the end the primed variables are the newest. What is not named stays unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from leasehold.checker.export.shared import Offer, Unsupported, low_high, offers, over, work_of, wrapped
+from leasehold.checker.export.tla_terms import Frame, Layout, term
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Call, Channel, Datum, Drive, Message, Role, Send, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A named action.
+
+    Attributes:
+        text: its definition.
+        witnesses: bound names and their sets, for all of which it is tried.
+        call: how it is called.
+        group: the name of the fair group that it belongs to, and the bound names that tell groups apart.
+        took: the role, the machine and the event, as `took` asks for them; no role where no machine consumes one.
+    """
+
+    text: list[str]
+    witnesses: list[tuple[str, str]]
+    call: str
+    group: tuple[str, tuple[str, ...]] | None
+    took: tuple[str, str, str] = ("", "0", "")
+
+    @property
+    def judged(self) -> str:
+        """What says of the action that a claim about steps holds of it."""
+        role, instance, event = self.took
+        every = "".join(f"\\A {name} \\in {domain} : " for name, domain in self.witnesses)
+        return f'{every}{self.call} => P("{role}", {instance}, "{event}")'
+
+    @property
+    def words(self) -> str:
+        return exists(self.witnesses) + self.call
+
+
+def both(tests: Iterable[str]) -> str:
+    return " /\\ ".join(tests)
+
+
+def either(tests: Iterable[str]) -> str:
+    return " \\/ ".join(tests)
+
+
+def _condition(test: str) -> str:
+    """A condition that is one condition: TLC takes an `or` within an action for several ways to take it."""
+    return f"({test}) = TRUE" if "\\/" in test or "\\E" in test else test
+
+
+def exists(witnesses: list[tuple[str, str]]) -> str:
+    return "".join(f"\\E {name} \\in {domain} : " for name, domain in witnesses)
+
+
+@dataclass
+class Writing:
+    """An action that is being written."""
+
+    layout: Layout
+    now: dict[str, str] = field(default_factory=dict)
+    lets: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)  # of channels that are full; over what the LETs define
+
+    def change(self, variable: str, value: str) -> None:
+        word = f"{variable.capitalize()}_{sum(line.startswith(f'{variable.capitalize()}_') for line in self.lets) + 1}"
+        self.lets.append(f"{word} == {value}")
+        self.now[variable] = word
+
+
+class Steps:
+    """The actions of a system."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.system = layout, layout.system
+        self.variables = [*self.system.roles, *self.system.channels]
+        self.variables += ["clock"] if self.system.clock is not None else []
+        for channel in self.system.channels.values():
+            if channel.duplicate or channel.reorder or (channel.lose and channel.kind == "mailbox"):
+                raise Unsupported(
+                    f"channel {channel.name} has faults that ask for the numbers of messages",
+                    "set their budgets to 0, or export to Promela", channel.place,
+                )  # fmt: skip
+            if isinstance(channel.lose, int) and channel.lose:
+                raise Unsupported(
+                    f"channel {channel.name} loses a limited number of messages", "set its budget to 0 or `any`",
+                    channel.place,
+                )  # fmt: skip
+
+    # Transitions
+
+    def driven(self) -> Iterator[list[str]]:
+        """What subsidiary machines do when they are driven: operators from record to record."""
+        drives = [
+            task for role in self.system.roles.values() for task in role.tasks.values() if isinstance(task, Drive)
+        ]
+        for role_name, event in dict.fromkeys((task.role, task.event) for task in drives):
+            yield self._driven(self.system.roles[role_name], event)
+
+    def _driven(self, role: Role, event: str) -> list[str]:
+        fields = self.system.fields_of(role.name, event)
+        name = self._word(("drive", role.name, event), f"{role.name}_{event}_driven")
+        lines = [f"{name}({', '.join(['Me', 'Own', *(f'Arg_{f.name}' for f in fields)])}) =="]
+        frame = Frame(self.layout, role.name, "Me", "Own", arguments={f.name: f"Arg_{f.name}" for f in fields})
+        word = "CASE"
+        for tr in (tr for tr in role.transitions() if tr.event == event):
+            if any(not isinstance(role.tasks[n], Call) for n in work_of(role, tr)):
+                raise Unsupported(
+                    f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
+                )
+            for e in (tr.guard, *(part for u in tr.updates for part in (u.value, u.key))):
+                if x.mentions(e, lambda n: isinstance(n, x.Data | x.State) and n.owner is not None):
+                    raise Unsupported(
+                        f"{tr.name} is driven, and reads another machine", "let it read its own", tr.place
+                    )
+            guard = [f'Own.state = "{tr.source}"'] + ([term(tr.guard, frame)] if tr.guard is not None else [])
+            lines.append(f"  {word} {both(guard)} -> {self._record(role, tr, frame, 'Own')}")
+            word = "  []"
+        return [*lines, f"  {word} OTHER -> Own"]
+
+    def _record(self, role: Role, tr: Transition, f: Frame, own: str) -> str:
+        """The record after the updates of a transition."""
+        sets = [] if tr.target == tr.source else [f'!.state = "{tr.target}"']
+        for update in tr.updates:
+            kind = role.data[update.name].type
+            if update.key is None:
+                sets.append(f"!.{update.name} = {term(update.value, f, kind)}")
+            else:
+                assert isinstance(kind, t.Map)
+                sets.append(f"!.{update.name}[{term(update.key, f)}] = {term(update.value, f, kind.of)}")
+        return f"[{own} EXCEPT {', '.join(sets)}]" if sets else own
+
+    def _fire(self, w: Writing, role: Role, tr: Transition, f: Frame) -> None:
+        """A transition, within an action."""
+        own = f.machine(role.name, f.me)
+        record = self._record(role, tr, f, own)
+        if record != own:
+            w.change(role.name, f"[{f.read(role.name)} EXCEPT ![{f.me}] = {record}]" if role.indexed else record)
+        for name in work_of(role, tr):
+            task = role.tasks[name]
+            if isinstance(task, Send):
+                self._send(w, role, task, f.me)
+            elif isinstance(task, Drive):
+                self._drive(w, role, task, f.me)
+
+    def _here(self, w: Writing, role: Role, me: str, it: str) -> Frame:
+        return Frame(self.layout, role.name, me, variables={"it": it}, now=dict(w.now))
+
+    def _wanted(self, f: Frame, task: Send | Drive) -> str:
+        return both(term(e, f) for e in (task.when, task.only) if e is not None)
+
+    def _send(self, w: Writing, role: Role, task: Send, me: str) -> None:
+        channel = self.system.channel_between(role.name, task.receiver)
+        receiver = self.system.roles[task.receiver]
+        by_sender, by_receiver = self.layout.pairs(channel)
+        it = ("J[2]" if by_sender else "J") if by_receiver else me if channel.same_index and by_sender else "0"
+        f = self._here(w, role, me, it)
+        word = f.read(channel.name)
+        tests = [f"J[1] = {me}"] if by_sender and by_receiver else []
+        if channel.same_index and by_sender and receiver.count < role.count:
+            tests.append(f"{me} < {receiver.count}")
+        tests += [wanted] if (wanted := self._wanted(f, task)) else []
+        if channel.capacity is not None and channel.kind in ("fifo", "bag"):
+            w.tests.append(self._room(w, role, task, channel, me))
+        index = "[J]" if by_receiver else f"[{me}]" if by_sender else ""
+        value = f"{self._put(channel)}({word}{index}, {self._message(task, f)})"
+        value = f"IF {both(tests)} THEN {value} ELSE {word}{index}" if tests else value
+        if by_receiver:
+            value = f"[J \\in {self.layout.joints(channel)} |-> {value}]"
+        elif by_sender:
+            value = f"[{word} EXCEPT ![{me}] = {value}]"
+        w.change(channel.name, value)
+
+    def _room(self, w: Writing, role: Role, task: Send, channel: Channel, me: str) -> str:
+        """A step that would send into a full channel is not possible."""
+        length = "BagCardinality" if channel.kind == "bag" else "Len"
+        by_sender, by_receiver = self.layout.pairs(channel)
+        f = self._here(w, role, me, "To" if by_receiver else me if channel.same_index and by_sender else "0")
+        test = f"{length}({f.read(channel.name)}{self.layout.joint(channel, me, 'To')}) < {channel.capacity}"
+        test = f"({wanted}) => {test}" if (wanted := self._wanted(f, task)) else test
+        everyone = self.layout.members(self.system.roles[task.receiver].instance)
+        return f"\\A To \\in {everyone} : {test}" if by_receiver else test
+
+    def _put(self, channel: Channel) -> str:
+        return {"mailbox": "PutInMailbox", "fifo": "Append", "bag": "PutInBag", "set": "PutInSet"}[channel.kind]
+
+    def _message(self, task: Send, f: Frame) -> str:
+        message = self.system.messages[task.message]
+        fields = [f'kind |-> "{message.name}"']
+        for d in message.fields:
+            fields.append(f"{self.layout.label(message, d.name)} |-> {term(task.fields[d.name], f, d.type)}")
+        return f"[{', '.join(fields)}]"
+
+    def _drive(self, w: Writing, role: Role, task: Drive, me: str) -> None:
+        driven = self.system.roles[task.role]
+        f = self._here(w, role, me, "It" if driven.indexed else "0")
+        name = self._word(("drive", driven.name, task.event), f"{driven.name}_{task.event}_driven")
+        given = [term(task.fields[d.name], f, d.type) for d in self.system.fields_of(driven.name, task.event)]
+        word = f.read(driven.name)
+        own = f"{word}[It]" if driven.indexed else word
+        wanted = self._wanted(f, task)
+        value = f"{name}({', '.join(['It' if driven.indexed else '0', own, *given])})"
+        value = f"IF {wanted} THEN {value} ELSE {own}" if wanted else value
+        members = self.layout.members(driven.instance)
+        w.change(driven.name, f"[It \\in {members} |-> {value}]" if driven.indexed else value)
+
+    # Actions
+
+    def all(self) -> Iterator[Action]:
+        for role in self.system.roles.values():
+            for state in role.states.values():
+                for offer in offers(self.system, role, state):
+                    for tr in state.on[offer.event]:
+                        yield self._local(role, offer, tr)
+                for tr in state.on.get("tick", ()):
+                    yield self._tick(role, tr)
+        for channel in self.system.channels.values():
+            yield from self._arrivals(channel)
+        if self.system.clock is not None:
+            yield self._clock()
+
+    def _about(self, tr: Transition, more: str) -> list[str]:
+        goal = "stays" if tr.internal and tr.target == tr.source else f"to {tr.target}"
+        return wrapped(f"{tr.name}{more}: {goal}. {tr.doc}", "\\* ", "\\* ")
+
+    def _word(self, key: tuple[str, ...], wish: str) -> str:
+        return self.layout.names.name(key, wish[0].upper() + wish[1:])
+
+    def _name(self, tr: Transition, more: str = "") -> str:
+        number = f"_{tr.position + 1}" if tr.position else ""
+        return self._word(("action", tr.name, more), f"{tr.role}_{tr.source}_{tr.event}{number}" + more)
+
+    def _bound(self, role: Role) -> list[tuple[str, str]]:
+        return [("Me", self.layout.members(role.instance))] if role.indexed else []
+
+    def _define(
+        self, name: str, about: list[str], witnesses: list[tuple[str, str]], tests: list[str], w: Writing,
+        group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""),
+    ) -> Action:  # fmt: skip
+        call = name + (f"({', '.join(n for n, _ in witnesses)})" if witnesses else "")
+        lines = [*about, f"{call} ==", *(f"  /\\ {_condition(test)}" for test in tests)]
+        after = [f"{self.layout.variable(v)}' = {w.now[v]}" for v in self.variables if v in w.now]
+        same = [self.layout.variable(v) for v in self.variables if v not in w.now]
+        after += [f"UNCHANGED <<{', '.join(same)}>>"] if same else []
+        if w.lets:
+            first, *rest = w.lets
+            lines += [f"  /\\ LET {first}", *(f"         {line}" for line in rest)]
+            lines += [f"     {'IN ' if n == 0 else '   '}/\\ {line}" for n, line in enumerate([*w.tests, *after])]
+        else:
+            lines += [f"  /\\ {line}" for line in [*w.tests, *after]]
+        return Action(lines, witnesses, call, group, took)
+
+    def _state_and_guard(self, role: Role, tr: Transition, f: Frame) -> list[str]:
+        tests = [f'{f.machine(role.name, f.me)}.state = "{tr.source}"']
+        return tests + ([term(tr.guard, f)] if tr.guard is not None else [])
+
+    def _local(self, role: Role, offer: Offer, tr: Transition) -> Action:
+        fields = self.system.fields_of(role.name, offer.event)
+        me = "Me" if role.indexed else "0"
+        f = Frame(self.layout, role.name, me, arguments={d.name: f"Arg_{d.name}" for d in fields})
+        witnesses = self._bound(role) + [(f"Arg_{d.name}", self.domain(d)) for d in fields]
+        tests = self._state_and_guard(role, tr, f) + [term(e, f) for e in offer.conditions]
+        if offer.outside:
+            outside = Frame(self.layout, arguments=f.arguments, variables={"it": me})
+            tests.append("(" + either(term(e, outside) for e in offer.outside) + ")")
+        w = Writing(self.layout)
+        self._fire(w, role, tr, f)
+        cause = offer.task or offer.name
+        state = role.states[tr.source]
+        several = sum(o.event == offer.event for o in offers(self.system, role, state)) > 1
+        about = self._about(tr, f" ({'answers ' if offer.task else ''}{cause})" if cause != offer.event else "")
+        group = (f"{role.name} {cause}", ("Me",) if role.indexed else ())
+        name = self._name(tr, f"_{cause}" if several else "")
+        fair = group if offer.task is not None or offer.fair else None
+        return self._define(name, about, witnesses, tests, w, fair, (role.name, me, offer.event))
+
+    def domain(self, d: Datum) -> str:
+        """The values to try of an event's field."""
+        frame = Frame(self.layout)
+        ends = [term(e, frame) for e in d.explore] if d.explore is not None else ["0", "0"]
+        return self._values(d.type, f"({ends[0]}..{ends[1]})")
+
+    def _values(self, kind: t.Type, numbers: str) -> str:
+        match kind:
+            case t.Bool():
+                return "BOOLEAN"
+            case t.Enum() | t.Instance():
+                return self.layout.members(kind)
+            case t.Set(of=of) if of is not None:
+                return f"(SUBSET {self.layout.members(of)})"
+            case t.Map(key=key, of=of):
+                return f"[{self.layout.members(key)} -> {self._values(of, numbers)}]"
+            case t.Option(of=of) if of is not None:
+                return f"({{{{}}}} \\union {{{{V}} : V \\in {self._values(of, numbers)}}})"
+        low, high = low_high(kind) or (None, None)
+        tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
+        return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers
+
+    def _tick(self, role: Role, tr: Transition) -> Action:
+        f = Frame(self.layout, role.name, "Me" if role.indexed else "0")
+        w = Writing(self.layout)
+        self._fire(w, role, tr, f)
+        group = (f"{role.name} tick", ("Me",) if role.indexed else ())
+        return self._define(self._name(tr), self._about(tr, ""), self._bound(role), self._state_and_guard(role, tr, f),
+                            w, group, (role.name, f.me, "tick"))  # fmt: skip
+
+    def _clock(self) -> Action:
+        clock = self.system.clock
+        assert clock is not None
+        f = Frame(self.layout)
+        due = []
+        for role in self.system.roles.values() if not clock.late else ():
+            here = Frame(self.layout, role.name, "Me" if role.indexed else "0")
+            tests = [both(self._state_and_guard(role, tr, here)) for tr in role.transitions() if tr.event == "tick"]
+            due += [exists(self._bound(role)) + f"({test})" for test in tests]
+        w = Writing(self.layout, {"clock": f"{f.read('clock')} + 1"})
+        tests = [f"{f.read('clock')} < {clock.horizon}", *(f"~({d})" for d in due)]
+        about = ["\\* The clock ticks, unless it has to wait for a timer."]
+        return self._define(self._word(("clock",), "Clock_ticks"), about, [], tests, w, ("clock", ()))
+
+    # Messages
+
+    def _arrivals(self, channel: Channel) -> Iterator[Action]:
+        receiver = self.system.roles[channel.receiver]
+        for m in over(self.system, channel):
+            for tr in (tr for tr in receiver.transitions() if tr.event == m.name):
+                yield self._received(channel, m, tr)
+            if channel.kind != "set":
+                yield self._ignored(channel, m)
+        if channel.lose and channel.kind != "set":
+            yield self._loss(channel)
+
+    def _ends(self, channel: Channel) -> tuple[list[tuple[str, str]], str, str]:
+        """The bound names of a joint's machines, and how they are written."""
+        by_sender, by_receiver = self.layout.pairs(channel)
+        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
+        if channel.same_index:
+            both = min(sender.count, receiver.count)
+            return ([("Me", f"(0..{both - 1})")], "Me", "Me") if by_sender else ([], "0", "0")
+        names = [("From", self.layout.members(sender.instance))] if by_sender else []
+        names += [("Me", self.layout.members(receiver.instance))] if by_receiver else []
+        return names, "From" if by_sender else "0", "Me" if by_receiver else "0"
+
+    def _frame(self, channel: Channel, m: Message) -> tuple[list[tuple[str, str]], Frame, str]:
+        """Of an action that receives a message: its witnesses, its frame, and the joint."""
+        names, sender, me = self._ends(channel)
+        joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
+        found = {"bag": [("Msg", f"BagToSet({joint})")], "set": [("Msg", joint)]}.get(channel.kind, [])
+        word = "Msg" if found else f"Head({joint})"
+        arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
+        return [*names, *found], Frame(self.layout, channel.receiver, me, sender=sender, arguments=arguments), joint
+
+    def _lies(self, channel: Channel, m: Message, joint: str) -> list[str]:
+        if channel.kind in ("bag", "set"):
+            return [f'Msg.kind = "{m.name}"']
+        return [f"{joint} /= <<>>", f'Head({joint}).kind = "{m.name}"']
+
+    def _taken(self, w: Writing, channel: Channel, joint: str, f: Frame) -> None:
+        """The message is no longer on its way."""
+        if channel.kind == "set":
+            return
+        rest = f"RemoveFromBag({joint}, Msg)" if channel.kind == "bag" else f"Tail({joint})"
+        index = self.layout.joint(channel, f.sender, f.me)
+        w.change(channel.name, f"[{self.layout.variable(channel.name)} EXCEPT !{index} = {rest}]" if index else rest)
+
+    def _group(self, channel: Channel) -> tuple[str, tuple[str, ...]]:
+        return f"deliver {channel.name}", tuple(n for n, _ in self._ends(channel)[0])
+
+    def _received(self, channel: Channel, m: Message, tr: Transition) -> Action:
+        role = self.system.roles[channel.receiver]
+        witnesses, f, joint = self._frame(channel, m)
+        tests = self._lies(channel, m, joint) + self._state_and_guard(role, tr, f)
+        w = Writing(self.layout)
+        self._taken(w, channel, joint, f)
+        self._fire(w, role, tr, Frame(f.layout, f.role, f.me, sender=f.sender, arguments=f.arguments, now=dict(w.now)))
+        about, took = self._about(tr, ""), (role.name, f.me, m.name)
+        return self._define(self._name(tr), about, witnesses, tests, w, self._group(channel), took)
+
+    def _ignored(self, channel: Channel, m: Message) -> Action:
+        """A message that no transition takes is consumed all the same."""
+        role = self.system.roles[channel.receiver]
+        witnesses, f, joint = self._frame(channel, m)
+        taken = ["(" + both(self._state_and_guard(role, tr, f)) + ")"
+                 for tr in role.transitions() if tr.event == m.name]  # fmt: skip
+        tests = self._lies(channel, m, joint) + ([f"~({either(taken)})"] if taken else [])
+        w = Writing(self.layout)
+        self._taken(w, channel, joint, f)
+        about = wrapped(f"{m.name} is ignored or refused. {m.doc}", "\\* ", "\\* ")
+        name = self._word(("ignored", m.name), f"{role.name}_drops_{m.name}")
+        return self._define(name, about, witnesses, tests, w, self._group(channel), (role.name, f.me, m.name))
+
+    def _loss(self, channel: Channel) -> Action:
+        names, sender, me = self._ends(channel)
+        index = self.layout.joint(channel, sender, me)
+        word = self.layout.variable(channel.name)
+        joint = f"{word}{index}"
+        if channel.kind == "bag":
+            witness, rest = ("Msg", f"BagToSet({joint})"), f"RemoveFromBag({joint}, Msg)"
+        else:
+            witness, rest = ("I", f"(1..Len({joint}))"), f"Without({joint}, {{I}})"
+        w = Writing(self.layout)
+        w.change(channel.name, f"[{word} EXCEPT !{index} = {rest}]" if index else rest)
+        name = self._word(("loss", channel.name), f"{channel.name}_loses")
+        return self._define(name, [f"\\* {channel.name} loses a message."], [*names, witness], [], w, None)

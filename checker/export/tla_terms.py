@@ -1,0 +1,337 @@
+"""Expressions in TLA+.
+
+    bool, int, time, opaque   BOOLEAN, integers
+    enumeration, state        strings
+    instance                  its number, from 0
+    set                       a set
+    map                       a function
+    option                    a set of at most one value: {} is none
+    message                   a record, with its `kind`
+
+A name that stands for the state before a step is a variable; for the state after it, a primed variable; and for a state
+within a step, the name that a LET has given it. Names of bound variables begin with a capital letter or end with an
+underscore, as TLA+ allows no name twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from leasehold.checker.export.shared import Registry, Unsupported, over
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Channel, Message, System
+
+# Names that the module has already, from the modules that it extends and of its own.
+TAKEN = frozenset(
+    """
+    Nat Int Real Seq Len Head Tail Append SubSeq SelectSeq Cardinality IsFiniteSet Bag IsABag BagToSet SetToBag BagIn
+    EmptyBag BagUnion SubBag BagOfAll BagCardinality CopiesIn Print PrintT Assert JavaTime TLCGet TLCSet TLCEval Any
+    Permutations SortSeq RandomElement ToString Min Max Div Mod Get Sum SumOfSequence SumOfBag Messages Without
+    PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree vars
+    """.split()  # noqa: SIM905 (a list of so many strings is hard to read)
+)
+
+
+class Layout:
+    """The names of one system's module."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.names = Registry(set(TAKEN))
+        for role in system.roles:
+            self.variable(role)
+        for channel in system.channels:
+            self.variable(channel)
+
+    def variable(self, name: str) -> str:
+        """The variable of a role or channel, or of the clock."""
+        return self.names.name(("variable", name), name)
+
+    def constant(self, name: str) -> str:
+        return self.names.name(("constant", name), name)
+
+    def members(self, of: t.Enum | t.Instance) -> str:
+        """The set of a small type's members."""
+        if isinstance(of, t.Enum):
+            return "{" + ", ".join(f'"{m}"' for m in of.members) + "}"
+        return f"(0..{of.count - 1})"
+
+    def literal(self, kind: t.Type, value: t.Value) -> str:
+        match kind:
+            case t.Bool():
+                return "TRUE" if value else "FALSE"
+            case t.Enum():
+                return f'"{value}"'
+            case t.Set(of=of):
+                words = [self.literal(of, v) for v in t.members(of) if v in value] if of is not None else []
+                return "{" + ", ".join(words) + "}"
+            case t.Map(key=key, of=of):
+                if len(set(value)) == 1:
+                    return f"[K \\in {self.members(key)} |-> {self.literal(of, value[0])}]"
+                cells = [f"{self.literal(key, k)} :> {self.literal(of, v)}"
+                         for k, v in zip(t.members(key), value, strict=True)]  # fmt: skip
+                return f"({' @@ '.join(cells)})"
+            case t.Option(of=of):
+                return "{}" if value is None or of is None else "{" + self.literal(of, value) + "}"
+            case _:
+                return f"({value})" if value < 0 else str(value)
+
+    def label(self, message: Message, name: str) -> str:
+        """The name of a message's field; fields of one name and several types are kept apart."""
+        channel = self.system.channel_of(message.name)
+        kinds = [f.type for m in over(self.system, channel) for f in m.fields if f.name == name]
+        alike = all(type(k) is type(kinds[0]) and (k == kinds[0] or isinstance(k, t.Int)) for k in kinds)
+        return name if alike and name != "kind" else f"{message.name}_{name}"
+
+    def pairs(self, channel: Channel) -> tuple[bool, bool]:
+        """Whether a channel's joints are told apart by the sender, and by the receiver."""
+        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
+        if channel.same_index:
+            return sender.count > 1, False
+        return sender.count > 1, receiver.count > 1
+
+    def joint(self, channel: Channel, i: str, j: str) -> str:
+        """The index of the joint of two machines; nothing where there is one."""
+        by_sender, by_receiver = self.pairs(channel)
+        if by_sender and by_receiver:
+            return f"[<<{i}, {j}>>]"
+        return f"[{i}]" if by_sender else f"[{j}]" if by_receiver else ""
+
+    def joints(self, channel: Channel) -> str:
+        """The set of a channel's joints; nothing where there is one."""
+        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
+        senders, receivers = self.members(sender.instance), self.members(receiver.instance)
+        by_sender, by_receiver = self.pairs(channel)
+        if by_sender and by_receiver:
+            return f"({senders} \\X {receivers})"
+        return senders if by_sender else receivers if by_receiver else ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How names are written where an expression stands."""
+
+    layout: Layout
+    role: str = ""
+    me: str = ""
+    own: str = ""  # the machine's own record, where it has a name
+    sender: str = ""
+    message: str = ""  # the message or event that is consumed: its fields
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    now: Mapping[str, str] = field(default_factory=dict)  # variables that have another name here
+    primed: bool = False
+
+    def read(self, name: str) -> str:
+        """A variable as it is called here."""
+        word = self.layout.variable(name)
+        return f"{word}'" if self.primed else self.now.get(name, word)
+
+    def machine(self, role: str, instance: str) -> str:
+        found = self.layout.system.roles[role]
+        return f"{self.read(role)}[{instance}]" if found.indexed else self.read(role)
+
+
+def term(e: x.Expression, f: Frame, want: t.Type | None = None) -> str:
+    """An expression, as a value of its own type or of a wanted one that agrees with it."""
+    if isinstance(want, t.Option) and not isinstance(e.type, t.Option):
+        return "{" + _term(e, f) + "}"
+    if isinstance(want, t.Option) and isinstance(e, x.Conditional):
+        return f"(IF {term(e.test, f)} THEN {term(e.then, f, want)} ELSE {term(e.otherwise, f, want)})"
+    return _term(e, f)
+
+
+def _term(e: x.Expression, f: Frame) -> str:
+    match e:
+        case x.Literal_(type=kind, value=value):
+            return f.layout.literal(kind, value)
+        case x.Constant(name=name):
+            return f.layout.constant(name)
+        case x.Now():
+            return f.read("clock")
+        case x.Self():
+            return f.me
+        case x.Data(role=role, name=name, owner=owner):
+            return f"{_record(role, owner, f)}.{name}"
+        case x.State(role=role, owner=owner):
+            return f"{_record(role, owner, f)}.state"
+        case x.Argument(name=name):
+            return f.arguments[name]
+        case x.Sender():
+            return f.sender
+        case x.Variable(name=name):
+            return f.variables[name]
+        case x.Unary(op=op, operand=operand):
+            return f"({'~' if op == 'not' else '-'}{term(operand, f)})"
+        case x.Binary():
+            return _binary(e, f)
+        case x.Compare():
+            return _compare(e, f)
+        case x.Logic(op=op, operands=operands):
+            return "(" + (" /\\ " if op == "and" else " \\/ ").join(term(o, f) for o in operands) + ")"
+        case x.Conditional(test=test, then=then, otherwise=otherwise):
+            kind = e.type
+            return f"(IF {term(test, f)} THEN {term(then, f, kind)} ELSE {term(otherwise, f, kind)})"
+        case x.Extreme(op=op, operands=operands):
+            found, *others = [term(o, f) for o in operands]
+            for other in others:
+                found = f"{op.capitalize()}({found}, {other})"
+            return found
+        case x.Length(operand=x.Pending(name=name)):
+            return _sum(name, "1", "Any_", f)
+        case x.Length(operand=operand):
+            return f"Cardinality({term(operand, f)})"
+        case x.Index(operand=operand):
+            return term(operand, f)
+        case x.Get(option=option, fallback=fallback):
+            return f"Get({term(option, f)}, {term(fallback, f)})"
+        case x.SetOf(items=items):
+            return "{" + ", ".join(term(i, f) for i in items) + "}"
+        case x.Members(of=of):
+            return f.layout.members(of)
+        case x.Element(map=map_, key=key):
+            return f"{term(map_, f)}[{term(key, f)}]"
+        case x.Quantifier():
+            return _quantifier(e, f)
+        case x.MessageField(variable=variable, name="kind"):
+            return f"{f.variables[variable]}.kind"
+        case x.MessageField(variable=variable, name="number"):
+            raise Unsupported("the module keeps no numbers of messages", "compare the messages", e.place)
+        case x.MessageField(variable=variable, name=name):
+            message = f.layout.system.messages[f.variables[f"{variable} kind"]]
+            return f"{f.variables[variable]}.{f.layout.label(message, name)}"
+        case x.Heard(name=name):
+            return f"({_sum(name, '1', 'Any_', f)} = 0)"
+        case x.Old(operand=operand):
+            return term(operand, replace(f, primed=False, now={}))
+        case x.Took(role=role, owner=owner, event=event):
+            tests = [f'Took_role = "{role}"']
+            tests += [f"Took_instance = {term(owner, f)}"] if owner is not None else []
+            tests += [f'Took_event = "{event}"'] if event is not None else []
+            return "(" + " /\\ ".join(tests) + ")"
+        case x.Running() | x.Reachable():
+            return "TRUE"
+        case x.Byzantine():
+            return "FALSE"
+        case _:
+            raise Unsupported(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)
+
+
+def _record(role: str, owner: x.Expression | None, f: Frame) -> str:
+    if f.own and role == f.role and (owner is None or isinstance(owner, x.Self)):
+        return f.own
+    return f.machine(role, f.me if owner is None else term(owner, f))
+
+
+def _binary(e: x.Binary, f: Frame) -> str:
+    a, b = term(e.left, f), term(e.right, f)
+    match e.op:
+        case "//":
+            return f"Div({a}, {b})"
+        case "%":
+            return f"Mod({a}, {b})"
+        case "|":
+            return f"({a} \\union {b})"
+        case "&":
+            return f"({a} \\intersect {b})"
+        case "-" if isinstance(e.type, t.Set):
+            return f"({a} \\ {b})"
+        case op:
+            return f"({a} {op} {b})"
+
+
+_RELATIONS = {"==": "=", "!=": "/=", "in": "\\in", "not in": "\\notin"}
+
+
+def _compare(e: x.Compare, f: Frame) -> str:
+    a, b = e.left, e.right
+    if isinstance(a.type, t.Message):
+        raise Unsupported("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
+    if isinstance(a.type, t.Set) and e.op not in _RELATIONS:
+        if e.op not in ("<=", ">="):
+            raise Unsupported(f"`{x.text(e)}` asks for a proper subset", "use `<=` and `!=`", e.place)
+        left, right = (a, b) if e.op == "<=" else (b, a)
+        return f"({term(left, f)} \\subseteq {term(right, f)})"
+    option = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
+    want = option if e.op in ("==", "!=") else None
+    return f"({term(a, f, want)} {_RELATIONS.get(e.op, e.op)} {term(b, f, want)})"
+
+
+# Quantifiers
+
+
+def _quantifier(e: x.Quantifier, f: Frame) -> str:
+    name = f"{e.variable}_"
+    if isinstance(e.domain, x.Pending):
+        return _over_messages(e, e.domain.name, name, f)
+    inner = replace(f, variables={**f.variables, e.variable: name})
+    domain = term(e.domain, f)
+    chosen = domain if e.condition is None else f"{{{name} \\in {domain} : {term(e.condition, inner)}}}"
+    body = "" if e.kind == "set" else term(e.body, inner)
+    match e.kind:
+        case "all":
+            return f"(\\A {name} \\in {chosen} : {body})"
+        case "any":
+            return f"(\\E {name} \\in {chosen} : {body})"
+        case "count":
+            return f"Cardinality({{{name} \\in {chosen} : {body}}})"
+        case "sum":
+            return f"Sum({chosen}, LAMBDA {name} : {body})"
+        case "union":
+            return f"(UNION {{{body} : {name} \\in {chosen}}})"
+        case _:
+            return chosen
+
+
+def _over_messages(e: x.Quantifier, name: str, variable: str, f: Frame) -> str:
+    assert isinstance(e.domain.type, t.Message)
+    kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
+    inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
+    test = term(e.condition, inner) if e.condition is not None else "TRUE"
+    body = term(e.body, inner)
+    domain = _messages(name, f)
+    match e.kind:
+        case "all":
+            return f"(\\A {variable} \\in {domain} : {test} => {body})"
+        case "any":
+            return f"(\\E {variable} \\in {domain} : {test} /\\ {body})"
+        case "count":
+            return _sum(name, f"IF {test} /\\ {body} THEN 1 ELSE 0", variable, f)
+        case "sum":
+            return _sum(name, f"IF {test} THEN {body} ELSE 0", variable, f)
+        case "union":
+            return f"(UNION {{IF {test} THEN {body} ELSE {{}} : {variable} \\in {domain}}})"
+        case _:
+            return f"{{{variable} \\in {domain} : {test}}}"
+
+
+def _channel(name: str, f: Frame) -> Channel:
+    system = f.layout.system
+    return system.channel_of(name) if name in system.messages else system.channels[name]
+
+
+def _messages(name: str, f: Frame) -> str:
+    """The set of the messages of a kind, or of a channel, that are on their way."""
+    channel = _channel(name, f)
+    content = {"bag": "BagToSet({c})", "set": "{c}"}.get(channel.kind, "Messages({c})")
+    word, joints = f.read(channel.name), f.layout.joints(channel)
+    depth = len(f.variables)  # no name may be bound again within itself
+    one = content.format(c=f"{word}[J{depth}]")
+    every = f"UNION {{{one} : J{depth} \\in {joints}}}" if joints else content.format(c=word)
+    if name in f.layout.system.messages:
+        return f'{{M{depth} \\in {every} : M{depth}.kind = "{name}"}}'
+    return f"({every})"
+
+
+def _sum(name: str, body: str, variable: str, f: Frame) -> str:
+    """The sum of something over all messages on their way; equal ones count separately."""
+    channel = _channel(name, f)
+    total = {"bag": "SumOfBag", "set": "Sum"}.get(channel.kind, "SumOfSequence")
+    word, joints = f.read(channel.name), f.layout.joints(channel)
+    if name in f.layout.system.messages:
+        body = f'IF {variable}.kind = "{name}" THEN {body} ELSE 0'
+    one = f"{total}({{c}}, LAMBDA {variable} : {body})"
+    j = f"J{len(f.variables)}"
+    return f"Sum({joints}, LAMBDA {j} : {one.format(c=f'{word}[{j}]')})" if joints else one.format(c=word)

@@ -1,0 +1,185 @@
+"""The exported Promela models: SPIN stores as many states as the explorer counts, and finds what it finds."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore import Limits, explore
+from leasehold.checker.export import Unsupported, to_promela
+from leasehold.spec import System, load, shipped_folder
+from tests.checker.by_chance import by_chance, written
+
+TRUTH = Path(__file__).parents[2] / "truth"
+MISSING = [tool for tool in ("spin", "cc") if shutil.which(tool) is None]
+
+
+@pytest.fixture(autouse=True)
+def _spin() -> None:
+    """Where tests must not be skipped, what is missing is an error."""
+    if MISSING and os.environ.get("CI") == "true":
+        pytest.fail(f"{' and '.join(MISSING)} not found, and CI=true says that these tests must run")
+    if MISSING:
+        pytest.skip(f"{' and '.join(MISSING)} not found")
+
+
+def check(folder: Path, model: str, *flags: str, live: bool = False) -> str:
+    """What SPIN's verifier prints of a model. It goes on after a violation, unless a run is searched for."""
+    (folder / "model.pml").write_text(model)
+    made = subprocess.run(["spin", *flags, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (made.returncode, "rror" in made.stdout) == (0, False), made.stdout
+    safety = [] if live else ["-DSAFETY"]
+    compiler = ["cc", "-w", "-DNOREDUCE", "-DVECTORSZ=4096", *safety, "-o", "pan", "pan.c"]
+    subprocess.run(compiler, cwd=folder, check=True)
+    options = ["-a", "-A"] if live else ["-c0"]
+    ran = subprocess.run(["./pan", "-m500000", *options], cwd=folder, capture_output=True, text=True, check=False)
+    assert "search depth too small" not in ran.stdout
+    return ran.stdout
+
+
+def stored(printed: str) -> int:
+    found = re.search(r"(\d+) states, stored", printed)
+    assert found is not None, printed
+    return int(found[1])
+
+
+def errors(printed: str) -> int:
+    found = re.search(r"errors: (\d+)", printed)
+    assert found is not None, printed
+    return int(found[1])
+
+
+@pytest.mark.parametrize(("folder", "settings", "more"), [
+    (shipped_folder("two_phase_commit"), {}, 0),
+    (shipped_folder("three_phase_commit"), {}, 0),
+    (shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0),
+    (TRUTH / "two_phase", {}, 0),
+    (TRUTH / "alternating_bit", {}, 1),  # several initial states; bounds
+    (TRUTH / "simple_allocator", {}, 0),
+    (TRUTH / "acp_sb", {"participants": 2}, 1),  # maps
+], ids=lambda v: getattr(v, "name", None))  # fmt: skip
+def test_spin_stores_what_the_explorer_counts(
+    folder: Path, settings: dict[str, Any], more: int, tmp_path: Path
+) -> None:
+    system = load(folder, settings)
+    printed = check(tmp_path, to_promela(system).text)
+    assert stored(printed) == explore(system).distinct + more
+    assert errors(printed) == 0
+
+
+def chance(folder: Path, seed: int, faults: str) -> System:
+    """A system that nobody thought about, whose channels have faults."""
+    assert by_chance(folder, random.Random(seed)) is not None, f"seed {seed} gives no system"
+    words = (folder / "system.yaml").read_text()
+    return written(folder, {"system.yaml": re.sub(r"(kind: [a-z]+(\(\d\))?)\}", rf"\1{faults}}}", words)})
+
+
+@pytest.mark.parametrize(("seed", "faults"), [
+    (4, ""), (7, ""), (14, ""), (28, ""), (36, ", reorder: 1, lose: 1"), (9, ", lose: any, duplicate: 1"),
+    (15, ", reorder: any, duplicate: 1"), (12, ", duplicate: any"),
+])  # fmt: skip
+def test_systems_by_chance(seed: int, faults: str, tmp_path: Path) -> None:
+    system = chance(tmp_path / "system", seed, faults)
+    found = explore(system, Limits(states=20_000))
+    assert found.complete
+    printed = check(tmp_path, to_promela(system).text)
+    assert stored(printed) == found.distinct
+    broken = {p.name for p in found.properties if p.kind == "always" and p.verdict == "violated"}
+    assert set(re.findall(r"assertion violated Holds_(\w+)", printed)) <= broken
+    assert bool(errors(printed)) == bool(broken)
+
+
+@pytest.mark.parametrize(("seed", "name", "broken"), [
+    (4, "comes", False), (7, "comes", True), (7, "bit_falls", False), (9, "bit_falls", True),
+])  # fmt: skip
+def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: bool, tmp_path: Path) -> None:
+    system = chance(tmp_path / "system", seed, "")
+    assert [p.verdict == "violated" for p in explore(system).properties if p.name == name] == [broken]
+    printed = check(tmp_path, to_promela(system).text, "-DLIVENESS", f"-DCLAIM_{name}", live=True)
+    assert ("acceptance cycle" in printed) == broken
+
+
+LAMP = {
+    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\nclock: {horizon: 3}\n",
+    "roles/lamp.yaml": """
+role: lamp
+data: {pressed: {type: int, min: 0, max: 1}, since: {type: "option[time]"}}
+events: {press: Somebody presses the button.}
+states:
+  dark:
+    initial: true
+    on: {press: {to: bright, set: {pressed: 1, since: now}}}
+  bright:
+    on:
+      press: {to: dark, set: {since: none}}
+      tick: {to: dark, when: "now > get(since, now)", set: {since: none}}
+""",
+}
+CLAIMS = """
+properties:
+  dark: {doc: It is dark., always: lamp.state == dark}
+  stays: {doc: It never gets dark., step: old(lamp.state) == dark or lamp.state == bright}
+  can_be_bright: {sometimes: lamp.state == bright}
+  goes_out: {when: lamp.state == bright, leads_to: lamp.state == dark, within: 0}
+ends: {never: now == 0}
+"""
+
+
+@pytest.mark.parametrize(("flags", "found"), [
+    ([], {"Holds_dark", "Holds_stays"}), (["-DSEEK_can_be_bright"], {"Not_yet_can_be_bright"}),
+])  # fmt: skip
+def test_a_broken_property_is_found_by_name(flags: list[str], found: set[str], tmp_path: Path) -> None:
+    system = written(tmp_path, {**LAMP, "invariants.yaml": CLAIMS})
+    verdicts = {p.name: p.verdict for p in explore(system).properties}
+    assert (verdicts["dark"], verdicts["stays"], verdicts["can_be_bright"]) == ("violated", "violated", "witnessed")
+    (tmp_path / "model.pml").write_text(to_promela(system).text)
+    printed = check(tmp_path, to_promela(system).text, *flags)
+    assert errors(printed) > 0
+    trails = set()
+    for name in ("Holds_dark", "Holds_stays", "Not_yet_can_be_bright"):
+        alone = re.sub(rf"assert\((?!{name}\b)\w+\)", "skip", to_promela(system).text)
+        if f"assertion violated {name}" in check(tmp_path, alone, *flags):
+            trails.add(name)
+    assert found <= trails
+
+
+def test_what_comes_too_late_is_found(tmp_path: Path) -> None:
+    system = written(tmp_path, {**LAMP, "invariants.yaml": CLAIMS})
+    assert [p.verdict for p in explore(system).properties if p.name == "goes_out"] == ["violated"]
+    printed = check(tmp_path, to_promela(system).text, "-DLIVENESS", "-DCLAIM_goes_out_within", live=True)
+    assert errors(printed) == 1
+
+
+def test_a_stop_that_is_no_end_is_found(tmp_path: Path) -> None:
+    files = {**LAMP, "system.yaml": LAMP["system.yaml"].replace("lamp}}", 'lamp, when: "now < 2"}}')}
+    system = written(tmp_path, {**files, "invariants.yaml": "ends: {never: now == 0}\n"})
+    assert [p.verdict for p in explore(system).properties] == ["violated"]
+    assert "assertion violated Holds_deadlock_free" in check(tmp_path, to_promela(system).text)
+
+
+def test_slots_that_do_not_suffice_are_an_error(tmp_path: Path) -> None:
+    system = load(TRUTH / "alternating_bit")
+    printed = check(tmp_path, to_promela(system, slots=2).text)
+    assert "assertion violated Enough_slots" in printed
+
+
+def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
+    role = LAMP["roles/lamp.yaml"].replace("since: {", "many: {type: 'set[thing]'}, since: {")
+    system = LAMP["system.yaml"] + "types: {thing: {count: 40}}\n"
+    made = written(tmp_path, {"system.yaml": system, "roles/lamp.yaml": role})
+    with pytest.raises(Unsupported, match=r"a set of thing has 40 members.*have fewer"):
+        to_promela(made)
+
+
+def test_what_promela_cannot_say_is_named() -> None:
+    made = to_promela(load(shipped_folder("lease")))
+    assert [left.name for left in made.left_out] == ["quarantine_can_end", "never_stuck"]
+    for left in made.left_out:
+        assert f"{left.name}: that some run leads to it" in made.text

@@ -1,0 +1,167 @@
+"""The packed explorer finds what the reference finds, in the same order: counts, cells, verdicts, paths, labels."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.cases import CaseFinder
+from leasehold.checker.crash import crash
+from leasehold.checker.explore import EngineError, Exploration, Limits, explore
+from leasehold.checker.explore.packed import kernel
+from leasehold.faults import Budget, crash_points
+from leasehold.faults.mutants import mutants
+from leasehold.spec import System, load
+from tests.checker.by_chance import by_chance
+from tests.impl.compiler.busy import busy
+
+TRUTH = Path(__file__).parents[1] / "truth"
+SMALL = {"max_units": 1, "last_end": 2}
+TINY = {"max_units": 1, "last_end": 1, "expiry": False}
+FIGURES = (
+    "complete", "why_incomplete", "distinct", "generated", "edges", "depth", "initial", "cut", "product_machines",
+    "product_states", "taken", "vacuous", "properties",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler here")
+
+
+def assert_alike(
+    system: System, budget: Budget | None = None, limits: Limits | None = None, **more: Any
+) -> Exploration:
+    """Both engines find the same; what is answered is what the packed one has found."""
+    plain, found = (
+        explore(system, limits, budget=budget, engine=engine, **more)  # type: ignore[arg-type]
+        for engine in ("reference", "packed")
+    )
+    assert (plain.engine, found.engine) == ("reference", "packed")
+    for name in FIGURES:
+        assert getattr(found, name) == getattr(plain, name), name
+    assert list(found.cells) == list(plain.cells)
+    assert list(found.cell_edges) == list(plain.cell_edges)
+    mine, theirs = found.paths, plain.paths
+    assert list(mine.states) == list(theirs.states)
+    assert [mine.states[n] for n in range(0, found.distinct, 97)] == theirs.states[::97]
+    for name in ("states", "depths", "lefts", "of"):
+        assert list(getattr(mine.labels, name)) == list(getattr(theirs.labels, name)), name
+    assert (found.graph is None) == (plain.graph is None)
+    if plain.graph is not None:
+        for name in ("sources", "targets", "first"):
+            assert getattr(found.graph, name).tolist() == getattr(plain.graph, name).tolist(), name
+        assert _rows(found) == _rows(plain)
+    return found
+
+
+def _rows(found: Exploration) -> list[object]:
+    """What each edge is, whatever its numbers are."""
+    names = [*found.graph.names, None]
+    kinds = [(names[row.group], row[1:5], row.point >= 0) for row in found.graph.kinds]
+    return [kinds[n] for n in found.graph.rows]
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("lease", SMALL), ("contention", {"last_end": 1}), ("two_phase_commit", {}),
+    ("two_phase_commit", {"participants": 4}), ("three_phase_commit", {}),
+    ("three_phase_commit_termination", {"participants": 2}),
+], ids=str)  # fmt: skip
+def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
+    assert_alike(load(name, settings))
+
+
+@pytest.mark.parametrize("folder", sorted(p for p in TRUTH.iterdir() if p.is_dir()), ids=lambda p: p.name)
+def test_systems_of_known_counts(folder: Path) -> None:
+    assert_alike(load(folder))
+
+
+@pytest.mark.parametrize(("name", "settings", "budget"), [
+    ("lease", TINY, "crash=1,duplicate=1"),
+    ("lease", TINY, "lose=any"),
+    ("lease", TINY, "halt=1,reorder=1"),
+    ("lease", TINY, "partition=1,skew=1"),
+    ("lease", TINY, "power_cut=1,byzantine=service_manager"),
+    ("two_phase_commit", {"participants": 1}, "crash=1,halt=1,power_cut=1,lose=1"),
+    ("three_phase_commit_termination", {"participants": 2}, "halt=1,partition=1"),
+], ids=str)  # fmt: skip
+def test_faults(name: str, settings: Mapping[str, Any], budget: str) -> None:
+    assert_alike(load(name, settings), Budget.parse(budget))
+
+
+@pytest.mark.parametrize("mutant", [m for m in mutants() if m.deviation is not None], ids=lambda m: m.name)
+def test_machines_that_make_a_mistake(mutant: Any) -> None:
+    system = load("lease", TINY)
+    assert_alike(system, Budget(crash=1, duplicate=1), deviation=mutant.deviation)
+
+
+@pytest.mark.parametrize("limits", [
+    Limits(states=1), Limits(states=1000), Limits(depth=0), Limits(depth=9), Limits(stop_at_violation=True),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=str)
+def test_limits(limits: Limits, budget: Budget | None) -> None:
+    for system in (load("lease", SMALL), load("three_phase_commit_termination", {"participants": 2})):
+        assert_alike(system, budget, limits)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
+    """Two kinds: those of messages and faults, and those of all types and operators."""
+    rng = random.Random(seed)
+    system = by_chance(tmp_path / "a", rng)
+    if system is not None:
+        assert_alike(system, limits=Limits(states=5_000))
+        assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=5_000))
+    other = busy(tmp_path / "b", rng)
+    if not isinstance(other, str):
+        assert_alike(other, limits=Limits(states=5_000))
+
+
+def test_the_cases_of_crashes() -> None:
+    system = load("lease", TINY)
+    reports = [crash(system, Budget(crash=1), engine=engine) for engine in ("reference", "packed")]  # type: ignore[arg-type]
+    plain, found = reports
+    assert dict(found.cases) == dict(plain.cases)
+    assert found.convergence is not None
+    assert plain.convergence is not None
+    assert found.convergence.as_json() == plain.convergence.as_json()
+    assert found.convergence.path == plain.convergence.path
+    finders = [CaseFinder(r.faulty, r.convergence.ways, crash_points(system)) for r in reports if r.convergence]
+    for case in sorted(found.cases)[::60]:
+        assert finders[0].path(case) == finders[1].path(case)
+
+
+def test_without_a_compiler_the_reference_searches_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    kernel.library.cache_clear()
+    found = explore(load("two_phase_commit"))
+    assert (found.engine, found.engine_reason) == ("reference", "CC names no-such-compiler, which is not there")
+    with pytest.raises(EngineError, match="CC names no-such-compiler, which is not there"):
+        explore(load("two_phase_commit"), engine="packed")
+    kernel.library.cache_clear()
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wrong = tmp_path / "cc"
+    wrong.write_text("#!/bin/sh\necho no luck today >&2\nexit 1\n")
+    wrong.chmod(0o755)
+    monkeypatch.setenv("CC", str(wrong))
+    kernel.library.cache_clear()
+    assert explore(load("two_phase_commit")).engine_reason == f"{wrong} fails: no luck today"
+    kernel.library.cache_clear()
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASEHOLD_CACHE", "/dev/null")
+    kernel.library.cache_clear()
+    assert explore(load("two_phase_commit")).engine == "packed"
+
+
+def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
+    system = load("two_phase_commit", {"participants": 1})
+    found = explore(system, Limits(states=10), budget=Budget(crash=200))
+    assert (found.engine, found.engine_reason) == (
+        "reference", "it takes up to 7 kinds of faults, of each up to 127",
+    )  # fmt: skip
