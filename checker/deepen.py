@@ -12,10 +12,12 @@ from leasehold.faults.budget import deepening
 from leasehold.spec.language.model import System
 
 
-def deepen(system: System, seconds: float, progress: Watch = None, engine: Engine = "auto") -> Iterator[CrashReport]:
+def deepen(
+    system: System, seconds: float, progress: Watch = None, engine: Engine = "auto", memory: int | None = None
+) -> Iterator[CrashReport]:
     """A report for each budget, until the time is over or something breaks.
 
-    `seconds` must be a finite number.
+    `seconds` must be a finite number; `memory` is that of each search, in bytes.
 
     The last may have been cut off, which it says. The time bounds the searches: what is decided on a graph that was
     finished in time is still decided.
@@ -28,7 +30,7 @@ def deepen(system: System, seconds: float, progress: Watch = None, engine: Engin
         left = seconds - (time.perf_counter() - started)
         if left <= 0:
             return
-        report = crash(system, budget, progress, Limits(seconds=left), legal, engine=engine)
+        report = crash(system, budget, progress, Limits(seconds=left, memory=memory), legal, engine=engine)
         yield report
         if not report.complete or not report.holds:
             return

@@ -15,7 +15,7 @@ from leasehold.checker.battery import Explanation
 from leasehold.checker.crash import CrashReport
 from leasehold.checker.crash import crash as crash_test
 from leasehold.checker.deepen import deepen
-from leasehold.checker.explore import Engine
+from leasehold.checker.explore import Engine, Limits
 from leasehold.checker.unmet import explanations, unmet
 from leasehold.cli import crash_text
 from leasehold.cli.common import (
@@ -36,7 +36,14 @@ from leasehold.cli.crash_processes import crash_processes
 from leasehold.cli.crash_real import DEFAULT as LEASE
 from leasehold.cli.crash_real import PREFIX, crash_real
 from leasehold.cli.crash_seeded import crash_seeded
-from leasehold.cli.exploring import engine_option, engine_or_usage_error, interrupted, parse_budget, progress_line
+from leasehold.cli.exploring import (
+    engine_option,
+    engine_or_usage_error,
+    interrupted,
+    memory_option,
+    parse_budget,
+    progress_line,
+)
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps
@@ -61,6 +68,7 @@ class Hours(click.FloatRange):
 @click.command()
 @system_options
 @engine_option
+@memory_option
 @click.option("--faults", metavar="BUDGET", help="What may go wrong, such as crash=2,lose=any; `deep`: more and more.")
 @click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`, or --real: for how long.")
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
@@ -87,10 +95,10 @@ class Hours(click.FloatRange):
     help="Write crash.md, crash.json and worst.svg; with --real, recovery.html and recovery.json.",
 )  # fmt: skip
 def crash(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, faults: str | None, hours: float | None,
-    points: bool, cell: str | None, point: str | None, mode: str | None, all_cells: bool, real: bool, pairs: bool,
-    runs: int | None, seed: int | None, seeded: tuple[str, ...], jobs: int | None, processes: bool, only: str | None,
-    quick: bool, out: Path | None,
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, memory: int | None, faults: str | None,
+    hours: float | None, points: bool, cell: str | None, point: str | None, mode: str | None, all_cells: bool,
+    real: bool, pairs: bool, runs: int | None, seed: int | None, seeded: tuple[str, ...], jobs: int | None,
+    processes: bool, only: str | None, quick: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Crash every actor of SYSTEM at every point of its work, and see what becomes of it.
 
@@ -170,12 +178,12 @@ def crash(
         with engine_or_usage_error(), progress_line(quiet=as_json) as show:
             if budget is None:
                 found = None
-                for report in deepen(model, (hours or 1) * 3600, show, engine):
+                for report in deepen(model, (hours or 1) * 3600, show, engine, memory):
                     tried.append(crash_text.Completed.of(report))
                     found = report if report.complete or found is None else found
                 assert found is not None
             else:
-                found = crash_test(model, budget, show, engine=engine)
+                found = crash_test(model, budget, show, Limits(memory=memory), engine=engine)
             written = _write(found, case, known, out)
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)

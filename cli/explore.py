@@ -13,7 +13,7 @@ from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.cli import tables
 from leasehold.cli.common import VIOLATED, console, load_or_exit, parsed, print_json, system_options
-from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress, parse_budget
+from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress, memory_option, parse_budget
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
@@ -30,6 +30,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @engine_option
 @click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")
 @click.option("--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps.")
+@memory_option
 @click.option(
     "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
 )
@@ -38,7 +39,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
     system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
-    only: tuple[str, ...], faults: str | None, show: tuple[str, ...], brief: bool,
+    memory: int | None,    only: tuple[str, ...], faults: str | None, show: tuple[str, ...], brief: bool,
 ) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
 
@@ -61,7 +62,9 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else parse_budget(model, faults, "--faults")
-    found = explore_with_progress(model, Limits(max_states, depth), quiet=as_json, budget=budget, engine=engine)
+    found = explore_with_progress(
+        model, Limits(max_states, depth, memory=memory), quiet=as_json, budget=budget, engine=engine
+    )
     after = _convergence(model, found, as_json, engine) if budget is not None and budget.passes else None
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}

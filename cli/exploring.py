@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,23 @@ def engine_option(command: F) -> F:
     """--engine."""
     words = "What searches: `packed` (compiled), `reference`, or `auto`: the packed one where it can be had."
     return click.option("--engine", type=click.Choice(ENGINES), default="auto", help=words)(command)
+
+
+def memory_option(command: F) -> F:
+    """--memory."""
+    words = "Stop when so much memory is held, such as 16G; left out: most of what is free."
+    return click.option("--memory", metavar="SIZE", callback=_bytes, help=words)(command)
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A size of memory such as 800M or 16G, in bytes."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
+    size = float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    if size < 1:
+        raise click.BadParameter(f"{value[:60]!r} is no size of memory; write one such as 800M or 16G")
+    return int(size)
 
 
 def explore_with_progress(

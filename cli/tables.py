@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,14 +17,16 @@ from rich.text import Text
 from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Path
-from leasehold.checker.prove.kept import Kept
-from leasehold.checker.stabilise import Convergence
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.reports.words import counted
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
+
+if TYPE_CHECKING:  # they take a while to load
+    from leasehold.checker.prove.kept import Kept
+    from leasehold.checker.stabilise import Convergence
 
 # The word for each verdict, and its colour.
 _WORDS = {

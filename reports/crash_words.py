@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from leasehold.checker.cases import Case
-from leasehold.checker.crash import CellVerdict, CrashReport
 from leasehold.checker.explore.result import Path
-from leasehold.checker.stabilise import Convergence
 from leasehold.checker.worst import Worst
 from leasehold.reports.words import counted
 from leasehold.spec.language.types import show
+
+if TYPE_CHECKING:  # they take a while to load
+    from leasehold.checker.cases import Case
+    from leasehold.checker.crash import CellVerdict, CrashReport
+    from leasehold.checker.stabilise import Convergence
 
 
 def cell_name(control: Sequence[str]) -> str:

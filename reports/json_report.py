@@ -8,15 +8,17 @@ system: time and memory.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
-from leasehold.checker.prove.kept import Kept
 from leasehold.reports.product import marks
 from leasehold.reports.sequence import beat
 from leasehold.reports.verdicts import meant
 from leasehold.spec.language.model import Constant
 from leasehold.spec.language.types import show
+
+if TYPE_CHECKING:  # they take a while to load
+    from leasehold.checker.prove.kept import Kept
 
 
 def json_report(

@@ -8,8 +8,6 @@ every step that was found, also one that leads back or out of the bounds.
 from __future__ import annotations
 
 import gc
-import resource
-import sys
 import time
 from array import array
 from collections.abc import Callable, Mapping
@@ -21,6 +19,7 @@ from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
@@ -43,11 +42,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where an exploration stops early; None is no limit."""
+    """Where an exploration stops early; None is no limit, but for memory."""
 
     states: int | None = None
     depth: int | None = None
     seconds: float | None = None
+    memory: int | None = None  # bytes; None: most of what is free when the search begins
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
 
 
@@ -124,6 +124,7 @@ class ReferenceSearch:
 
     def _search(self, started: float) -> str:
         """Runs until everything is visited; answers why it stopped before, or nothing."""
+        memory = self.limits.memory or memory_for_a_search()
         for state in self.world.initial_states():
             self.generated += 1
             if not self.world.within_bounds(state):
@@ -145,7 +146,11 @@ class ReferenceSearch:
                 return "stopped at a violation"
             if self.limits.seconds is not None and time.perf_counter() - started > self.limits.seconds:
                 return f"stopped after {self.limits.seconds:,.0f} s"
-            if self.progress is not None and self.searched % REPORT_EVERY == 0:
+            if self.searched % REPORT_EVERY:
+                continue
+            if memory is not None and held_memory() > memory:
+                return memory_words(memory)
+            if self.progress is not None:
                 self.progress(
                     Progress(
                         len(self.states), self.generated, len(self.labels.states) - self.searched, self.depths[number],
@@ -284,9 +289,3 @@ def verdicts(
 def _more_kinds(left: Left, before: list[Left]) -> bool:
     """Whether a kind of fault is left that none of the others had left."""
     return any(n and not any(earlier[kind] for earlier in before) for kind, n in enumerate(left))
-
-
-def peak_memory() -> int:
-    """The most memory that this process has held, in bytes."""
-    peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
-
 from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
@@ -216,6 +214,8 @@ def _round(part: set[int], entry: int, graph: Graph, edges: Marks) -> list[int]:
 
     For each fair group that is not disabled on the way it goes by a state where it is, or takes a step of it.
     """
+    import networkx as nx
+
     sub: nx.DiGraph[int] = nx.DiGraph()
     enabled: dict[int, set[int]] = {}
     takes: dict[int, list[tuple[int, int]]] = {}

@@ -133,6 +133,13 @@ def test_the_cases_of_crashes() -> None:
         assert finders[0].path(case) == finders[1].path(case)
 
 
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
+    found = explore(load("lease", {"max_units": 4}), Limits(memory=1_000_000), engine=engine)
+    assert (found.complete, found.why_incomplete) == (False, "stopped at its limit of 1 MB of memory")
+    assert {p.verdict for p in found.properties} <= {"bounded", "witnessed"}
+
+
 def test_without_a_compiler_the_reference_searches_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     kernel.library.cache_clear()

@@ -335,6 +335,20 @@ def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "leasehold: the output cannot be written: No space left on device\n")
 
 
+@pytest.mark.parametrize(("size", "says"), [
+    ("60M", "complete: stopped at its limit of 60 MB of memory"), ("0.06gb", "limit of 60 MB"), ("1", "limit of 0 MB"),
+])  # fmt: skip
+def test_a_limit_of_memory(size: str, says: str, run: Run) -> None:
+    assert says in run("explore", "lease", "--memory", size, "--set", "max_units=4").stdout
+
+
+@pytest.mark.parametrize("size", ["", "0", "4Q", "-1G", "much"])
+def test_a_size_that_is_none_is_refused(size: str, run: Run) -> None:
+    done = run("crash", "lease", f"--memory={size}")
+    assert done.returncode == 2
+    assert f"{size!r} is no size of memory; write one such as 800M or 16G" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["explore", "check"])
 def test_ctrl_c_ends_the_search_and_prints_what_was_found(verb: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "leasehold", verb, "lease", "--set", "max_units=4"]

@@ -18,6 +18,10 @@
 #include <sys/resource.h>
 #endif
 
+#ifdef __BMI2__
+#include <immintrin.h>
+#endif
+
 #ifndef W
 #define W 1
 #endif
@@ -30,7 +34,9 @@ typedef uint8_t u8;
 
 #define PRESENT ((u64)1 << 63)
 #define RECENT 8192         /* states that were met last, told apart without the table: it is far away, they are near */
-#define BLOCK 64            /* labels that are expanded together, so that memory is asked for ahead of its use */
+#define JOINT 12            /* bits of the states that parts see which are looked up together */
+#define SETTLED 4096        /* labels after which the trees are taken to have been asked about most */
+#define BLOCK 32            /* labels that are expanded together, so that memory is asked for ahead of its use */
 #define GUARDS 0x8080808080808080ULL
 #define NONE 0xffffffffu
 
@@ -93,6 +99,7 @@ typedef struct { u32 first, count, fault; } Leaf;           /* changes, and whet
 typedef struct { u32 first_write, writes, first_claim, claims; u64 cost; u32 fault, tag; } Change;
 typedef struct { u32 atom, code; } Write;
 typedef struct { u32 probe; i32 program; } Claim;
+typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 
 typedef struct {
     /* the layout */
@@ -106,6 +113,8 @@ typedef struct {
     Pool masks;                     /* u64: of each change W words that it leaves, then W that it sets */
     Pool uses;                      /* u64: how often each change was made */
     u32 parts, classes;
+    Pool joints, tables, joined;    /* Joint; u32, of each its leaves plus one; Leaf */
+    u64 settled;                    /* the label from which on no tree has grown */
     Pool roots;                     /* u32: of each part, for each class of faults left, a tree */
     Pool on_states, on_stuck;       /* Claim: probes of every new state, and of states where nothing happens */
     Pool active;                    /* u8: of each probe */
@@ -132,7 +141,7 @@ typedef struct {
     Pool cells, cell_masks;         /* of the survey: u32, where each combination is; u64, W words */
     u64 cell_slots;
     Pool between;                   /* u32: steps between combinations: from, to, tag */
-    u32 begins_of[BLOCK + 1];
+    u32 begins_of[BLOCK + 1], way_of[BLOCK + 1];
     u8 faulty[BLOCK]; u32 fault_leaf[BLOCK], skipped[BLOCK];
     u64 recent[RECENT];
     /* what it asks for, or says */
@@ -160,7 +169,7 @@ void engine_free(Engine *e)
     Pool *all[] = { &e->atoms, &e->kids, &e->trees, &e->tests, &e->leaves, &e->members, &e->changes, &e->writes, &e->claims,
         &e->masks, &e->uses, &e->roots, &e->on_states, &e->on_stuck, &e->active, &e->states, &e->table, &e->parents,
         &e->label_states, &e->label_next, &e->first_label, &e->last_label, &e->lefts, &e->begins, &e->targets,
-        &e->edge_changes, &e->level_states, &e->level_labels, &e->heap, &e->way, &e->cell_first, &e->cell_states,
+        &e->edge_changes, &e->level_states, &e->level_labels, &e->joints, &e->tables, &e->joined, &e->heap, &e->way, &e->cell_first, &e->cell_states,
         &e->cells, &e->cell_masks, &e->between };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
     free(e);
@@ -184,6 +193,9 @@ static inline u64 walk(const u64 *kids, u64 slot, const u64 *s)
     }
     return slot;
 }
+
+/* Parts are no longer looked up together: a tree asks for more than it did. */
+static void part_us(Engine *e) { e->joints.used = 0; if (~e->settled) e->settled = e->searched; }
 
 /* A node without children that asks for an atom; 0: no memory. */
 static u64 node_new(Engine *e, u32 atom)
@@ -211,6 +223,7 @@ int hang(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes, u32 ans
         if (!slot) {
             slot = node_new(e, atoms[i]);
             if (!slot) return 0;
+            part_us(e);
             if (root) ITEMS(e->trees, u64)[tree] = slot; else ITEMS(e->kids, u64)[at] = slot;
         }
         else if (slot & 1 || ITEMS(e->kids, u64)[(slot >> 20) - 1] != atoms[i]) return 2;
@@ -378,7 +391,7 @@ static int label_add(Engine *e, u32 state, u64 left, u32 parent)
 static int room(Engine *e)
 {
     if (4 * (e->count + 1) > 3 * e->slots) {
-        u64 slots = e->slots ? e->slots + e->slots / 2 : 1 << 14;
+        u64 slots = e->slots ? e->slots + e->slots / 3 : 1 << 14;
         if (!table_new(e, slots)) return 0;
     }
     return pool_room(&e->states, W * sizeof(u64));
@@ -472,6 +485,98 @@ static int follow(Engine *e, u64 label, u32 state, u64 left)
     return 1;
 }
 
+static int steps_unknown(Engine *e, u32 part, u32 class, u64 label, u32 state, const u64 *s)
+{
+    e->what = STEPS; e->part = part; e->class = class; e->label = label; e->number = state;
+    memcpy(e->words, s, W * sizeof(u64));
+    return 0;
+}
+
+#ifdef __BMI2__
+#define FAULTY NONE
+
+/* The bits of a state that lie under masks, side by side. */
+static inline u64 seen(const u64 *s, const u64 *masks)
+{
+    u64 found = _pext_u64(s[0], masks[0]);
+#if W > 1
+    for (int w = 1; w < W; w++) found = found << __builtin_popcountll(masks[w]) | _pext_u64(s[w], masks[w]);
+#endif
+    return found;
+}
+
+static void masks_of(const Engine *e, u64 slot, u64 *masks)
+{
+    if (!slot || slot & 1) return;
+    u64 base = slot >> 20, size = (u64)1 << (slot >> 1 & 127);
+    masks[slot >> 14 & 63] |= (size - 1) << (slot >> 8 & 63);
+    for (u64 i = 0; i < size; i++) masks_of(e, ITEMS(e->kids, u64)[base + i], masks);
+}
+
+/* Parts that come one after the other and see few bits together are looked up together: in one table, not in trees.
+ * Only where no faults are counted, as the parts then have but one tree each. */
+static int join_parts(Engine *e)
+{
+    u64 size = 0;
+    e->joints.used = e->tables.used = e->joined.used = 0;
+    Joint now = { 0 };
+    for (u32 p = 0; p <= e->parts; p++) {
+        u64 masks[W] = { 0 };
+        u32 bits = 0, own = 0;
+        if (p < e->parts) {
+            masks_of(e, ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p]], masks);
+            for (int w = 0; w < W; w++) {
+                own += (u32)__builtin_popcountll(masks[w]);
+                bits += (u32)__builtin_popcountll(masks[w] | now.masks[w]);
+            }
+        }
+        if (now.joined && (p == e->parts || bits > JOINT)) {
+            u32 all = 0;
+            for (int w = 0; w < W; w++) all += (u32)__builtin_popcountll(now.masks[w]);
+            now.table = size;
+            size += (u64)1 << all;
+            if (!PUSH(e->joints, Joint, now)) return 0;
+            memset(&now, 0, sizeof now);
+        }
+        if (p == e->parts) break;
+        if (own > JOINT) {
+            Joint alone = { p, p + 1, 0, 0, { 0 } };
+            if (!PUSH(e->joints, Joint, alone)) return 0;
+            continue;
+        }
+        if (!now.joined) now.first = p;
+        now.joined = 1; now.end = p + 1;
+        for (int w = 0; w < W; w++) now.masks[w] |= masks[w];
+    }
+    if (!pool_room(&e->tables, size * sizeof(u32))) return 0;
+    memset(e->tables.at, 0, size * sizeof(u32));
+    return 1;
+}
+
+/* What happens in a state by joined parts: the first of them of which that is not known, or NONE and the leaf plus one
+ * (0: no memory; FAULTY: the specification is at fault there). */
+static u32 join(Engine *e, const Joint *joint, const u64 *s, u32 *known)
+{
+    Leaf all = { (u32)COUNT(e->members, u32), 0, 0 };
+    const u64 *kids = ITEMS(e->kids, u64), *trees = ITEMS(e->trees, u64);
+    *known = 0;
+    for (u32 p = joint->first; p < joint->end; p++) {
+        u64 slot = walk(kids, trees[ITEMS(e->roots, u32)[p]], s);
+        if (!slot) return p;
+        if (ITEMS(e->leaves, Leaf)[slot >> 1].fault) { *known = FAULTY; return NONE; }
+    }
+    for (u32 p = joint->first; p < joint->end; p++) {
+        Leaf leaf = ITEMS(e->leaves, Leaf)[walk(kids, trees[ITEMS(e->roots, u32)[p]], s) >> 1];
+        for (u32 i = 0; i < leaf.count; i++, all.count++) {
+            u32 change = ITEMS(e->members, u32)[leaf.first + i];
+            if (!PUSH(e->members, u32, change)) return NONE;
+        }
+    }
+    if (PUSH(e->joined, Leaf, all)) *known = (u32)COUNT(e->joined, Leaf);
+    return NONE;
+}
+#endif
+
 /* The steps of the next labels; 0 where those of `e->part` are not known. */
 static int gather(Engine *e)
 {
@@ -490,33 +595,64 @@ static int gather(Engine *e)
     u32 *way = ITEMS(e->way, u32);
     for (u32 k = 0; k < n; k++) {       /* first what happens, as that may not be known; then what becomes of it */
         u64 label = first + k;
-        u32 state = state_of(e, label), class = class_of(e, left_of(e, label));
+        u32 state = state_of(e, label), class = class_of(e, left_of(e, label)), parts = e->parts;
         const u64 *s = STATE(e, state);
-        for (u32 p = 0; p < e->parts; p++) {
-            u64 slot = walk(kids, trees[roots[p * e->classes + class]], s);
-            if (!slot) {
-                e->what = STEPS; e->part = p; e->class = class; e->label = label; e->number = state;
-                memcpy(e->words, s, W * sizeof(u64));
-                return 0;
+        e->way_of[k] = (u32)(way - ITEMS(e->way, u32));
+#ifdef __BMI2__
+        const Joint *joint = ITEMS(e->joints, Joint), *last = joint + COUNT(e->joints, Joint);
+        if (joint != last) parts = 0;
+        for (; joint != last; joint++) {
+            if (!joint->joined) {
+                u64 slot = walk(kids, trees[roots[joint->first]], s);
+                if (!slot) return steps_unknown(e, joint->first, 0, label, state, s);
+                if (leaves[slot >> 1].count || leaves[slot >> 1].fault) *way++ = (u32)(slot >> 1) << 1;
+                if (leaves[slot >> 1].fault) break;
+                continue;
             }
-            *way++ = (u32)(slot >> 1);
+            u32 *at = ITEMS(e->tables, u32) + joint->table + seen(s, joint->masks), known = *at;
+            if (!known) {
+                u32 p = join(e, joint, s, &known);
+                if (p != NONE) return steps_unknown(e, p, 0, label, state, s);
+                if (!known) { e->what = NO_MEMORY; return 0; }
+                if (known == FAULTY) {  /* where the specification is at fault, trees are soon enough */
+                    part_us(e);
+                    e->settled = ~(u64)0;
+                    return gather(e);
+                }
+                members = ITEMS(e->members, u32);
+                *at = known;
+            }
+            if (ITEMS(e->joined, Leaf)[known - 1].count) *way++ = (known - 1) << 1 | 1;
+        }
+#endif
+        for (u32 p = 0; p < parts; p++) {
+            u64 slot = walk(kids, trees[roots[p * e->classes + class]], s);
+            if (!slot) return steps_unknown(e, p, class, label, state, s);
+            *way++ = (u32)(slot >> 1) << 1;
             if (leaves[slot >> 1].fault) break;
         }
     }
-    way = ITEMS(e->way, u32);
+    e->way_of[n] = (u32)(way - ITEMS(e->way, u32));
     for (u32 k = 0; k < n; k++) {
         const u64 *s = STATE(e, state_of(e, first + k));
         e->begins_of[k] = (u32)COUNT(e->heap, Step);
         e->faulty[k] = 0; e->skipped[k] = 0;
-        for (u32 p = 0; p < e->parts; p++) {
-            u32 at = *way++;
-            Leaf leaf = leaves[at];
+        for (u32 p = e->way_of[k]; p < e->way_of[k + 1]; p++) {
+            u32 at = ITEMS(e->way, u32)[p];
+            Leaf leaf = at & 1 ? ITEMS(e->joined, Leaf)[at >> 1] : leaves[at >> 1];
             if (leaf.count && !pool_room(&e->heap, leaf.count * sizeof(Step))) { e->what = NO_MEMORY; return 0; }
             Step *step = ITEMS(e->heap, Step) + COUNT(e->heap, Step), *begin = step;
             for (u32 i = 0; i < leaf.count; i++) {
                 u32 c = step->change = members[leaf.first + i];
                 const u64 *m = masks + (size_t)c * 2 * W;
                 for (int w = 0; w < W; w++) step->target[w] = (s[w] & m[w]) | m[W + w];
+#if W == 1
+                if (e->brief && step->target[0] == s[0] && !changes[c].claims) {
+                    ITEMS(e->uses, u64)[c]++;
+                    e->skipped[k]++;
+                    continue;
+                }
+#endif
                 step->hash = hash_of(step->target);
 #if W == 1
                 if (e->brief) {
@@ -533,7 +669,7 @@ static int gather(Engine *e)
                 step++;
             }
             e->heap.used += (size_t)(step - begin) * sizeof(Step);
-            if (leaf.fault) { e->faulty[k] = 1; e->fault_leaf[k] = at; break; }
+            if (leaf.fault) { e->faulty[k] = 1; e->fault_leaf[k] = at >> 1; }
         }
     }
     e->begins_of[n] = (u32)COUNT(e->heap, Step);
@@ -629,6 +765,10 @@ u32 search(Engine *e, double slice)
             }
             if (e->depth >= e->limit_depth) return e->what = AT_DEPTH;
             if (++turns % 64 == 0 && seconds() > until) return e->what = PAUSE;
+#ifdef __BMI2__
+            if (!e->kinds && !e->joints.used && e->settled != ~(u64)0 && e->searched > e->settled + SETTLED && !join_parts(e))
+                return e->what = NO_MEMORY;
+#endif
             if (!gather(e)) return e->what;
             e->phase = EXPAND;
         }
@@ -730,6 +870,7 @@ int lay_out(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8 *bits)
     }
     pool_free(&old);
     memset(e->recent, 0, sizeof e->recent);
+    part_us(e);
     return !e->slots || table_new(e, e->slots);
 }
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, peak_memory, verdicts
+from leasehold.checker.explore.breadth_first import Limits, Progress, verdicts
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.fields import Fields
 from leasehold.checker.explore.packed.graph import (
@@ -178,6 +179,7 @@ class PackedSearch:
         while not self._begin():
             pass
         limits, kernel = self.limits, self.kernel
+        memory, look_again = limits.memory or memory_for_a_search(), started + SLICE
         kernel.limits(limits.states, limits.depth)
         while True:
             match kernel.search(SLICE):
@@ -200,8 +202,14 @@ class PackedSearch:
                     return self._stopped()
                 case k.DONE:
                     break
-            if limits.seconds is not None and time.perf_counter() - started > limits.seconds:
+            now = time.perf_counter()
+            if now < look_again:
+                continue
+            look_again = now + SLICE
+            if limits.seconds is not None and now - started > limits.seconds:
                 return f"stopped after {limits.seconds:,.0f} s"
+            if memory is not None and held_memory() > memory:
+                return memory_words(memory)
             if self.progress is not None:
                 self._show(started)
         if self.faults:

@@ -52,7 +52,7 @@ def test_what_is_found_is_said_in_the_language() -> None:
 
 def test_numbers_and_times_are_unbounded() -> None:
     """Of the lease, with one unit: terms of any length, and lemmas that compare them."""
-    horn = Horn(load("lease", {"max_units": "1"}), numbered=True, limit_seconds=60)
+    horn = Horn(load("lease", {"max_units": "1"}), numbered=True, limit_seconds=600)
     found = solved(horn, "requests_are_whole")
     assert found.holds
     words = set(lemmas(horn.encoding, found.invariant))
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_not_proved() -> None:
     system = load("two_phase_commit", TWO)
     for words in ("coordinator.state != committed", "running(coordinator)"):
         wrong = Candidate("wrong", "", words).of(system)
-        horn = Horn(replace(system, properties={"wrong": wrong}), numbered=True, limit_seconds=60)
+        horn = Horn(replace(system, properties={"wrong": wrong}), numbered=True, limit_seconds=600)
         found = solved(horn, "wrong")
         assert found.holds is False
         assert not found.invariant

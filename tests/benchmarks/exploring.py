@@ -1,0 +1,140 @@
+"""How long explorers take for every state of two-phase commit and of the lease, from the command to its answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, say
+
+TWO_PHASE = Path(__file__).parents[1] / "truth" / "two_phase"
+DISTINCT = {3: 288, 4: 1_568, 5: 8_832, 7: 296_448, 8: 1_745_408, 9: 10_340_352, 10: 61_515_776}
+SLOWEST = {"reference": 7, "SPIN": 9}  # the most resource managers that each is asked about
+AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
+BYTES = 30
+HOW = """
+Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where messages are never consumed, for 7 to 10
+resource managers; and the lease. Each figure is the wall time of a whole command in a process of its own, start-up
+included. Compiled before are the packed explorer's C part, once on a machine for all specifications, and SPIN's
+verifiers. SPIN runs the model that `leasehold export --to promela` writes, with
+`-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. All must count the same states, or nothing is written.
+Memory is the most that the process held, over the number of states.
+"""
+
+
+def benchmark(quick: bool) -> Section:
+    if not shutil.which("cc"):
+        raise Missing("there is no C compiler")
+    sizes = (3, 4) if quick else (7, 8, 9, 10)
+    skipped = [] if shutil.which("spin") else ["SPIN is not installed"]
+    tables = []
+    with tempfile.TemporaryDirectory() as name:
+        for n in sizes:
+            tables += _two_phase(n, Path(name), 1 if quick or n > 8 else 3)
+        tables.append(_lease(quick, 1 if quick else 3))
+    return Section("exploring", "Exploring: every state, from the command to its answer", HOW, tables, skipped)
+
+
+def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
+    settings = ("--set", f"resource_managers={n}")
+    explore = (sys.executable, "-m", "leasehold", "explore", str(TWO_PHASE), *settings, "--json", "--engine")
+    memory: dict[str, list[float]] = {}
+    runs: dict[str, Callable[[], float]] = {}
+    for engine in ("packed", "reference"):
+        if n <= SLOWEST.get(engine, n):
+            held = memory.setdefault(engine, [])
+            runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
+    if shutil.which("spin") and n <= SLOWEST["SPIN"]:
+        verifier = _spin(n, settings, folder)
+        runs["SPIN"] = partial(_timed, verifier, folder, _spins, DISTINCT[n], memory.setdefault("SPIN", []))
+    figures = rounds(runs, count)
+    base = figures.get("SPIN", [])
+    rows = []
+    for what, seconds in figures.items():
+        targets = []
+        if what == "packed":
+            targets = [Target(AT_MOST[n], least=False, of_ratio=False)] if n in AT_MOST else []
+            targets += [Target(1 / 3, least=False)] if n == 9 and base else []
+        rows.append(Row(what, seconds, base if what != "SPIN" else (), targets))
+    title = f"two-phase commit, {n} resource managers: {DISTINCT[n]:,} states"
+    bytes_each = [
+        Row(
+            what, [b / DISTINCT[n] for b in held], (),
+            [Target(BYTES, least=False, of_ratio=False)] if what == "packed" and n == 10 else [],
+        )
+        for what, held in memory.items()
+    ]  # fmt: skip
+    return [Table(title, "s", rows, "SPIN" if base else ""), Table(f"the same, {n}: memory", "bytes/state", bytes_each)]
+
+
+def _lease(quick: bool, count: int) -> Table:
+    settings = ("--set", "max_units=1", "--set", "last_end=2")
+    words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
+    runs = {
+        engine: partial(
+            _timed, (*words, engine, *(() if quick else ("--faults", "crash=1"))), Path("."), _ours, None, []
+        )
+        for engine in ("packed", "reference")
+    }
+    figures = rounds(runs, count)
+    rows = [Row(what, seconds, figures["reference"] if what == "packed" else ()) for what, seconds in figures.items()]
+    return Table("the lease, one unit, two terms" + ("" if quick else ", crash=1"), "s", rows, "the reference")
+
+
+def _spin(n: int, settings: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """SPIN's verifier for the exported model."""
+    say(f"SPIN: a verifier for {n}")
+    model = folder / f"model{n}.pml"
+    export = (sys.executable, "-m", "leasehold", "export", str(TWO_PHASE), *settings, "--to", "promela")
+    subprocess.run((*export, "--out", str(model)), check=True, capture_output=True)
+    made = folder / f"spin{n}"
+    made.mkdir()
+    subprocess.run(("spin", "-a", str(model)), cwd=made, check=True, capture_output=True)
+    compiler = ("cc", "-O3", "-DNOREDUCE", "-DSAFETY", "-DNOFAIR", "-DMEMLIM=20000", "-o", "pan", "pan.c")
+    subprocess.run(compiler, cwd=made, check=True, capture_output=True)
+    return str(made / "pan"), "-m1000000", f"-w{max(18, DISTINCT[n].bit_length() + 1)}"
+
+
+def _timed(
+    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int | None, held: list[float]
+) -> float:
+    """Seconds that a command takes; the bytes that it held at most are added to `held`."""
+    with tempfile.TemporaryFile("w+") as out:
+        begun = time.perf_counter()
+        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        text = out.read()
+    if process.returncode not in (0, 1):
+        raise RuntimeError(f"{' '.join(words)} ends with {process.returncode}")
+    if expected is not None and states(text) != expected:
+        raise RuntimeError(f"{' '.join(words)} counts {states(text):,} states, not {expected:,}")
+    held.append(_bytes(usage))
+    return seconds
+
+
+def _bytes(usage: resource.struct_rusage) -> float:
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _ours(text: str) -> int:
+    return int(json.loads(text)["distinct"])
+
+
+def _spins(text: str) -> int:
+    found = re.search(r"(\d+) states, stored", text)
+    if found is None:
+        raise RuntimeError(f"SPIN does not say how many states it stored: {text[-300:]}")
+    return int(found[1])
