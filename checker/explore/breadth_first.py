@@ -25,7 +25,6 @@ from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
-from leasehold.spec.language.model import machine_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +71,9 @@ class ReferenceSearch:
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
         self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
-        self.transitions: dict[int, list[str]] = {}  # of numbered changes
-        self.parent_roles = frozenset(r.parent for r in system.roles.values() if r.parent)
+        self.transitions: dict[int, tuple[str, ...]] = {}  # of numbered changes
         self.faults: dict[str, tuple[str, Path]] = {}
-        layout, machines = self.world.layout, []
-        for role_name in system.product:
-            role = system.roles[role_name]
-            for i in range(role.count):
-                machines.append((machine_name(role, i), layout.at(role_name, i, None)))
+        machines = self.world.product()
         self.product_machines = tuple(name for name, _ in machines)
         self.product_cells = tuple(cell for _, cell in machines)
         self.cells: dict[tuple[str, ...], list[int]] = {}  # control: [index, states, depth, first state]
@@ -157,10 +151,7 @@ class ReferenceSearch:
                         time.perf_counter() - started, peak_memory(),
                     )
                 )  # fmt: skip
-        if self.faults:
-            # Where a step shows the spec to be wrong, the other steps of that state were not followed.
-            return "the specification is at fault: " + "; ".join(words for words, _ in self.faults.values())
-        return ""
+        return at_fault(self.faults)
 
     def _visit(self, state: State, depth: int) -> int:
         number = len(self.states)
@@ -246,11 +237,7 @@ class ReferenceSearch:
         """Counts the transition that a step takes, and those of subsidiary machines along with it."""
         names = self.transitions.get(action.change)
         if names is None:
-            assert action.transition is not None
-            names = [action.transition.name]
-            if action.transition.role in self.parent_roles:
-                effects = self.world.effects(state, action)
-                names += [effect[4].name for effect in effects if len(effect) == 5 and effect[4] is not None]
+            names = self.world.taken(state, action)
             if action.change:
                 self.transitions[action.change] = names
         for name in names:
@@ -259,6 +246,13 @@ class ReferenceSearch:
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
         graph = None if self.graph is None else self.graph.finish(len(self.states))
         return verdicts(self.claims, self.paths, graph, self.faults, complete, why)
+
+
+def at_fault(faults: Mapping[str, tuple[str, Path]]) -> str:
+    """Why a search is not complete that has followed every step, or nothing."""
+    # Where a step shows the spec to be wrong, the other steps of that state were not followed.
+    words = "; ".join(words for words, _ in faults.values())
+    return f"the specification is at fault: {words}" if faults else ""
 
 
 def verdicts(

@@ -20,7 +20,7 @@ from leasehold.checker.explore.step import FORGED, Action, SpecFault
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build import constant_value
-from leasehold.spec.language.model import Datum, System
+from leasehold.spec.language.model import Datum, System, machine_name
 from leasehold.spec.language.python_source import Frame, source
 
 
@@ -35,6 +35,7 @@ class TransitionSystem:
         self.layout = layout or Layout(system)
         self.machines = [Machine(system, self.layout, role, i) for role, i in system.machines()]
         self.by_name = {(m.role.name, m.instance): m for m in self.machines}
+        self._parents = frozenset(role.parent for role in system.roles.values() if role.parent)
         self.horizon = system.clock.horizon if system.clock is not None else 0
         self.prompt = system.clock is not None and not system.clock.late
         self._bounds = [function(words) for words in self.bounds]
@@ -343,6 +344,20 @@ class TransitionSystem:
                     self._send(new, work, log, again=True)
 
     # For people
+
+    def product(self) -> list[tuple[str, int]]:
+        """The machines of the product by name, and the cells of their control states."""
+        roles = [self.system.roles[name] for name in self.system.product]
+        return [(machine_name(r, i), self.layout.at(r.name, i, None)) for r in roles for i in range(r.count)]
+
+    def taken(self, s: State, action: Action) -> tuple[str, ...]:
+        """The transitions that a step takes: its machine's, and those of subsidiary machines along with it."""
+        if action.transition is None:
+            return ()
+        names = [action.transition.name]
+        if action.transition.role in self._parents:
+            names += [e[4].name for e in self.effects(s, action) if len(e) == 5 and e[4] is not None]
+        return tuple(names)
 
     def effects(self, s: State, action: Action) -> list[Any]:
         """What a step sent (lane, message, fields) and drove (machine, event, before, after, transition), in order."""

@@ -175,8 +175,6 @@ void engine_free(Engine *e)
     free(e);
 }
 
-u32 words(void) { return W; }
-
 /* ---- trees */
 
 static inline u64 node(u64 base, Atom a) { return base << 20 | (u64)a.word << 14 | (u64)a.shift << 8 | (u64)a.bits << 1; }
@@ -1022,6 +1020,3 @@ int mark(Engine *e, i32 program, u8 *out)
     e->marked = 0;
     return 1;
 }
-
-/* The number of a state; NONE where it was not found. For where numbers are kept. */
-u32 number_of(const Engine *e, const u64 *s) { u64 at; return find(e, s, hash_of(s), &at); }

@@ -220,7 +220,7 @@ class PackedLabels:
 class PackedCells(_Listed):
     """The cells of the product that were reached, in the order in which they were."""
 
-    def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int], labels: Any) -> None:
+    def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int]) -> None:
         self.kernel, self.fields, self.product = kernel, fields, product
         atoms = [fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
         self._size = kernel.survey(atoms)
@@ -246,10 +246,10 @@ class PackedCells(_Listed):
 
 
 class PackedEdges(_Listed):
-    """The steps between cells, found when they are first asked for."""
+    """The steps between cells, once these were counted; found when they are first asked for."""
 
-    def __init__(self, kernel: k.Kernel, cells: PackedCells, tags: list[tuple[str | None, str]]) -> None:
-        self.kernel, self.cells, self.tags = kernel, cells, tags
+    def __init__(self, kernel: k.Kernel, tags: list[tuple[str | None, str]]) -> None:
+        self.kernel, self.tags = kernel, tags
 
     @cached_property
     def _all(self) -> list[tuple[int, int, str]]:

@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from ctypes import POINTER, c_double, c_int, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from importlib import resources
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.checker.cache import cache_folder
+from leasehold.checker.explore.packed.fields import Place
 
 OPTIONS = ("-O3", "-march=native", "-fPIC", "-shared", "-std=gnu11")
 PATIENCE = 60.0  # seconds that a compiler may take
@@ -52,7 +54,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
     "survey": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint32))),
     "survey_edges": (c_uint32, (c_void_p,)),
-    "number_of": (c_uint32, (c_void_p, POINTER(c_uint64))),
 }  # fmt: skip
 
 
@@ -136,7 +137,7 @@ class Kernel:
         self._at = self.c.engine_new()
         if not self._at:
             raise MemoryError
-        self._trees = self._tests = self._probes = self._changes = self._leaves = 0
+        self._tests = self._probes = self._changes = self._leaves = 0
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -207,8 +208,9 @@ class Kernel:
     def search(self, seconds: float) -> int:
         return int(self.c.search(self._at, seconds))
 
-    def lay_out(self, places: Any) -> None:
-        columns = ((c_uint8 * len(places))(*column) for column in zip(*places, strict=True))
+    def lay_out(self, places: Sequence[Place]) -> None:
+        rows = [(p.word, p.shift, p.bits) for p in places]
+        columns = ((c_uint8 * len(places))(*column) for column in zip(*rows, strict=True))
         _had(self.c.lay_out(self._at, len(places), *columns))
 
     def figure(self, which: int) -> int:
@@ -244,10 +246,6 @@ class Kernel:
         _had(found != NONE)
         numbers = iter(self.array(BETWEEN, c_uint32, 3 * found))
         return list(zip(numbers, numbers, numbers, strict=True))
-
-    def number_of(self, words: list[int]) -> int | None:
-        found = int(self.c.number_of(self._at, (c_uint64 * self.words)(*words)))
-        return None if found == NONE else found
 
 
 NONE = 0xFFFFFFFF

@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, verdicts
+from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.fields import Fields
@@ -34,7 +35,6 @@ from leasehold.checker.explore.result import Exploration, Path
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.expression import TRUE, Expression, Logic, Unary
-from leasehold.spec.language.model import machine_name
 from leasehold.spec.language.python_source import Frame
 from leasehold.spec.language.types import BOOL
 
@@ -75,12 +75,11 @@ class PackedSearch:
         self.frame = Frame(world.layout, self.system.values(), before="o")
         self.kernel = k.Kernel(self.fields.words)
         self.faults: dict[str, tuple[str, Path]] = {}
-        self.parent_roles = frozenset(r.parent for r in self.system.roles.values() if r.parent)
         self._prepare()
 
     def _prepare(self) -> None:
         """Everything that the C part must know before the first state."""
-        self.kernel.lay_out([(p.word, p.shift, p.bits) for p in self.fields.places])
+        self.kernel.lay_out(self.fields.places)
         self.programs = Programs(self.kernel, self.frame, self.fields.cell_of)
         self.probes: list[_Probe] = []
         self.changes: list[Change] = []
@@ -151,16 +150,26 @@ class PackedSearch:
 
     def _plant(self) -> None:
         """A tree for each part and for what it must know of the faults that are left."""
-        limited = self.world.limited if isinstance(self.world, FaultySystem) else []
+        kinds = len(self.world.budgeted)
         roots = []
         for number, part in enumerate(self.world.parts):
-            for left in range(1 << len(limited)):
-                of = tuple([f in limited and bool(left >> limited.index(f) & 1) for f in part.faults])
+            for left in range(1 << kinds):
+                of = self._left(part, left)
                 if (number, of) not in self._roots:
                     self._roots[number, of] = self.kernel.tree()
                 roots.append(self._roots[number, of])
         brief = self.limits.states is None and not self.limits.stop_at_violation
-        self.kernel.parts(len(self.world.parts), len(limited), self.graphical, brief, roots)
+        self.kernel.parts(len(self.world.parts), kinds, self.graphical, brief, roots)
+
+    def _left(self, part: Part, kinds: int) -> tuple[bool, ...]:
+        """Of which of a part's kinds of faults any are left, given that as bits of all kinds with a limit."""
+        limited = self.world.limited if isinstance(self.world, FaultySystem) else []
+        return tuple([f in limited and bool(kinds >> limited.index(f) & 1) for f in part.faults])
+
+    def _look(self) -> Look:
+        """A look at the state that the search asks about."""
+        fields, words = self.fields, self.kernel.asked_words()
+        return Look(fields, lambda atom: fields.code(atom, words))
 
     # The search
 
@@ -212,10 +221,7 @@ class PackedSearch:
                 return memory_words(memory)
             if self.progress is not None:
                 self._show(started)
-        if self.faults:
-            # Where a step shows the spec to be wrong, the other steps of that state were not followed.
-            return "the specification is at fault: " + "; ".join(words for words, _ in self.faults.values())
-        return ""
+        return at_fault(self.faults)
 
     def _stopped(self) -> str:
         if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
@@ -250,17 +256,13 @@ class PackedSearch:
         """The steps that the search does not know; False where states need more words for what they write."""
         kernel, fields = self.kernel, self.fields
         number = kernel.asks(k.PART)
-        part, words = self.world.parts[number], kernel.asked_words()
-        look = Look(fields, lambda atom: fields.code(atom, words))
-        limited = self.world.limited if isinstance(self.world, FaultySystem) else []
-        left = kernel.asks(k.CLASS)
-        of = tuple([f in limited and bool(left >> limited.index(f) & 1) for f in part.faults])
-        changes: list[int] = []
+        part, look = self.world.parts[number], self._look()
+        of = self._left(part, kernel.asks(k.CLASS))
         fault = None
         found = []
         try:
             for action, after in part.work_out(look, of):  # type: ignore[arg-type]
-                found.append((action, writes(look, after), self._taken(look, action)))
+                found.append((action, writes(look, after), self.world.taken(look, action)))  # type: ignore[arg-type]
         except SpecFault as error:
             fault = error
         if fields.too_narrow:
@@ -268,22 +270,12 @@ class PackedSearch:
             fields.lay_out()
             if fields.words != before:
                 return False
-            kernel.lay_out([(p.word, p.shift, p.bits) for p in fields.places])
+            kernel.lay_out(fields.places)
         changes = [self._change(*step) for step in found]
         leaf = kernel.leaf(changes, fault is not None)
         self._leaves.append(fault)
         kernel.hang(self._roots[number, of], look.codes, leaf)
         return True
-
-    def _taken(self, look: Look, action: Action) -> tuple[str, ...]:
-        """The transitions that a step takes: its machine's, and those of subsidiary machines along with it."""
-        if action.transition is None:
-            return ()
-        names = [action.transition.name]
-        if action.transition.role in self.parent_roles:
-            effects = self.world.effects(look, action)  # type: ignore[arg-type]
-            names += [effect[4].name for effect in effects if len(effect) == 5 and effect[4] is not None]
-        return tuple(names)
 
     def _change(self, action: Action, written: tuple[tuple[int, int], ...], names: tuple[str, ...]) -> int:
         key = (
@@ -307,9 +299,7 @@ class PackedSearch:
 
     def _answer(self) -> None:
         """Answers a test of a claim."""
-        fields, words = self.fields, self.kernel.asked_words()
-        test = self.programs.tests[self.kernel.asks(k.TEST)]
-        look = Look(fields, lambda atom: fields.code(atom, words))
+        test, look = self.programs.tests[self.kernel.asks(k.TEST)], self._look()
         answer = test.answer(look)
         self.kernel.hang(test.tree, look.codes, int(answer))
 
@@ -381,18 +371,15 @@ class PackedSearch:
         except KeyboardInterrupt:
             why, graph = why or "interrupted", None
             found = verdicts(self.claims, paths, None, self.faults, False, why)
-        layout, machines = self.world.layout, []
-        for role_name in self.system.product:
-            role = self.system.roles[role_name]
-            machines += [(machine_name(role, i), layout.at(role_name, i, None)) for i in range(role.count)]
-        cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines], paths.labels)
+        machines = self.world.product()
+        cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines])
         return Exploration(
             system=self.system, engine="packed", complete=not why, why_incomplete=why, distinct=f(k.COUNT),
             generated=f(k.GENERATED) + self.generated, edges=f(k.EDGES), depth=cells.depth, initial=self.initial,
             cut=f(k.CUT) + self.cut, seconds=time.perf_counter() - started, peak_memory_bytes=peak_memory(),
             product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
             cells=cells, properties=tuple(found), taken=self._uses(), vacuous=self.claims.vacuous() if not why else (),
-            cell_edges=PackedEdges(self.kernel, cells, list(self.tags)), paths=paths, graph=graph,
+            cell_edges=PackedEdges(self.kernel, list(self.tags)), paths=paths, graph=graph,
         )  # fmt: skip
 
     def _uses(self) -> dict[str, int]:
