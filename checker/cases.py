@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from leasehold.checker.explore import Exploration, liveness
+from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.fault_layout import DOWN, Actor
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.graph import Graph, numbered
+from leasehold.checker.explore.graph import Graph, numbered, raise_to, spread
 from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.parts import parts_among
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Step
 from leasehold.checker.layers import layers
-from leasehold.checker.stabilise import Ways, edges_of
+from leasehold.checker.stabilise import Ways
 from leasehold.checker.worst import NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
 from leasehold.faults import CrashPoint
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
@@ -169,26 +170,37 @@ class CaseFinder:
         Between the crash and the restart the others take their steps, and no other fault comes.
         """
         graph, down = self.ways.graph, self.down[actor.name]
-        leaving = down[graph.sources] & ~down[graph.targets]
-        waiting = down[graph.sources] & down[graph.targets] & (graph.sources != graph.targets)
-        sources, targets = graph.sources[waiting], graph.targets[waiting]
-        _, part_of = liveness.parts(sources, targets, len(down))
+        states_down = down.nonzero()[0]  # below, states are numbered among these
+        edges, sources = graph.edges_of(states_down)
+        targets = graph.targets[edges]
+        stays = down[targets]
+        before, up = states_down[sources[~stays]], targets[~stays]
+        place = np.cumsum(down, dtype=np.int32) - 1
+        sources, targets = sources[stays].astype(np.int32), place[targets[stays]]
+        waiting = sources != targets
+        sources, targets = sources[waiting], targets[waiting]
+        part_of = parts_among(down, graph)[states_down]
         found = {mode: np.full((2, len(down)), _NONE, dtype=np.int32) for mode in self.modes}
         for mode, holds in self.modes.items():
-            at_once = leaving & holds[graph.sources]
+            at_once = holds[before]
             for i in (0, 1):
-                np.maximum.at(found[mode][i], graph.sources[at_once], self.after[i][graph.targets[at_once]])
-        every = [row for worst in found.values() for row in worst if (row != _NONE).any()]
-        for single, knots in layers(down, part_of, sources, targets):
+                raise_to(found[mode][i], before[at_once], self.after[i][up[at_once]])
+        whole = [row for worst in found.values() for row in worst if (row != _NONE).any()]
+        every = np.array([row[states_down] for row in whole], dtype=np.int32).T.copy()  # a state's numbers lie together
+        first = np.zeros(len(states_down) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(sources, minlength=len(states_down)), out=first[1:])
+        for single, knots in layers(None, part_of, sources, targets) if whole else ():
             for states in (single, *(np.array(knot) for knot in knots)):
-                edges, of = edges_of(graph, states)
-                stays = down[graph.targets[edges]]
-                after, of = graph.targets[edges[stays]], of[stays]
-                for row in every:
-                    if states is single:
-                        np.maximum.at(row, states[of], row[after])
-                    else:
-                        row[states] = max(row[states].max(), row[after].max(initial=_NONE))
+                edges, of = spread(first, states)
+                after = every[targets[edges]]
+                if states is single:
+                    best = every[states]
+                    raise_to(best, of, after)
+                    every[states] = best
+                else:
+                    every[states] = np.maximum(every[states].max(axis=0), after.max(axis=0, initial=_NONE))
+        for n, row in enumerate(whole):
+            row[states_down] = every[:, n]
         return found
 
     def _after(self, ways: Ways | None) -> Any:

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from leasehold.checker.explore import liveness
-from leasehold.checker.explore.fault_layout import UP
+from leasehold.checker.explore.fairness import Fairness, demands
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.graph import Graph
+from leasehold.checker.explore.graph import Graph, raise_to
+from leasehold.checker.explore.parts import leading, parts_among, staying
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Exploration, Path
 from leasehold.checker.layers import layers
@@ -75,7 +76,7 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
 
     Args:
         legal: the one without.
-        faulty: the one with them.
+        faulty: the one with them, and the fairness under which it is decided.
         throughout: decide it of every recovery state, also where one is found from which a run never returns.
 
     Raises:
@@ -87,14 +88,13 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
     if not (legal.complete and faulty.complete):
         raise ValueError("both explorations must be complete")
     paths: Paths = faulty.paths
-    fine = set(legal.paths.states)
     astray = np.ones(faulty.distinct, dtype=bool)
-    up = np.logical_and.reduce([paths.holding(actor.up, UP) for actor in world.layout.actors]).nonzero()[0]
-    astray[up] = [world.without_faults(s) not in fine for s in paths.some(up)]
+    up = np.logical_and.reduce([paths.holding(cell, value) for cell, value in world.quiet]).nonzero()[0]
+    astray[up] = ~paths.among(up, legal.paths, world.layout.base)
     ended = np.zeros(faulty.distinct, dtype=bool)
     for end in legal.system.ends or ():
         ended |= paths.where(end.holds)
-    return Ways(astray, faulty.graph, paths).decide(ended, throughout)
+    return Ways(astray, faulty.graph, paths, faulty.fairness).decide(ended, throughout)
 
 
 class Ways:
@@ -109,13 +109,14 @@ class Ways:
         exchanges: likewise, the most messages that are received.
     """
 
-    def __init__(self, astray: Any, graph: Graph, paths: Paths) -> None:
+    def __init__(self, astray: Any, graph: Graph, paths: Paths, fairness: Fairness = Fairness.SPEC) -> None:
         self.astray, self.paths = astray, paths
+        self.asked = demands(paths.world.system, graph.names, fairness)
         self.stays = np.zeros(len(astray), dtype=bool)
         self.graph = graph.without_faults()
         self.received = self.graph.column("received")
-        self.steps = np.full(len(astray), -1, dtype=np.int32)
-        self.exchanges = np.full(len(astray), -1, dtype=np.int32)
+        self._longest = np.full((len(astray), 2), -1, dtype=np.int32)  # a state's two numbers lie together
+        self.steps, self.exchanges = self._longest[:, 0], self._longest[:, 1]
         self.through: dict[int, list[int]] = {}  # of states in a knot: the states on the longest way through it
         self.whole = True
         self.bad = int(astray.sum())
@@ -123,16 +124,14 @@ class Ways:
 
     def decide(self, ended: Any, throughout: bool) -> Convergence:
         """Decides convergence; `ended` says in which states an allowed end holds."""
-        may_rest = self._may_rest() & self.astray
+        may_rest = self.graph.rests(self.asked) & self.astray
         rests = (may_rest & ~ended).nonzero()[0].tolist()
         if rests and not throughout:
             return self._found(False, path=self.paths.to(rests[0]))
         self.astray = self.astray & ~(may_rest & ended)
         self.other_ends = int((may_rest & ended).sum())
-        graph = self.graph
-        inside = self.astray[graph.sources] & self.astray[graph.targets]
-        count, part_of = liveness.parts(graph.sources[inside], graph.targets[inside], len(self.astray))
-        lasting = self._lasting(rests, inside, np.bincount(part_of, minlength=count), part_of)
+        part_of = parts_among(self.astray, self.graph)
+        lasting = self._lasting(rests, part_of)
         if lasting is not None and not throughout:
             return self._found(False, path=lasting)
         self._measure(part_of)
@@ -146,10 +145,10 @@ class Ways:
         numbers = [*self.paths.chain(worst), *self.way(worst)]
         return self._found(True, int(self.steps[worst]), int(self.exchanges.max()), self.paths.along(numbers))
 
-    def _lasting(self, rests: list[int], inside: Any, sizes: Any, part_of: Any) -> Path | None:
+    def _lasting(self, rests: list[int], part_of: Any) -> Path | None:
         """A fair run that never returns, if there is one; marks the states from which there is."""
         graph = self.graph
-        lasting = (liveness.staying(self.astray, graph, inside) >= 0) & (sizes[part_of] > 1)
+        lasting = (staying(self.astray, graph, self.asked) >= 0) & (np.bincount(part_of)[part_of] > 1)
         todo = lasting.copy()
         todo[rests] = True
         if not todo.any():
@@ -157,31 +156,20 @@ class Ways:
         if rests:
             path = self.paths.to(rests[0])
         else:
-            numbers, loop = liveness.fair_run(lasting, self.astray, graph, self.paths)
+            numbers, loop = liveness.fair_run(lasting, self.astray, graph, self.paths, self.asked)
             assert numbers is not None
             path = self.paths.along(numbers, loop)
-        self.stays = liveness.reached(todo, graph.targets[inside], graph.sources[inside])
+        self.stays = leading(todo, graph, self.astray)
         return path
 
     def run(self, n: int) -> tuple[list[int], int | None]:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""
         start = np.zeros(len(self.astray), dtype=bool)
         start[n] = True
-        numbers, loop = liveness.fair_run(start, self.astray, self.graph, self.paths)
+        numbers, loop = liveness.fair_run(start, self.astray, self.graph, self.paths, self.asked)
         assert numbers is not None and loop is not None
         begin = numbers.index(n) + 1
         return numbers[begin:], loop - begin
-
-    def _may_rest(self) -> Any:
-        """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
-        graph = self.graph
-        stays = graph.sources == graph.targets
-        found = np.ones(len(self.astray), dtype=bool)
-        for bits, enabled in graph.fair_groups:
-            changes_nothing = np.zeros(len(found), dtype=np.uint64)
-            np.bitwise_or.at(changes_nothing, graph.sources[stays], bits[stays])
-            found &= enabled & ~changes_nothing == 0
-        return found
 
     def way(self, n: int) -> list[int]:
         """The states after a recovery state on its longest way, to the first legal one."""
@@ -216,18 +204,20 @@ class Ways:
                     unknown[knot] = True
 
     def _singles(self, states: Any, unknown: Any) -> None:
-        edges, of = edges_of(self.graph, states)
+        edges, of = self.graph.edges_of(states)
         targets = self.graph.targets[edges]
         others = targets != states[of]
         edges, of, targets = edges[others], of[others], targets[others]
-        steps, exchanges = (np.zeros(len(states), dtype=np.int32) for _ in range(2))
-        np.maximum.at(steps, of, 1 + np.maximum(self.steps[targets], 0))
-        np.maximum.at(exchanges, of, self.received[edges] + np.maximum(self.exchanges[targets], 0))
+        after = np.maximum(self._longest[targets], 0)
+        after[:, 0] += 1
+        after[:, 1] += self.received[edges]
+        longest = np.zeros((len(states), 2), dtype=np.int32)
+        raise_to(longest, of, after)
         beyond = np.zeros(len(states), dtype=bool)
         beyond[of[unknown[targets]]] = True
         unknown[states[beyond]] = True
         known = ~beyond
-        self.steps[states[known]], self.exchanges[states[known]] = steps[known], exchanges[known]
+        self._longest[states[known]] = longest[known]
 
     def _through(self, knot: list[int], unknown: Any) -> bool:
         """Tries all ways through a knot of cycles that go to no state twice; whether it could."""
@@ -265,11 +255,3 @@ class Ways:
                 exchanges = max(exchanges, heard[-1] + received + beyond[target][1])
             self.steps[start], self.exchanges[start], self.through[start] = steps, exchanges, way
         return True
-
-
-def edges_of(graph: Graph, states: Any) -> tuple[Any, Any]:
-    """The edges of some states, and of each the position of its state among these."""
-    sizes = graph.first[states + 1] - graph.first[states]
-    of = np.repeat(np.arange(len(states)), sizes)
-    begins = np.cumsum(sizes) - sizes
-    return np.arange(len(of)) - begins[of] + graph.first[states][of], of

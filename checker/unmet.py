@@ -125,6 +125,6 @@ def _states_reached(report: CrashReport, asked: set[tuple[str, str]]) -> set[tup
         if role.name in roles and world.layout.of[role.name, i] is not report.traitor
     ]
     found: set[tuple[str, str]] = set()
-    for s in report.faulty.paths.states if asked else ():
-        found.update((role, s[cell]) for role, cell in machines)
+    for role_name, cell in machines:
+        found.update((role_name, state) for (state,) in report.faulty.paths.combinations([cell])[1])
     return found & asked

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from leasehold.checker.expectations import expectation_for
-from leasehold.checker.explore import Engine, Exploration, Limits
-from leasehold.checker.explore.properties import DEADLOCK
+from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
+from leasehold.checker.explore.fairness import Fairness
+from leasehold.checker.explore.properties import DEADLOCK, only_these
 from leasehold.cli import tables
 from leasehold.cli.common import VIOLATED, console, load_or_exit, parsed, print_json, system_options
-from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress, memory_option, parse_budget
+from leasehold.cli.exploring import (
+    engine_option,
+    exit_code,
+    explore_by_team_with_progress,
+    explore_with_progress,
+    fairness_option,
+    memory_option,
+    parse_budget,
+)
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
@@ -31,46 +41,91 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")
 @click.option("--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps.")
 @memory_option
+@click.option("--resume", is_flag=True, help="Go on where an interrupted search left off.")
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where an interrupted search leaves off; left out: a file of its own among the kept ones.",
+)
+@click.option(
+    "--disk",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="Keep what grows with the search in files there; in memory there is only the table of states.",
+)
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Search by so many processes.")
+@click.option("--cluster", metavar="ADDRESS", help="Search by the workers of a Dask cluster, given its scheduler.")
 @click.option(
     "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
 )
 @click.option("--faults", metavar="BUDGET", help="Explore with faults, such as crash=1,duplicate=1 or `default`.")
+@click.option("--symmetry", is_flag=True, help="Visit one state for all that differ in which instance is which.")
+@fairness_option
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
     system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
-    memory: int | None,    only: tuple[str, ...], faults: str | None, show: tuple[str, ...], brief: bool,
+    memory: int | None, resume: bool, checkpoint: Path | None, disk: Path | None, only: tuple[str, ...],
+    faults: str | None, symmetry: bool, fairness: Fairness, workers: int | None, cluster: str | None,
+    show: tuple[str, ...], brief: bool,
 ) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
 
     The path to a violation is printed step by step, and is a shortest one. Ctrl-C ends the search; what was found until
-    then is printed.
+    then is printed, and a checkpoint is left, from which --resume goes on: with the same settings, faults and
+    properties. So it is where the search comes to its limit of memory, and every half hour.
 
     With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
     are lost, received twice or overtake (lose, duplicate, reorder: N or any). What is then decided of the properties
     holds under these faults; and it is said whether the system comes back, once they stop, to a state that it could be
     in without any.
 
+    What is claimed of endless runs is judged as the system declares fairness. Under --fairness none, what holds thanks
+    to fairness alone fails, and it is said why.
+
+    With --workers or --cluster, several processes search, each of which keeps its part of the states. What asks for the
+    whole graph (leads_to, always_possible, convergence) is then left open.
+
+    With --symmetry, one state is visited for each orbit: for all states that come of one another when instances of a
+    role change places. It is printed how many states the orbits have. Where the specification tells instances apart,
+    where a property does, and where one is a leads_to, all states are visited, and it is said why; with --only, the
+    other properties do not matter.
+
     \b
     Example:  leasehold explore lease --set max_units=1
               leasehold explore lease --only a_lease_grows --show a_lease_grows
               leasehold explore two_phase_commit --set participants=4 --json
               leasehold explore two_phase_commit --set participants=2 --faults crash=2
+              leasehold explore two_phase_commit --symmetry --only agreement --only all_may_commit
+              leasehold explore two_phase_commit --fairness none --brief
     """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     for option, names in (("--show", show), ("--only", only)):
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else parse_budget(model, faults, "--faults")
-    found = explore_with_progress(
-        model, Limits(max_states, depth, memory=memory), quiet=as_json, budget=budget, engine=engine
+    limits = Limits(max_states, depth, memory=memory, keeping=Keeping(checkpoint, resume), disk=disk)
+    asked = only_these(model, only) if symmetry and only else model
+    if workers is None and cluster is None:
+        found = explore_with_progress(
+            asked, limits, quiet=as_json, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness
+        )
+    else:
+        _check_team(engine, symmetry, workers, cluster, limits)
+        found = explore_by_team_with_progress(model, limits, workers, cluster, quiet=as_json, budget=budget)
+    after = (
+        _convergence(model, found, as_json, engine)
+        if found.graph is not None and budget is not None and budget.passes
+        else None
     )
-    after = _convergence(model, found, as_json, engine) if budget is not None and budget.passes else None
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
     if as_json:
         report = json_report(found)
+        if fairness is not Fairness.SPEC:
+            report["fairness"] = fairness.value
         if budget is not None:
             report["faults"] = str(budget)
             report["convergence"] = None if after is None else after.as_json()
@@ -78,7 +133,8 @@ def explore(
     else:
         _print(found, show, brief, with_left_over=not only and budget is None)
         if after is not None:
-            tables.convergence(console(), after, str(budget))
+            under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
+            tables.convergence(console(), after, f"{budget}{under}")
     sys.exit(VIOLATED if after is not None and not after.converges else exit_code(found))
 
 
@@ -90,6 +146,18 @@ def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine)
         return None
     legal = explore_with_progress(model, quiet=quiet, engine=engine)
     return convergence(legal, found) if legal.complete else None
+
+
+def _check_team(engine: Engine, symmetry: bool, workers: int | None, cluster: str | None, limits: Limits) -> None:
+    if workers is not None and cluster is not None:
+        raise click.UsageError("--workers starts processes here, --cluster names those of others; give one of the two")
+    others = {
+        "--engine": engine not in ("auto", "packed"), "--symmetry": symmetry, "--disk": limits.disk is not None,
+        "--resume": limits.keeping is not None and limits.keeping.resume, "--memory": limits.memory is not None,
+        "--checkpoint": limits.keeping is not None and limits.keeping.place is not None,
+    }  # fmt: skip
+    for name in (name for name, given in others.items() if given):
+        raise click.UsageError(f"{name} is for a search by one process; leave it out, or --workers and --cluster")
 
 
 def _check_property(model: System, option: str, name: str) -> None:

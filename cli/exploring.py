@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore
+from leasehold.checker.explore.fairness import Fairness
 from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, F, console
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import System
@@ -20,8 +21,22 @@ from leasehold.spec.language.diagnostics import near_miss
 
 def engine_option(command: F) -> F:
     """--engine."""
-    words = "What searches: `packed` (compiled), `reference`, or `auto`: the packed one where it can be had."
+    words = (
+        "What searches: `packed` (compiled C), `arrays` (the same in NumPy), `reference`, or `auto`: the first "
+        "of these that can be had."
+    )
     return click.option("--engine", type=click.Choice(ENGINES), default="auto", help=words)(command)
+
+
+def fairness_option(command: F) -> F:
+    """--fairness."""
+    words = (
+        "Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
+        "that is declared fair."
+    )
+    choice = click.Choice([fairness.value for fairness in Fairness])
+    asked = click.option("--fairness", type=choice, default="spec", callback=lambda *a: Fairness(a[2]), help=words)
+    return asked(command)
 
 
 def memory_option(command: F) -> F:
@@ -43,20 +58,43 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 def explore_with_progress(
     system: System, limits: Limits | None = None, quiet: bool = False, budget: Budget | None = None,
-    engine: Engine = "auto",
+    engine: Engine = "auto", symmetry: bool = False, fairness: Fairness = Fairness.SPEC,
 ) -> Exploration:  # fmt: skip
     """Explores; on a terminal a line says how far it has come. A usage error where the engine cannot be had."""
     with engine_or_usage_error(), progress_line(quiet) as show:
-        return explore(system, limits, show, budget=budget, engine=engine)
+        return explore(system, limits, show, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness)
+
+
+def explore_by_team_with_progress(
+    system: System, limits: Limits, workers: int | None, cluster: str | None, quiet: bool = False,
+    budget: Budget | None = None,
+) -> Exploration:  # fmt: skip
+    """Explores by so many processes, or by those of a cluster. A usage error where these cannot be had."""
+    from leasehold.checker.explore.packed import NoCompiler, Unpacked
+    from leasehold.checker.explore.packed.team import TeamError, explore_by_team, local_team, team_at
+
+    named = "--workers" if cluster is None else "--cluster"
+    try:
+        team = local_team(workers or 1) if cluster is None else team_at(cluster)
+        with team as client, progress_line(quiet) as show:
+            return explore_by_team(system, client, limits, show, budget=budget)
+    except (NoCompiler, Unpacked, TeamError) as error:
+        raise click.UsageError(f"{named}: {error}") from error
 
 
 @contextmanager
 def engine_or_usage_error() -> Iterator[None]:
-    """A usage error where the engine that was asked for cannot be had."""
+    """A usage error where the engine that was asked for cannot be had, or a checkpoint."""
+    from leasehold.checker.explore.packed import CheckpointError
+
     try:
         yield
+    except CheckpointError as error:
+        raise click.UsageError(f"--resume: {error}") from error
     except EngineError as error:
-        raise click.UsageError(f"--engine packed: {error}; leave the option out for the reference") from error
+        raise click.UsageError(
+            f"--engine {error.engine}: {error}; leave the option out for one that can be had"
+        ) from error
 
 
 @contextmanager

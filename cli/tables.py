@@ -16,7 +16,8 @@ from rich.text import Text
 
 from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
-from leasehold.checker.explore.result import Path
+from leasehold.checker.explore.fairness import Fairness
+from leasehold.checker.explore.result import Orbits, Path
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.reports.words import counted
@@ -50,16 +51,33 @@ def headline(screen: Console, found: Exploration) -> None:
     for number, line in enumerate(_wrapped(screen, words, "  ")):
         screen.print(Text(line, style="bold" if number == 0 else ""))
     cells = f"{len(found.cells):,} of {found.product_states:,} control states reached"
+    distinct = counted(found.distinct, "distinct state")
+    if found.orbits is not None:
+        cells = f"{counted(len(found.cells), 'control state')} reached up to symmetry"
+        distinct = counted(found.distinct, "orbit") + f" under symmetry of {_alike(found.orbits)}"
+        distinct += f" (standing for {counted(found.orbits.states, 'state')})"
     screen.print(
-        f"{counted(found.distinct, 'distinct state')}, {found.generated:,} generated, depth {found.depth}; {cells}"
+        f"{distinct}, {found.generated:,} generated, depth {found.depth}; {cells}"
         + (f"; {counted(found.cut, 'step')} left the bounds" if found.cut else "")
     )
     screen.print(
         f"[dim]{found.engine} engine ({escape(found.engine_reason)}), {found.seconds:.1f} s, "
         f"{found.states_per_second:,.0f} states/s, {found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
     )
+    for words in found.why_asymmetric:
+        lead = "without symmetry" if found.orbits is None else "symmetry of no more"
+        screen.print(f"[yellow]{lead}: {escape(words)}[/]", soft_wrap=True)
+    if found.fairness is not Fairness.SPEC:
+        screen.print(f"under --fairness {found.fairness}: {found.fairness.words}", markup=False)
     if not found.complete:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
+    if found.checkpoint:
+        screen.print(f"--resume goes on from {escape(found.checkpoint)}", soft_wrap=True)
+
+
+def _alike(orbits: Orbits) -> str:
+    """Roles whose instances change places: `client`, or `left with right, and client`."""
+    return ", and ".join(" with ".join(group) for group in orbits.groups)
 
 
 _AT_A_GLANCE = 12  # properties that hold and still get a line each

@@ -57,6 +57,10 @@ def json_report(
         "why_incomplete": exploration.why_incomplete,
         "holds": exploration.holds,
     }
+    if exploration.orbits is not None or exploration.why_asymmetric:
+        report["symmetry"] = _symmetry(exploration)
+    if exploration.checkpoint:
+        report["checkpoint"] = exploration.checkpoint
     if measured:
         report["engine"] = exploration.engine
         report["engine_reason"] = exploration.engine_reason
@@ -78,6 +82,17 @@ def json_report(
             for cell, mark in zip(exploration.cells, marks(exploration, legal), strict=True)
         ]
     return report
+
+
+def _symmetry(exploration: Exploration) -> dict[str, Any]:
+    """Where symmetry was asked for: what it was used for, and why not for more."""
+    orbits = exploration.orbits
+    return {
+        "groups": [] if orbits is None else [list(group) for group in orbits.groups],
+        "orbits": None if orbits is None else exploration.distinct,
+        "states": None if orbits is None else orbits.states,
+        "why_not": list(exploration.why_asymmetric),
+    }
 
 
 def property_json(result: PropertyResult, *, paths: bool = True, proof: Kept | None = None) -> dict[str, Any]:

@@ -44,7 +44,8 @@ FILES = {
 # What a text stands for, and several of them; all others are words, and the key's own line lists them.
 WORDS = {
     "text": ("text", "texts"), "name": ("a name", "names"), "expression": ("an expression", "expressions"),
-    "flag": ("`true` or `false`", "flags"), "number": ("a number", "numbers"), "type": ("a type", "types"),
+    "flag": ("`true` or `false`", "flags"), "fairness": ("`true`, `false` or `strong`", "degrees of fairness"),
+    "number": ("a number", "numbers"), "type": ("a type", "types"),
     "budget": ("a number or `any`", "budgets"), "channel kind": ("a kind of channel", "kinds"),
     "dotted name": ("a dotted name", "dotted names"),
 }  # fmt: skip

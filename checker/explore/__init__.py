@@ -1,6 +1,6 @@
 """Exploring: every global state of a system, breadth first, with exact keys."""
 
-from leasehold.checker.explore.breadth_first import Limits, Progress
+from leasehold.checker.explore.breadth_first import Keeping, Limits, Progress
 from leasehold.checker.explore.engines import ENGINES, Engine, EngineError, explore
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult, Sent, Snapshot, Step
 
@@ -10,6 +10,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "Exploration",
+    "Keeping",
     "Limits",
     "Path",
     "Progress",

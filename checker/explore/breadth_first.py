@@ -12,8 +12,11 @@ import time
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
 
 from leasehold.checker.explore import liveness
+from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Labels, Left
@@ -25,6 +28,9 @@ from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.transition_system import TransitionSystem
+
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """That a search leaves a checkpoint, if it has to leave off.
+
+    Attributes:
+        place: the file; None: where checkpoints usually are.
+        resume: it goes on from there.
+    """
+
+    place: FilePath | None = None
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Where an exploration stops early; None is no limit, but for memory."""
 
@@ -47,6 +66,8 @@ class Limits:
     depth: int | None = None
     seconds: float | None = None
     memory: int | None = None  # bytes; None: most of what is free when the search begins
+    keeping: Keeping | None = None  # packed alone
+    disk: FilePath | None = None  # a folder for files of what grows with the search; packed alone
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
 
 
@@ -54,18 +75,22 @@ REPORT_EVERY = 20_000  # states between two reports of progress
 
 
 class ReferenceSearch:
-    """One search by the reference explorer."""
+    """One search by the reference explorer; with `canonical`, one state for each orbit."""
 
-    def __init__(self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
+    ) -> None:  # fmt: skip
+        self.canonical = canonical
         system = self.system = world.system
-        self.world, self.limits, self.progress = world, limits, progress
+        self.world, self.limits, self.progress, self.fairness = world, limits, progress, fairness
         self.claims = Claims(system, self.world)
         self.numbers: dict[State, int] = {}
         self.states: list[State] = []
         self.depths = array("l")
         self.labels = Labels()
         self.searched = 0  # labels whose steps were followed
-        self.paths = Paths(self.world, self.states, self.labels)
+        self.paths = Paths(self.world, self.states, self.labels, canonical)
         self.faulty = isinstance(world, FaultySystem)
         self.graph = Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
@@ -113,14 +138,16 @@ class ReferenceSearch:
             properties=tuple(results), taken=self.taken, vacuous=self.claims.vacuous() if complete else (),
             cell_edges=tuple(dict.fromkeys(
                 (a, b, f"{role}#{event}" if role else "clock") for a, b, role, event in self.cell_edges
-            )), paths=self.paths, graph=self.graph,
+            )), paths=self.paths, graph=self.graph, fairness=self.fairness,
+            orbits=None if self.canonical is None else self.canonical.orbits(self.states),
         )  # fmt: skip
 
     def _search(self, started: float) -> str:
         """Runs until everything is visited; answers why it stopped before, or nothing."""
         memory = self.limits.memory or memory_for_a_search()
-        for state in self.world.initial_states():
+        for first in self.world.initial_states():
             self.generated += 1
+            state = first if self.canonical is None else self.canonical.form(first)
             if not self.world.within_bounds(state):
                 self.cut += 1
             elif state not in self.numbers:
@@ -175,7 +202,7 @@ class ReferenceSearch:
         if before and self.graph is not None and not _more_kinds(left, before):
             self._follow(label, number, self.graph)
             return
-        claims, graph, cell_of, faulty = self.claims, self.graph, self.cell_of, self.faulty
+        claims, graph, cell_of, faulty, canonical = self.claims, self.graph, self.cell_of, self.faulty, self.canonical
         claims.expand(state)
         here, deeper = cell_of[number], labels.depths[label] + 1
         found = generated = 0
@@ -188,7 +215,8 @@ class ReferenceSearch:
                     if rest is None:
                         continue
                     then, fresh = rest, all(faults_left(earlier, action.cost) is None for earlier in before)
-                target = numbers.get(after)
+                form = after if canonical is None else canonical.form(after)
+                target = numbers.get(form)
                 if fresh:
                     found += not (faulty and action.fault)
                     generated += 1
@@ -200,7 +228,7 @@ class ReferenceSearch:
                 if target is None:
                     if not fresh:
                         continue  # out of the bounds
-                    target = self._visit(after, deeper)
+                    target = self._visit(form, deeper)
                     labels.add(target, then, label)
                 elif then:
                     labels.add(target, then, label)
@@ -245,10 +273,10 @@ class ReferenceSearch:
 
     def _results(self, complete: bool, why: str) -> list[PropertyResult]:
         graph = None if self.graph is None else self.graph.finish(len(self.states))
-        return verdicts(self.claims, self.paths, graph, self.faults, complete, why)
+        return verdicts(self.claims, self.paths, graph, self.faults, complete, why, self.fairness)
 
 
-def at_fault(faults: Mapping[str, tuple[str, Path]]) -> str:
+def at_fault(faults: Mapping[str, tuple[str, object]]) -> str:
     """Why a search is not complete that has followed every step, or nothing."""
     # Where a step shows the spec to be wrong, the other steps of that state were not followed.
     words = "; ".join(words for words, _ in faults.values())
@@ -257,12 +285,12 @@ def at_fault(faults: Mapping[str, tuple[str, Path]]) -> str:
 
 def verdicts(
     claims: Claims, paths: Paths, graph: Graph | None, faults: Mapping[str, tuple[str, Path]], complete: bool,
-    why: str,
+    why: str, fairness: Fairness,
 ) -> list[PropertyResult]:  # fmt: skip
     """The verdict on every property, once a search has ended; on what needs the graph only where there is one."""
     results = claims.results(paths, complete, why)
     if graph is not None:
-        results += liveness.decide(claims.graphical, graph, paths, complete, why)
+        results += liveness.decide(claims.graphical, graph, paths, complete, why, fairness)
     else:
         results += [
             PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)

@@ -72,7 +72,7 @@ class Offer:
     values: Callable[[Any], list[tuple[Any, ...]]]  # the fields' values to try, in a state
     condition: Guard
     moves: list[Move]
-    group: tuple[Any, ...] | None  # of weak fairness; None: it need never come
+    group: tuple[Any, ...]  # of fairness
 
 
 @dataclass(slots=True)
@@ -201,12 +201,10 @@ class Machine:
                 offers.append(self._offer(answer, conditions, self._allowed(answer), moves, group))
         return [o for o in offers if o.moves]
 
-    def _allowed(self, event: str) -> list[tuple[x.Expression | None, str, bool]]:
-        """The environment's words about an event: condition, name of the action, whether it is fair."""
+    def _allowed(self, event: str) -> list[tuple[x.Expression | None, str]]:
+        """The environment's words about an event: condition, name of the action."""
         return [
-            (o.when, o.name, o.fair)
-            for o in self.system.environment.values()
-            if (o.role, o.event) == (self.role.name, event)
+            (o.when, o.name) for o in self.system.environment.values() if (o.role, o.event) == (self.role.name, event)
         ]
 
     def _outside(self, moves: Mapping[str, list[Move]]) -> list[Offer]:
@@ -215,21 +213,21 @@ class Machine:
         for event in self.role.events:
             if event in answered or event not in moves:
                 continue
-            for when, name, fair in self._allowed(event):
-                group = ("environment", name, self.instance) if fair else None
-                offers.append(self._offer(event, [], [(when, name, fair)], moves, group))
+            for when, name in self._allowed(event):
+                group = ("environment", name, self.instance)
+                offers.append(self._offer(event, [], [(when, name)], moves, group))
         return offers
 
     def _offer(
-        self, event: str, conditions: list[x.Expression | None], allowed: list[tuple[x.Expression | None, str, bool]],
-        moves: Mapping[str, list[Move]], group: tuple[Any, ...] | None,
+        self, event: str, conditions: list[x.Expression | None], allowed: list[tuple[x.Expression | None, str]],
+        moves: Mapping[str, list[Move]], group: tuple[Any, ...],
     ) -> Offer:  # fmt: skip
         fields = self.system.fields_of(self.role.name, event)
         own = self.frame(fields, {})
         parts = [source(c, own) for c in conditions if c is not None]
-        if allowed and all(when is not None for when, _, _ in allowed):
+        if allowed and all(when is not None for when, _ in allowed):
             outside = Frame(self.layout, self.constants, None, own.arguments, "b", {"it": str(self.instance)})
-            parts.append("(" + " or ".join(source(when, outside) for when, _, _ in allowed if when is not None) + ")")
+            parts.append("(" + " or ".join(source(when, outside) for when, _ in allowed if when is not None) + ")")
         condition = self._compiled(" and ".join(parts)) if parts else None
         return Offer(event, fields, self.domain(fields), condition, moves.get(event, []), group)
 

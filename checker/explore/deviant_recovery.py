@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from leasehold.checker.explore.compiled import Machine, Move
@@ -13,6 +14,7 @@ from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.spec.language.model import Send, System
+from leasehold.spec.language.types import Value
 
 
 class NoRecovery(Deviant):
@@ -41,8 +43,9 @@ class NoRecovery(Deviant):
                 new[self.idle[name]] = True
         return closed(new)
 
-    def without_faults(self, state: State) -> State | None:
-        return None if any(state[at] for at in self.idle.values()) else super().without_faults(state)
+    @cached_property
+    def quiet(self) -> list[tuple[int, Value]]:
+        return [*super().quiet, *((at, False) for at in self.idle.values())]
 
     def _commit(self, new: list[Any], machine: Machine, move: Move, e: tuple[Any, ...], sender: int) -> None:
         super()._commit(new, machine, move, e, sender)

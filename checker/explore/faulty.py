@@ -41,6 +41,7 @@ from leasehold.faults import Budget
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import System
+from leasehold.spec.language.types import Value
 
 Work = Sending | Driving
 _CRASHES = ("crash", "power_cut")
@@ -82,12 +83,15 @@ class FaultySystem(TransitionSystem):
         extra = self.layout.initial()
         return [(*s, *extra) for s in super().initial_states()]
 
+    @cached_property
+    def quiet(self) -> list[tuple[int, Value]]:
+        """Cells, and what they hold while nothing shows a fault."""
+        parted = [] if self.layout.partition is None else [(self.layout.partition, WHOLE)]
+        return [*((actor.up, UP) for actor in self.layout.actors), *parted]
+
     def without_faults(self, state: State) -> State | None:
         """The same state of the system without faults; None while an actor is down or the network is parted."""
-        layout = self.layout
-        if layout.partition is not None and state[layout.partition] != WHOLE:
-            return None
-        return state[: layout.base] if all(state[a.up] for a in layout.actors) else None
+        return state[: self.layout.base] if all(state[cell] == value for cell, value in self.quiet) else None
 
     def effects(self, s: State, action: Action) -> list[Any]:
         """What a step sent and drove; of a crash, what of the work was done before it, and of a recovery all of it."""

@@ -10,6 +10,7 @@ from array import array
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leasehold.checker.explore.fairness import Demands
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Row(NamedTuple):
     """What an edge is, as far as liveness and recovery ask."""
 
-    group: int  # of weak fairness: index into `Graph.names`; -1: it need never be taken
+    group: int  # of fairness: index into `Graph.names`; -1: it is of none
     clock: bool  # the clock ticks
     received: bool  # a message is received
     fault: bool  # the step is a fault, or has one in it
@@ -28,6 +29,17 @@ class Row(NamedTuple):
     point: int  # of a crash: index into `Graph.points`; -1: it is none
 
 
+class Word(NamedTuple):
+    """Up to 64 groups to which a run must be fair, and where they are possible, as bits."""
+
+    groups: tuple[int, ...]
+    place: Any  # by group, and last for no group: its bit, or -1
+    possible: Any  # by state: those of which some step is possible
+    weak: Any
+    strong: Any
+
+
+WORD = 64
 MOST_DENSE = 1 << 26  # keys that may be looked up in an array of all of them
 
 
@@ -47,13 +59,51 @@ def numbered(keys: Any) -> tuple[Any, Any]:
     return first, numbers
 
 
+def in_order(keys: Any, size: int) -> Any:
+    """The positions of keys below a size in the order of these, equal ones as they come; None: they lie so."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    if len(keys) < 2 or not (keys[1:] < keys[:-1]).any():
+        return None
+    # Counted, not compared: transposing a matrix with one entry in each row sorts them in one pass.
+    rows = np.arange(len(keys) + 1, dtype=np.int32)
+    table = csr_array(
+        (np.ones(len(keys), dtype=np.int8), keys.astype(np.int32, copy=False), rows), shape=(len(keys), size)
+    )
+    return table.tocsc().indices
+
+
+def spread(first: Any, states: Any) -> tuple[Any, Any]:
+    """The edges of some states, and of each the position of its state among these.
+
+    Of state n they are those from `first[n]` to `first[n + 1]`.
+    """
+    import numpy as np
+
+    sizes = first[states + 1] - first[states]
+    of = np.repeat(np.arange(len(states)), sizes)
+    begins = np.cumsum(sizes) - sizes
+    return np.arange(len(of)) + (first[states] - begins)[of], of
+
+
+def raise_to(into: Any, at: Any, values: Any) -> None:
+    """Makes each item (or row) of an array at least the largest of its values; where they belong (`at`) is in order."""
+    import numpy as np
+
+    if len(at):
+        begins = np.append(0, (at[1:] != at[:-1]).nonzero()[0] + 1)
+        places = at[begins]
+        into[places] = np.maximum(into[places], np.maximum.reduceat(values, begins, axis=0))
+
+
 class Graph:
     """The steps of an exploration.
 
     Attributes:
         faults_stop: no endless run has a fault in it for ever, and none is needed to come anywhere.
         kinds: the rows that edges may have.
-        names: fair groups, numbered.
+        names: groups of steps of which fairness may be asked (fairness.py), numbered.
         points: crash points (name, role and instance), numbered.
         sources, targets, rows: of each edge, where it begins and ends, and its row.
         first: `first[n]:first[n + 1]` are the edges of state n, once the graph is finished.
@@ -72,6 +122,8 @@ class Graph:
         self._numbers: dict[Row, int] = {}
         self._by_change: dict[int, int] = {}
         self._sources, self.found, self.found_rows = array("i"), array("i"), array("i")
+        self._enabled: dict[Demands, list[Word]] = {}
+        self._rests: dict[Demands, Any] = {}
 
     # While it grows
 
@@ -112,8 +164,8 @@ class Graph:
         """Has these edges, in the order of their sources."""
         import numpy as np
 
-        if len(sources) and (np.diff(sources) < 0).any():
-            order = np.argsort(sources, kind="stable")
+        order = in_order(sources, states)
+        if order is not None:
             sources, targets, rows = sources[order], targets[order], rows[order]
         self.sources, self.targets, self.rows = sources, targets, rows
         self.first = np.zeros(states + 1, dtype=np.int64)
@@ -134,32 +186,95 @@ class Graph:
     def row_of(self, e: int) -> Row:
         return self.kinds[int(self.rows[e])]
 
-    def lasting(self) -> Any:
-        """Of each edge, whether the step may be taken for ever."""
-        return ~self.column("fault") if self.faults_stop else self.column("fault") | True
+    def edges_of(self, states: Any) -> tuple[Any, Any]:
+        """The edges of some states, and of each the position of its state among these."""
+        return spread(self.first, states)
 
     @cached_property
-    def fair_groups(self) -> list[tuple[Any, Any]]:
-        """Of each edge its fair group, and of each state those that are enabled: as bits, for every 64 groups."""
+    def lasting(self) -> Any:
+        """Of each edge, whether the step may be taken for ever."""
         import numpy as np
 
-        group, states, found = self.column("group"), len(self.first) - 1, []
-        for begin in range(0, max(1, len(self.names)), 64):
-            here = (group >= begin) & (group < begin + 64)
-            shifts = np.where(here, group - begin, 0).astype(np.uint64)
-            bits = np.where(here, np.uint64(1) << shifts, np.uint64(0))
-            enabled = np.zeros(states, dtype=np.uint64)
-            some = self.first[:-1] < self.first[1:]
+        return ~self.column("fault") if self.faults_stop else np.ones(len(self.rows), dtype=bool)
+
+    @cached_property
+    def backward(self) -> tuple[Any, Any]:
+        """The steps that may be taken for ever by their targets: where those of each state begin, and their sources."""
+        import numpy as np
+
+        size = len(self.first) - 1
+        sources, targets = self.sources[self.lasting], self.targets[self.lasting]
+        first = np.zeros(size + 1, dtype=np.int32)
+        np.cumsum(np.bincount(targets, minlength=size), out=first[1:])
+        order = in_order(targets, size)
+        return first, sources if order is None else sources[order]
+
+    @cached_property
+    def on_cycles(self) -> Any:
+        """By state, whether steps that may be taken for ever lead from it to another state and back."""
+        import numpy as np
+
+        from leasehold.checker.explore.parts import parts
+
+        count, part_of = parts(self.sources[self.lasting], self.targets[self.lasting], len(self.first) - 1)
+        return (np.bincount(part_of, minlength=count) > 1)[part_of]
+
+    # Fairness
+
+    @cached_property
+    def group_of(self) -> Any:
+        """By row, its group."""
+        import numpy as np
+
+        return np.array([row.group for row in self.kinds], dtype=np.int32)
+
+    def enabled(self, asked: Demands) -> list[Word]:
+        """Which of the groups to which a run must be fair are possible in each state."""
+        import numpy as np
+
+        known = self._enabled.get(asked)
+        if known is not None:
+            return known
+        groups, some = sorted(asked.groups), self.first[:-1] < self.first[1:]
+        found = self._enabled[asked] = []
+        for begin in range(0, len(groups), WORD):
+            here = groups[begin : begin + WORD]
+            place = np.full(len(self.names) + 1, -1, dtype=np.int8)  # the last one: no group, which is -1
+            place[here] = np.arange(len(here))
+            bits = np.where(place >= 0, np.uint64(1) << np.maximum(place, 0).astype(np.uint64), np.uint64(0))
+            possible = np.zeros(len(some), dtype=np.uint64)
             if some.any():
-                enabled[some] = np.bitwise_or.reduceat(bits, self.first[:-1][some])
-            found.append((bits, enabled))
+                by_edge = bits[self.group_of][self.rows]
+                possible[some] = np.bitwise_or.reduceat(by_edge, self.first[:-1][some])
+            weak, strong = (
+                sum(1 << n for n, g in enumerate(here) if g in which) for which in (asked.weak, asked.strong)
+            )
+            found.append(Word(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
         return found
+
+    def rests(self, asked: Demands) -> Any:
+        """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
+        import numpy as np
+
+        known = self._rests.get(asked)
+        if known is None:
+            known = self._rests[asked] = np.ones(len(self.first) - 1, dtype=bool)
+            loops = (self.sources == self.targets).nonzero()[0]
+            at, group = self.sources[loops], self.group_of[self.rows[loops]]
+            for word in self.enabled(asked):
+                left = word.possible.copy()
+                for n, number in enumerate(word.groups):
+                    left[at[group == number]] &= ~(np.uint64(1) << np.uint64(n))
+                known &= left == 0
+        return known
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
         other = Graph(self.faults_stop)
         other.kinds, other.names, other.points = self.kinds, self.names, self.points
         kept = ~self.column("fault")
+        if self.faults_stop:  # no cycle that counts has a fault in it
+            other.on_cycles = self.on_cycles
         return other.take(len(self.first) - 1, self.sources[kept], self.targets[kept], self.rows[kept])
 
 

@@ -1,11 +1,10 @@
-"""Deciding `leads_to` (under weak fairness) and `always_possible` on the finished graph.
+"""Deciding `leads_to` (under weak and strong fairness) and `always_possible` on the finished graph.
 
 Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again
 one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
-finite graph it settles in a strongly connected part of them (or stutters for ever in one state). A part has a fair run
-exactly when each group of fair actions is either taken inside it or disabled somewhere in it: the run that goes round
-the whole part is then fair. Fair groups are: the messages of one channel between two machines, the answers of one task,
-a machine's due tick, the clock, and environment actions that say `fair: true`.
+finite graph it settles in a strongly connected part of them (or stutters for ever in one state). fairness.py says what
+fair is, and parts.py in which parts a fair run can stay. unfair.py says of what is violated whether more fairness of
+the environment would help.
 
 `always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
 which none does.
@@ -19,12 +18,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from leasehold.checker.explore.fairness import Demands, Fairness, demands
 from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.loops import loop_round
+from leasehold.checker.explore.parts import leading, reached, staying
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.unfair import Loop, why_unfair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,15 +36,21 @@ if TYPE_CHECKING:
     Marks = NDArray[np.bool_]  # by state
 
 
-def decide(claims: Sequence[GraphClaim], graph: Graph, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
+def decide(
+    claims: Sequence[GraphClaim], graph: Graph, paths: Paths, complete: bool, why: str,
+    fairness: Fairness = Fairness.SPEC,
+) -> list[PropertyResult]:  # fmt: skip
     """The verdict on every leads_to and always_possible of a finished graph."""
     return [
-        (_decide_possible if c.property.kind == "always_possible" else _decide)(c, graph, paths, complete, why)
+        _decide_possible(c, graph, paths, complete, why) if c.property.kind == "always_possible"
+        else _decide(c, graph, paths, complete, why, fairness)
         for c in claims
-    ]
+    ]  # fmt: skip
 
 
-def _decide(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
+def _decide(
+    claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str, fairness: Fairness
+) -> PropertyResult:
     p = claim.property
     missing = ~paths.where(claim.property.claim)
     starts = missing & paths.where(claim.when)
@@ -50,13 +59,25 @@ def _decide(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: 
         numbers = _too_late(p.within, starts, missing, graph, paths)
         reason = f"the clock ticks more than {p.within} times"
     if numbers is None and complete:
-        numbers, loop = fair_run(starts, missing, graph, paths)
-        reason = "it never comes, in a run that is fair"
+        system = paths.world.system
+        numbers, loop = fair_run(starts, missing, graph, paths, demands(system, graph.names, fairness))
+        if numbers is not None and loop is not None:
+
+            def holds(asked: Demands) -> bool:
+                return fair_parts(starts, missing, graph, asked) is None
+
+            def fails(asked: Demands) -> Loop | None:
+                """The states of a loop that is fair to these and shows it, if there is one."""
+                found, begin = fair_run(starts, missing, graph, paths, asked)
+                return None if found is None or begin is None else found[begin:]
+
+            reason = why_unfair(system, graph, fairness, numbers[loop:], holds, fails)
     if numbers is not None:
         path = paths.along(numbers, loop)
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
     if complete:
-        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+        said = "" if fairness is Fairness.SPEC else fairness.words
+        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source, None, said)
     return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
 
 
@@ -64,42 +85,12 @@ def _decide_possible(claim: GraphClaim, graph: Graph, paths: Paths, complete: bo
     p = claim.property
     if not complete:
         return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
-    lasting = graph.lasting()
-    able = reached(paths.where(claim.property.claim), graph.targets[lasting], graph.sources[lasting])
+    able = leading(paths.where(claim.property.claim), graph)
     unable = (~able & paths.where(claim.when)).nonzero()[0]
     if len(unable):  # states are numbered breadth first, so that the first is a nearest one
         path = paths.to(int(unable[0]))
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, "from here it never can")
     return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
-
-
-def reached(starts: Marks, sources: Any, targets: Any) -> Marks:
-    """The states to which edges lead from some states, and these."""
-    import numpy as np
-    from scipy.sparse.csgraph import breadth_first_order
-
-    size = len(starts)
-    begin = starts.nonzero()[0]
-    found = np.zeros(size + 1, dtype=bool)
-    if len(begin):  # a state of its own, numbered last, leads to all of them
-        table = _table(np.concatenate([sources, np.full(len(begin), size)]), np.concatenate([targets, begin]), size + 1)
-        found[breadth_first_order(table, size, return_predecessors=False)] = True
-    return found[:size]
-
-
-def parts(sources: Any, targets: Any, size: int) -> tuple[int, Any]:
-    """How many strongly connected parts a graph has, and by state the number of its part."""
-    from scipy.sparse.csgraph import connected_components
-
-    count, part_of = connected_components(_table(sources, targets, size), directed=True, connection="strong")
-    return int(count), part_of
-
-
-def _table(sources: Any, targets: Any, size: int) -> Any:
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    return csr_array((np.ones(len(sources), dtype=np.int8), (sources, targets)), shape=(size, size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +145,7 @@ def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: P
     still = inside & ~ticking
     now = starts
     for _ in range(within + 1):  # without regard to how many faults are left
-        now = reached(now, graph.sources[still], graph.targets[still])
+        now = reached(now, graph, still)
         later = graph.targets[ticking & now[graph.sources]]
         now = now & False
         now[later] = True
@@ -166,85 +157,38 @@ def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: P
     return None
 
 
-def fair_run(starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> tuple[list[int] | None, int | None]:
+def fair_run(
+    starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands
+) -> tuple[list[int] | None, int | None]:
     """A shortest fair run that stays among the missing states from a start on, and where its loop begins.
 
     It leads from an initial state by a start into a part that no fair run must leave, and once round it.
     """
-    inside = missing[graph.sources] & missing[graph.targets]
-    lasting = inside & graph.lasting()
-    come = reached(starts, graph.sources[inside], graph.targets[inside])  # also by a fault alone
-    part_of = staying(come, graph, lasting)
-    if (part_of >= 0).any():
-        for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
-            if part_of[stop.state] >= 0:
-                stem = stop.run(paths)
-                part = set((part_of == part_of[stop.state]).nonzero()[0].tolist())
-                return [*stem, *_round(part, stop.state, graph, lasting)], len(stem) - 1
+    part_of = fair_parts(starts, missing, graph, asked)
+    if part_of is None:
+        return None, None
+    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
+        if part_of[stop.state] >= 0:
+            stem = stop.run(paths)
+            part = set((part_of == part_of[stop.state]).nonzero()[0].tolist())
+            return [*stem, *loop_round(part, stop.state, graph, asked)], len(stem) - 1
     return None, None
 
 
-def staying(among: Marks, graph: Graph, edges: Marks) -> Any:
-    """The strongly connected parts of some states in which a fair run can stay: by state their number, or -1.
+def fair_parts(starts: Marks, missing: Marks, graph: Graph, asked: Demands) -> Any:
+    """The parts of the missing states to which runs from the starts come and in which a fair one can stay.
 
-    Every fair group is taken inside such a part or disabled somewhere in it.
-
-    Args:
-        among: the states.
-        graph: all steps, as they enable what is fair.
-        edges: those that join a part.
+    By state the number of its part, or -1; None where there is no such part.
     """
     import numpy as np
 
-    kept = edges & among[graph.sources] & among[graph.targets]
-    count, part_of = parts(graph.sources[kept], graph.targets[kept], len(among))
-    left = np.zeros(count, dtype=bool)
-    own = (part_of[graph.targets] == part_of[graph.sources]) & among[graph.sources] & among[graph.targets]
-    for bits, enabled in graph.fair_groups:
-        always = np.full(count, ~np.uint64(0))
-        np.bitwise_and.at(always, part_of[among], enabled[among])
-        taken = np.zeros(count, dtype=np.uint64)
-        np.bitwise_or.at(taken, part_of[graph.sources[own]], bits[own])
-        left |= always & ~taken != 0
-    return np.where(among & ~left[part_of], part_of, -1)
-
-
-def _round(part: set[int], entry: int, graph: Graph, edges: Marks) -> list[int]:
-    """A short way from the entry round the part and back that is fair, without the entry itself.
-
-    For each fair group that is not disabled on the way it goes by a state where it is, or takes a step of it.
-    """
-    import networkx as nx
-
-    sub: nx.DiGraph[int] = nx.DiGraph()
-    enabled: dict[int, set[int]] = {}
-    takes: dict[int, list[tuple[int, int]]] = {}
-    for n in sorted(part):
-        sub.add_node(n)
-        enabled[n] = set()
-        for e in graph.out(n):
-            target, group = int(graph.targets[e]), graph.row_of(e).group
-            if edges[e] and target in part:
-                sub.add_edge(n, target)
-            if group >= 0:
-                enabled[n].add(group)
-                if target in part:
-                    takes.setdefault(group, []).append((n, target))
-    if len(part) == 1:
-        return [entry] if sub.has_edge(entry, entry) else []
-    way, at = [entry], entry
-    left = set(enabled[entry])
-    while left:
-        reach = nx.single_source_shortest_path(sub, at)
-        chosen = min(left)
-        off = [n for n in part if chosen not in enabled[n]]
-        goals = [reach[n] for n in off] or [[*reach[n], target] for n, target in takes[chosen]]
-        path = min(goals, key=lambda p: (len(p), p))
-        way += path[1:]
-        at = way[-1]
-        left = {g for g in left if g != chosen and all(g in enabled[n] for n in path)}
-    back = nx.shortest_path(sub, at, entry)
-    if len(way) == 1 and len(back) == 1:  # no fair group asks for a step: any way round will do
-        target = next(iter(sub.successors(entry)))
-        return [target, *nx.shortest_path(sub, target, entry)[1:]]
-    return [*way[1:], *back[1:]]
+    if not starts.any():
+        return None
+    part_of = staying(missing, graph, asked)
+    if not (part_of >= 0).any():
+        return None
+    # What is reached is closed within the missing states, so no part lies in it by half.
+    inside = np.repeat(missing, np.diff(graph.first)) & missing[graph.targets]
+    come = reached(starts, graph, inside)  # also by a fault alone
+    part_of[~come] = -1
+    return part_of if (part_of >= 0).any() else None

@@ -17,9 +17,10 @@ def peak_memory() -> int:
 
 
 def held_memory() -> int:
-    """The memory that this process holds, in bytes; where the system does not say, the most that it has held."""
+    """The memory that this process holds, in bytes, without files; where the system does not say, the most ever."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+        return (resident - shared) * os.sysconf("SC_PAGESIZE")
     except (OSError, ValueError, IndexError):
         return peak_memory()
 

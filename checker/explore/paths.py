@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.labels import KnownLabels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.symmetry import inverse
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.model import Datum, machine_name
 
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Canonical
+
 
 class Paths:
-    """Rebuilds paths over an explored graph."""
+    """Rebuilds paths over an explored graph; under symmetry, where states stand for others, real runs."""
 
-    def __init__(self, world: TransitionSystem, states: Sequence[State], labels: KnownLabels) -> None:
-        self.world, self.states, self.labels = world, states, labels
+    def __init__(
+        self, world: TransitionSystem, states: Sequence[State], labels: KnownLabels, canonical: Canonical | None = None
+    ) -> None:
+        self.world, self.states, self.labels, self.canonical = world, states, labels, canonical
 
     # All states at once
 
@@ -46,6 +52,13 @@ class Paths:
         numbers = (found.setdefault(key, len(found)) for key in keys)
         return np.fromiter(numbers, dtype=np.int64, count=len(self.states)), list(found)
 
+    def among(self, numbers: Any, other: Paths, cells: int) -> Any:
+        """Of the states with these numbers, whether another search has a state with the same first so many cells."""
+        import numpy as np
+
+        known = {s[:cells] for s in other.states}
+        return np.fromiter((s[:cells] in known for s in self.some(numbers)), dtype=bool, count=len(numbers))
+
     def some(self, numbers: Any) -> Iterator[State]:
         """The states with these numbers."""
         return (self.states[n] for n in numbers)
@@ -58,11 +71,11 @@ class Paths:
 
     def to_label(self, label: int, then: tuple[Action, State] | None = None) -> Path:
         """A shortest path to a label, and one more step where given."""
-        chain = self.labels.chain(label)
-        steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(chain)]
+        run = self._run(self.labels.chain(label))
+        steps = [self.step(a, b) for a, b in pairwise(run)]
         if then is not None:
-            steps.append(self.describe(self.states[chain[-1]], *then))
-        return Path(self.snapshot(self.states[chain[0]]), tuple(steps))
+            steps.append(self.describe(run[-1], *self._as_from(run[-1], *then)))
+        return Path(self.snapshot(run[0]), tuple(steps))
 
     def chain(self, number: int) -> list[int]:
         """The states on a shortest path to a state, from the first on."""
@@ -73,8 +86,37 @@ class Paths:
 
         `loop` is the index among `numbers` that an endless run returns to.
         """
-        steps = [self.step(self.states[a], self.states[b]) for a, b in pairwise(numbers)]
-        return Path(self.snapshot(self.states[numbers[0]]), tuple(steps), loop)
+        run = self._run(numbers)
+        return Path(self.snapshot(run[0]), tuple(self.step(a, b) for a, b in pairwise(run)), loop)
+
+    def _run(self, numbers: Sequence[int]) -> list[State]:
+        """States of which each follows from the one before, and for which those with these numbers stand."""
+        found = [self.states[numbers[0]]]
+        for number in numbers[1:]:
+            if self.canonical is None:
+                found.append(self.states[number])
+            else:
+                found.append(self._next(found[-1], self.states[number], self.canonical))
+        return found
+
+    def _next(self, before: State, form: State, canonical: Canonical) -> State:
+        for _, after in self.world.successors(before):
+            if canonical.form(after) == form:
+                return after
+        raise LookupError("there is no such step")
+
+    def _as_from(self, state: State, action: Action, after: State) -> tuple[Action, State]:
+        """A step from the form of a state as a step from the state itself."""
+        canonical = self.canonical
+        if canonical is None:
+            return action, after
+        back = {role: inverse(order) for role, order in canonical.onto(state).items()}
+        there = canonical.moved(after, back)
+        wanted = canonical.moved_action(action, back)
+        for own, reached in self.world.successors(state):
+            if reached == there and canonical.moved_action(own, {}) == wanted:
+                return own, reached
+        raise LookupError("there is no such step")
 
     def step(self, before: State, after: State) -> Step:
         for action, state in self.world.successors(before):

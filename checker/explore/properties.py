@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.checker.explore.compiled import Function, cells_read, function, looking, step_function
@@ -17,6 +17,12 @@ from leasehold.spec.language.model import End, Property, System
 from leasehold.spec.language.python_source import Frame, source
 
 DEADLOCK = "deadlock_free"
+
+
+def only_these(system: System, names: Collection[str]) -> System:
+    """The system with these of its properties, by name; what the others say is then of no account."""
+    chosen = {name: p for name, p in system.properties.items() if name in names}
+    return replace(system, properties=chosen, ends=system.ends if DEADLOCK in names else None)
 
 
 @dataclass
@@ -178,6 +184,16 @@ class Claims:
                 end.seen = allowed = True
         if not allowed and self.deadlock is None:
             self.deadlock = number
+
+    def forget(self) -> None:
+        """Is as if nothing had been seen."""
+        states: list[_StateClaim | _StepClaim] = [*self.invariants, *self.witnesses]
+        for claim in [*states, *self.steps]:
+            claim.found, claim.antecedent_seen = None, False
+        for end in self.ends or ():
+            end.seen = False
+        self.antecedents.update(dict.fromkeys(self.antecedents, False))
+        self.deadlock = None
 
     @property
     def contradicted(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from leasehold.checker.explore.fairness import Fairness
 from leasehold.spec.language.model import System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
@@ -143,12 +144,25 @@ class Cell:
     first: int
 
 
+@dataclass(frozen=True, slots=True)
+class Orbits:
+    """What the distinct states of an exploration under symmetry stand for.
+
+    Attributes:
+        groups: roles whose instances may change places, those that do so together side by side.
+        states: how many states the orbits have together.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    states: int
+
+
 @dataclass(frozen=True)
 class Exploration:
     """Everything that one exploration found."""
 
     system: System
-    engine: str  # reference or packed
+    engine: str  # packed, arrays or reference
     complete: bool  # every reachable state within the bounds was visited
     why_incomplete: str
     distinct: int
@@ -167,6 +181,10 @@ class Exploration:
     vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere; ends and witnesses that are never met
     cell_edges: Sequence[tuple[int, int, str]] = ()  # steps between cells: index of source, of target, `role#event`
     engine_reason: str = ""  # why this one
+    checkpoint: str = ""  # the file from which the search can go on, if it left one
+    orbits: Orbits | None = None  # under symmetry: states, steps and cells are then those of one state for each orbit
+    why_asymmetric: tuple[str, ...] = ()  # where symmetry was asked for: sentences about what it was not used for
+    fairness: Fairness = Fairness.SPEC  # under which what is asked about endless runs was decided
     graph: Any = field(repr=False, default=None)  # checker.explore.liveness.Graph, where something was decided on it
     paths: Any = field(repr=False, default=None)  # checker.explore.paths.Paths: rebuilds the path to a state's number
 

@@ -23,7 +23,7 @@ class Action(NamedTuple):
     lane: Lane | None = None
     position: int = 0  # of the message in its channel, or FORGED
     copy: bool = False  # a copy of the message stays on its way
-    group: tuple[Any, ...] | None = None  # of weak fairness; None: it need never happen
+    group: tuple[Any, ...] | None = None  # of fairness (fairness.py); None: it need never happen
     point: str = ""  # of a crash within a step: its name
     done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
     fault: bool = False  # the step is a fault, or has one in it: it stops when faults do

@@ -23,7 +23,7 @@ from leasehold.checker.export.promela_layout import Layout
 from leasehold.checker.export.promela_steps import Alternative
 from leasehold.checker.export.promela_terms import Frame, term
 from leasehold.checker.export.shared import LeftOut, bounded, wrapped
-from leasehold.spec.language.model import Property, System
+from leasehold.spec.language.model import Fair, Property, System
 
 
 @dataclass
@@ -38,12 +38,16 @@ class Claims:
 
     def __post_init__(self) -> None:
         self.system = self.layout.system
+        strong = [f"`{name}`" for name, action in self.system.environment.items() if action.fair is Fair.STRONG]
         for p in self.system.properties.values():
             if p.kind == "always_possible":
                 why = "that some run leads to it is a claim about branching time, and SPIN's are about single runs"
                 self.left_out.append(LeftOut(p.name, why))
             elif p.kind == "leads_to" and bounded(self.system):
                 why = "fairness would be asked of steps out of the bounds, which the model takes back"
+                self.left_out.append(LeftOut(p.name, why))
+            elif p.kind == "leads_to" and strong:
+                why = f"{', '.join(strong)} needs strong fairness, and the never claim asks for weak fairness alone"
                 self.left_out.append(LeftOut(p.name, why))
 
     def frame(self) -> Frame:

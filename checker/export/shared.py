@@ -16,7 +16,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build import constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place
-from leasehold.spec.language.model import Channel, Datum, Drive, Message, Role, Send, State, System, Transition
+from leasehold.spec.language.model import Channel, Datum, Drive, Fair, Message, Role, Send, State, System, Transition
 
 MOST_WITNESSES = 4096  # combinations of an event's fields, each of which is written out
 SLOTS = 8  # of a channel without a capacity, where a model needs one
@@ -63,7 +63,7 @@ class Offer:
         outside: over the whole, about `it`; one of them must hold, if there are any.
         task: what it answers; None where it comes from outside.
         name: of the environment's action, for one that comes from outside.
-        fair: whether it comes in the end if it may come all the time.
+        fair: how surely it comes, if it may come.
     """
 
     event: str
@@ -71,10 +71,10 @@ class Offer:
     outside: tuple[x.Expression, ...]
     task: str | None
     name: str
-    fair: bool
+    fair: Fair
 
     def group(self, role: str, instance: int) -> tuple[str, str, int, str] | None:
-        """Of weak fairness, as the explorer groups steps; None: it need never come."""
+        """Of fairness, as the explorer groups steps; None: it need never come."""
         if self.task is not None:
             return ("answer", role, instance, self.task)
         return ("environment", role, instance, self.name) if self.fair else None
@@ -91,7 +91,7 @@ def offers(system: System, role: Role, state: State) -> list[Offer]:
             own = [task.when, task.answers[answer] if isinstance(task, Drive) else None]
             words = _said(system, role, answer)
             limits = () if any(when is None for when in words) else tuple(when for when in words if when is not None)
-            found.append(Offer(answer, tuple(e for e in own if e is not None), limits, name, "", True))
+            found.append(Offer(answer, tuple(e for e in own if e is not None), limits, name, "", Fair.WEAK))
     answered = {a for task in role.tasks.values() if not isinstance(task, Send) for a in task.answers}
     for event in role.events:
         if event in answered:

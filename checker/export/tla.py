@@ -177,7 +177,7 @@ class _Module:
         return ["Next ==", *([f"  \\/ {a.words}" for a in actions] or ["  FALSE"])]
 
     def _fairness(self, actions: list[Action]) -> list[str]:
-        """Weak fairness of the groups that the explorer has: what is possible for ever is done in the end."""
+        """Fairness of the groups that the explorer has: what is possible for ever is done in the end."""
         groups: dict[tuple[str, tuple[str, ...]], list[Action]] = {}
         for a in actions:
             if a.group is not None:
@@ -194,7 +194,8 @@ class _Module:
                 f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members
             )  # fmt: skip
             every = "".join(f"\\A {n} \\in {domain} : " for n, domain in outer)
-            lines.append(f"  /\\ {every}WF_vars({words})  \\* {name}")
+            kind = "SF" if members[0].strong else "WF"
+            lines.append(f"  /\\ {every}{kind}_vars({words})  \\* {name}")
         spec = "Spec == Init /\\ [][Next]_vars" + (" /\\ Fairness" if groups else "")
         return [*(lines if groups else []), "", spec]
 

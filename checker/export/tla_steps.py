@@ -8,13 +8,13 @@ it changes, and reads the newest one; in the end the primed variables are the ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leasehold.checker.export.shared import Offer, Unsupported, low_high, offers, over, work_of, wrapped
 from leasehold.checker.export.tla_terms import Frame, Layout, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Call, Channel, Datum, Drive, Message, Role, Send, Transition
+from leasehold.spec.language.model import Call, Channel, Datum, Drive, Fair, Message, Role, Send, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Action:
         call: how it is called.
         group: the name of the fair group that it belongs to, and the bound names that tell groups apart.
         took: the role, the machine and the event, as `took` asks for them; no role where no machine consumes one.
+        strong: the group is strongly fair.
     """
 
     text: list[str]
@@ -34,6 +35,7 @@ class Action:
     call: str
     group: tuple[str, tuple[str, ...]] | None
     took: tuple[str, str, str] = ("", "0", "")
+    strong: bool = False
 
     @property
     def judged(self) -> str:
@@ -282,8 +284,9 @@ class Steps:
         about = self._about(tr, f" ({'answers ' if offer.task else ''}{cause})" if cause != offer.event else "")
         group = (f"{role.name} {cause}", ("Me",) if role.indexed else ())
         name = self._name(tr, f"_{cause}" if several else "")
-        fair = group if offer.task is not None or offer.fair else None
-        return self._define(name, about, witnesses, tests, w, fair, (role.name, me, offer.event))
+        fair = group if offer.fair else None
+        made = self._define(name, about, witnesses, tests, w, fair, (role.name, me, offer.event))
+        return replace(made, strong=offer.fair is Fair.STRONG)
 
     def domain(self, d: Datum) -> str:
         """The values to try of an event's field."""

@@ -262,7 +262,8 @@ class _SystemParts:
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
             when = node.get("when")
             guard = parse(when, scope, self.sink, BOOL) if when is not None else None
-            found[name] = m.Outside(name, role, event, guard, text_of(node, "fair") == "true", doc_of(node), place)
+            fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
+            found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place)
         return found
 
     def properties(self) -> dict[str, m.Property]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal, TypeAlias
 
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
@@ -234,6 +235,14 @@ class Clock:
     place: Place = field(default=NOWHERE, compare=False)
 
 
+class Fair(IntEnum):
+    """How surely what may happen does happen: in no case, if it may all the time, if it may again and again."""
+
+    NO = 0
+    WEAK = 1
+    STRONG = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """An environment action: when the world outside offers an event to a machine (`it`)."""
@@ -242,7 +251,7 @@ class Outside:
     role: str
     event: str
     when: Expression | None = None
-    fair: bool = False
+    fair: Fair = Fair.NO
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 

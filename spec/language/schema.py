@@ -26,6 +26,7 @@ _TEXTS: dict[str, Schema] = {
     "text": {"type": ["string", "number", "boolean", "null"]},
     "name": {"type": "string", "pattern": _pattern(NAME), "not": {"enum": sorted(RESERVED)}},
     "flag": {"enum": [True, False, "true", "false"]},
+    "fairness": {"enum": [True, False, "true", "false", "strong"]},
     "number": {"type": ["integer", "string"], "pattern": _pattern(INTEGER)},
     "expression": _WORD,
     "type": _WORD,

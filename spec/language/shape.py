@@ -20,7 +20,7 @@ from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, No
 class Text:
     """A word or sentence; `of` says what it stands for, and is checked where it is used."""
 
-    of: str = "text"  # text, name, expression, flag, number, type, channel kind, state set
+    of: str = "text"  # text, name, expression, flag, fairness, number, type, channel kind, state set
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ Shape: TypeAlias = Text | Listing | Named | Record | OneOf
 TEXT, NAME_, EXPRESSION, FLAG, NUMBER, TYPE = (
     Text(), Text("name"), Text("expression"), Text("flag"), Text("number"), Text("type"),
 )  # fmt: skip
+CHOICES = {"flag": ("true", "false"), "fairness": ("true", "false", "strong")}  # all words that such a text may be
 NAMES = Listing(NAME_)
 NAME_OR_NAMES = OneOf((NAME_, NAMES))
 BUDGET = Text("budget")
@@ -206,7 +207,10 @@ OUTSIDE = Record(
         "to": Key(NAME_, "The role whose machines (`it`) are offered the event.", True),
         "event": Key(NAME_, "The event; the action's own name when left out."),
         "when": Key(EXPRESSION, "When it may come; may read everything, and `event.` fields."),
-        "fair": Key(FLAG, "true: it comes in the end, if it may come all the time (for `leads_to`)."),
+        "fair": Key(
+            Text("fairness"),
+            "true: it comes in the end, if it may come all the time (for `leads_to`); strong: if again and again.",
+        ),
         "doc": DOC,
     },
 )
@@ -481,10 +485,11 @@ def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
 
 
 def _check_text(node: Node, of: str, sink: Sink, where: str) -> None:
-    if of == "flag" and node.text not in ("true", "false"):
+    if of in CHOICES and node.text not in CHOICES[of]:
+        *others, last = (f"`{word}`" for word in CHOICES[of])
         sink.error(
-            "LH203", node.place, f"{where}: `true` or `false` is wanted here, not `{node.text[:40]}`",
-            near=near_miss(node.text, ("true", "false")), remedy="write `true`, or leave the key out",
+            "LH203", node.place, f"{where}: {', '.join(others)} or {last} is wanted here, not `{node.text[:40]}`",
+            near=near_miss(node.text, CHOICES[of]), remedy="write `true`, or leave the key out",
         )  # fmt: skip
     elif of == "number" and not INTEGER.match(node.text):
         sink.error(

@@ -15,20 +15,28 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from leasehold.checker.explore import explore, liveness
+from leasehold.checker.explore.graph import Graph
+from leasehold.checker.explore.properties import Claims
+from leasehold.spec import load
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, say
 
 TWO_PHASE = Path(__file__).parents[1] / "truth" / "two_phase"
+LIVE = TWO_PHASE.with_name("two_phase_live")
 DISTINCT = {3: 288, 4: 1_568, 5: 8_832, 7: 296_448, 8: 1_745_408, 9: 10_340_352, 10: 61_515_776}
-SLOWEST = {"reference": 7, "SPIN": 9}  # the most resource managers that each is asked about
+SLOWEST = {"reference": 7, "arrays": 8, "SPIN": 9}  # the most resource managers that each is asked about
 AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
 BYTES = 30
+DECIDED = 1.0  # seconds that were aimed at, for `every run decides` after the search, of 7 resource managers
 HOW = """
 Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where messages are never consumed, for 7 to 10
 resource managers; and the lease. Each figure is the wall time of a whole command in a process of its own, start-up
 included. Compiled before are the packed explorer's C part, once on a machine for all specifications, and SPIN's
-verifiers. SPIN runs the model that `leasehold export --to promela` writes, with
-`-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. All must count the same states, or nothing is written.
-Memory is the most that the process held, over the number of states.
+verifiers. `arrays` is the packed explorer in NumPy, for machines without a compiler. SPIN runs the model that
+`leasehold export --to promela` writes, with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. All must
+count the same states, or nothing is written. Memory is the most that the process held, over the number of states. That
+every run decides, under weak fairness (tests/truth/two_phase_live), is measured within one process: with the search,
+and alone on the finished graph.
 """
 
 
@@ -41,6 +49,7 @@ def benchmark(quick: bool) -> Section:
     with tempfile.TemporaryDirectory() as name:
         for n in sizes:
             tables += _two_phase(n, Path(name), 1 if quick or n > 8 else 3)
+        tables.append(_every_run_decides(3 if quick else 7, 1 if quick else 3))
         tables.append(_lease(quick, 1 if quick else 3))
     return Section("exploring", "Exploring: every state, from the command to its answer", HOW, tables, skipped)
 
@@ -50,7 +59,7 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     explore = (sys.executable, "-m", "leasehold", "explore", str(TWO_PHASE), *settings, "--json", "--engine")
     memory: dict[str, list[float]] = {}
     runs: dict[str, Callable[[], float]] = {}
-    for engine in ("packed", "reference"):
+    for engine in ("packed", "arrays", "reference"):
         if n <= SLOWEST.get(engine, n):
             held = memory.setdefault(engine, [])
             runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
@@ -77,6 +86,31 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     return [Table(title, "s", rows, "SPIN" if base else ""), Table(f"the same, {n}: memory", "bytes/state", bytes_each)]
 
 
+def _every_run_decides(n: int, count: int) -> Table:
+    system = load(LIVE, {"resource_managers": n})
+    found = explore(system, engine="packed")
+    if found.distinct != DISTINCT[n] or not found.holds:
+        raise RuntimeError(f"{LIVE} with {n} resource managers is not as expected")
+    claims, whole = Claims(system, found.paths.world).graphical, found.graph
+
+    def alone() -> float:
+        graph = Graph()  # of which nothing is known yet but its edges
+        graph.kinds, graph.names = whole.kinds, whole.names
+        graph.take(found.distinct, whole.sources, whole.targets, whole.rows)
+        begun = time.perf_counter()
+        (decided,) = liveness.decide(claims, graph, found.paths, True, "")
+        seconds = time.perf_counter() - begun
+        if decided.verdict != "exhausted":
+            raise RuntimeError(f"that every run decides is {decided.verdict}")
+        return seconds
+
+    both = {"search and liveness": lambda: explore(system, engine="packed").seconds, "liveness": alone}
+    figures = rounds(both, count)
+    aimed = {"liveness": [Target(DECIDED, least=False, of_ratio=False)]} if n == 7 else {}
+    rows = [Row(what, seconds, (), aimed.get(what, [])) for what, seconds in figures.items()]
+    return Table(f"every run decides, {n} resource managers", "s", rows)
+
+
 def _lease(quick: bool, count: int) -> Table:
     settings = ("--set", "max_units=1", "--set", "last_end=2")
     words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
@@ -84,10 +118,12 @@ def _lease(quick: bool, count: int) -> Table:
         engine: partial(
             _timed, (*words, engine, *(() if quick else ("--faults", "crash=1"))), Path("."), _ours, None, []
         )
-        for engine in ("packed", "reference")
+        for engine in ("packed", "arrays", "reference")
     }
     figures = rounds(runs, count)
-    rows = [Row(what, seconds, figures["reference"] if what == "packed" else ()) for what, seconds in figures.items()]
+    rows = [
+        Row(what, seconds, figures["reference"] if what != "reference" else ()) for what, seconds in figures.items()
+    ]
     return Table("the lease, one unit, two terms" + ("" if quick else ", crash=1"), "s", rows, "the reference")
 
 

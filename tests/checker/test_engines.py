@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 
 from leasehold.checker.cases import CaseFinder
 from leasehold.checker.crash import crash
-from leasehold.checker.explore import EngineError, Exploration, Limits, explore
-from leasehold.checker.explore.packed import kernel
+from leasehold.checker.explore import Engine, EngineError, Exploration, Limits, explore
+from leasehold.checker.explore.packed import PackedSearch, arrays, kernel
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.mutants import mutants
 from leasehold.spec import System, load
@@ -22,6 +22,7 @@ from tests.impl.compiler.busy import busy
 
 TRUTH = Path(__file__).parents[1] / "truth"
 SMALL = {"max_units": 1, "last_end": 2}
+PACKED: tuple[Engine, ...] = ("packed", "arrays")
 TINY = {"max_units": 1, "last_end": 1, "expiry": False}
 FIGURES = (
     "complete", "why_incomplete", "distinct", "generated", "edges", "depth", "initial", "cut", "product_machines",
@@ -32,14 +33,19 @@ pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C co
 
 
 def assert_alike(
-    system: System, budget: Budget | None = None, limits: Limits | None = None, **more: Any
-) -> Exploration:
-    """Both engines find the same; what is answered is what the packed one has found."""
-    plain, found = (
-        explore(system, limits, budget=budget, engine=engine, **more)  # type: ignore[arg-type]
-        for engine in ("reference", "packed")
-    )
-    assert (plain.engine, found.engine) == ("reference", "packed")
+    system: System, budget: Budget | None = None, limits: Limits | None = None,
+    engines: Sequence[Engine] = PACKED, **more: Any,
+) -> None:  # fmt: skip
+    """These engines find what the reference finds."""
+    plain = explore(system, limits, budget=budget, engine="reference", **more)
+    assert plain.engine == "reference"
+    for engine in engines:
+        found = explore(system, limits, budget=budget, engine=engine, **more)
+        assert found.engine == engine
+        _assert_alike(plain, found)
+
+
+def _assert_alike(plain: Exploration, found: Exploration) -> None:
     for name in FIGURES:
         assert getattr(found, name) == getattr(plain, name), name
     assert list(found.cells) == list(plain.cells)
@@ -54,7 +60,6 @@ def assert_alike(
         for name in ("sources", "targets", "first"):
             assert getattr(found.graph, name).tolist() == getattr(plain.graph, name).tolist(), name
         assert _rows(found) == _rows(plain)
-    return found
 
 
 def _rows(found: Exploration) -> list[object]:
@@ -91,10 +96,17 @@ def test_faults(name: str, settings: Mapping[str, Any], budget: str) -> None:
     assert_alike(load(name, settings), Budget.parse(budget))
 
 
-@pytest.mark.parametrize("mutant", [m for m in mutants() if m.deviation is not None], ids=lambda m: m.name)
+MISTAKEN = [m for m in mutants() if m.deviation is not None]
+
+
+@pytest.mark.parametrize("mutant", [
+    pytest.param(mutant, id=mutant.name, marks=() if number % 3 == 0 else pytest.mark.slow)
+    for number, mutant in enumerate(MISTAKEN)
+])  # fmt: skip
 def test_machines_that_make_a_mistake(mutant: Any) -> None:
     system = load("lease", TINY)
-    assert_alike(system, Budget(crash=1, duplicate=1), deviation=mutant.deviation)
+    engines = PACKED if mutant in MISTAKEN[::6] else PACKED[:1]  # in NumPy small searches take long
+    assert_alike(system, Budget(crash=1, duplicate=1), engines=engines, deviation=mutant.deviation)
 
 
 @pytest.mark.parametrize("limits", [
@@ -106,20 +118,62 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
         load("lease", SMALL if budget is None else TINY),
         load("three_phase_commit_termination", {"participants": 2}),
     ):
-        assert_alike(system, budget, limits)
+        assert_alike(system, budget, limits, PACKED if budget is None else PACKED[:1])
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
     """Two kinds: those of messages and faults, and those of all types and operators."""
     rng = random.Random(seed)
+    engines = PACKED if seed % 3 == 0 else PACKED[:1]
     system = by_chance(tmp_path / "a", rng)
     if system is not None:
-        assert_alike(system, limits=Limits(states=5_000))
-        assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=5_000))
+        assert_alike(system, limits=Limits(states=5_000), engines=engines)
+        assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=5_000), engines)
     other = busy(tmp_path / "b", rng)
     if not isinstance(other, str):
-        assert_alike(other, limits=Limits(states=5_000))
+        assert_alike(other, limits=Limits(states=5_000), engines=engines)
+
+
+@pytest.mark.parametrize("budget", [None, Budget(crash=1, lose=1)], ids=str)
+@pytest.mark.parametrize("size", [3, 50])
+def test_blocks_of_any_size(size: int, budget: Budget | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels of many blocks, and parts that are looked up together from the first state on."""
+    monkeypatch.setattr(arrays, "BLOCK", size)
+    monkeypatch.setattr(arrays, "SETTLED", -1)
+    system = load("two_phase_commit", {"participants": 1 if budget else 2})
+    for limits in (Limits(states=800), Limits(states=100), Limits(states=300, stop_at_violation=True)):
+        assert_alike(system, budget, limits, ["arrays"])
+    other = by_chance(tmp_path, random.Random(25))
+    assert other is not None
+    assert_alike(other, budget, Limits(states=200), ["arrays"])
+    if budget is None:
+        assert_alike(load(TRUTH / "two_phase", {"resource_managers": 3}), engines=["arrays"])
+
+
+@pytest.mark.parametrize(("system", "settings", "budget"), [
+    (TRUTH / "two_phase", {"resource_managers": 6}, None),
+    ("two_phase_commit", {"participants": 4}, None),
+    ("lease", TINY, Budget(crash=1)),
+    (TRUTH / "two_phase", {"resource_managers": 4}, Budget(crash=1)),
+], ids=str)  # fmt: skip
+def test_helpers_change_nothing(
+    system: str | Path, settings: Mapping[str, Any], budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for helpers in (0, 3):
+        monkeypatch.setattr(PackedSearch, "helpers", helpers)
+        monkeypatch.setattr(PackedSearch, "least_level", 1)
+        found.append(explore(load(system, settings), budget=budget, engine="packed"))
+    alone, helped = found
+    for name in FIGURES:
+        assert getattr(helped, name) == getattr(alone, name), name
+    for name in ("states", "parents", "lefts"):
+        assert list(getattr(helped.paths.labels, name)) == list(getattr(alone.paths.labels, name)), name
+    assert list(helped.paths.states) == list(alone.paths.states)
+    if alone.graph is not None:
+        assert helped.graph.targets.tolist() == alone.graph.targets.tolist()
+        assert helped.graph.rows.tolist() == alone.graph.rows.tolist()
 
 
 def test_the_cases_of_crashes() -> None:
@@ -136,31 +190,47 @@ def test_the_cases_of_crashes() -> None:
         assert finders[0].path(case) == finders[1].path(case)
 
 
-@pytest.mark.parametrize("engine", ["packed", "reference"])
+@pytest.mark.parametrize("engine", ["packed", "arrays", "reference"])
 def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
     found = explore(load("lease", {"max_units": 4}), Limits(memory=1_000_000), engine=engine)
     assert (found.complete, found.why_incomplete) == (False, "stopped at its limit of 1 MB of memory")
     assert {p.verdict for p in found.properties} <= {"bounded", "witnessed"}
 
 
-def test_without_a_compiler_the_reference_searches_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
+@pytest.fixture
+def compiled_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Nothing was compiled before, nor is it known after."""
+    monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path / "cache"))
     kernel.library.cache_clear()
+    yield
+    kernel.library.cache_clear()
+
+
+@pytest.mark.usefixtures("compiled_anew")
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "/nonexistent"])
+def test_without_a_compiler_arrays_search_and_say_so(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", compiler)
     found = explore(load("two_phase_commit"))
-    assert (found.engine, found.engine_reason) == ("reference", "CC names no-such-compiler, which is not there")
-    with pytest.raises(EngineError, match="CC names no-such-compiler, which is not there"):
+    assert (found.engine, found.engine_reason) == ("arrays", f"CC names {compiler}, which is not there, so arrays")
+    with pytest.raises(EngineError, match=f"CC names {compiler}, which is not there"):
         explore(load("two_phase_commit"), engine="packed")
-    kernel.library.cache_clear()
 
 
+@pytest.mark.usefixtures("compiled_anew")
+def test_where_no_compiler_is_on_the_path_arrays_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = explore(load("two_phase_commit"))
+    assert (found.engine, found.engine_reason) == ("arrays", "there is no C compiler here, so arrays")
+
+
+@pytest.mark.usefixtures("compiled_anew")
 def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wrong = tmp_path / "cc"
     wrong.write_text("#!/bin/sh\necho no luck today >&2\nexit 1\n")
     wrong.chmod(0o755)
     monkeypatch.setenv("CC", str(wrong))
-    kernel.library.cache_clear()
-    assert explore(load("two_phase_commit")).engine_reason == f"{wrong} fails: no luck today"
-    kernel.library.cache_clear()
+    assert explore(load("two_phase_commit")).engine_reason == f"{wrong} fails: no luck today, so arrays"
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,3 +245,5 @@ def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
     assert (found.engine, found.engine_reason) == (
         "reference", "it takes up to 7 kinds of faults, of each up to 127",
     )  # fmt: skip
+    with pytest.raises(EngineError, match="it takes up to 7 kinds of faults"):
+        explore(system, Limits(states=10), budget=Budget(crash=200), engine="arrays")

@@ -39,17 +39,20 @@ def _reached(world: TransitionSystem, most: int) -> Iterable[State]:
     return seen
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("system", "settings", "budget"),
     [
         ("lease", {}, None),
         ("lease", {}, "crash=1,power_cut=1,halt=1,duplicate=1,lose=any,reorder=1"),
-        ("lease", {"max_units": 1, "last_end": 2}, "crash=1,partition=1,skew=1,lose=1"),
-        ("lease", {"max_units": 1, "last_end": 2}, "crash=1,byzantine=service_manager"),
-        ("contention", {}, "crash=1,duplicate=any,lose=1"),
+        pytest.param("lease", {"max_units": 1, "last_end": 2}, "crash=1,partition=1,skew=1,lose=1", marks=SLOW),
+        pytest.param("lease", {"max_units": 1, "last_end": 2}, "crash=1,byzantine=service_manager", marks=SLOW),
+        pytest.param("contention", {}, "crash=1,duplicate=any,lose=1", marks=SLOW),
         ("two_phase_commit", {"participants": 3}, None),
-        ("two_phase_commit", {"participants": 2}, "crash=2,halt=1,power_cut=1,lose=1"),
-        ("three_phase_commit", {"participants": 2}, "crash=1,partition=1,lose=1"),
+        pytest.param("two_phase_commit", {"participants": 2}, "crash=2,halt=1,power_cut=1,lose=1", marks=SLOW),
+        pytest.param("three_phase_commit", {"participants": 2}, "crash=1,partition=1,lose=1", marks=SLOW),
         ("three_phase_commit_termination", {"participants": 2}, "crash=1,halt=1,partition=1"),
     ],
 )

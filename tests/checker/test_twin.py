@@ -274,7 +274,10 @@ TRUTH = Path(__file__).parent.parent / "truth"
     (shipped_folder("lease"), {"last_end": 1, "max_units": 1}),
     (shipped_folder("lease"), {"last_end": 2, "max_units": 2, "expiry": "false", "close_early": "false"}),
     (shipped_folder("lease"), {"last_end": 2, "max_units": 1, "lazy_close": "false"}),
-    (shipped_folder("contention"), {"last_end": 1, "handler_limit": 2, "max_units": 1, "lazy_close": "false"}),
+    pytest.param(
+        shipped_folder("contention"), {"last_end": 1, "handler_limit": 2, "max_units": 1, "lazy_close": "false"},
+        marks=pytest.mark.slow,
+    ),
     (shipped_folder("two_phase_commit"), {"participants": 2}),
     (shipped_folder("three_phase_commit"), {"participants": 2}),
     (shipped_folder("starter"), {"clients": 3}),

@@ -62,10 +62,17 @@ KEYS = {
     "product_machines": "the machines of the product, in the order of a cell's `control`",
     "cells": "reachable cells: `control`, `states` in it, `depth`, `mark` (legal, recovery, reachable)",
 }
+FAIRNESS_KEYS = {"fairness": "none, weak or strong; the key is not there under `spec`"}
+CHECKPOINT_KEYS = {"checkpoint": "the file from which --resume goes on; the key is not there where none was left"}
 FAULT_KEYS = {
     "faults": "the budget of faults",
     "convergence": "`legal_states`, `recovery_states`, `other_ends`, `converges`, and where runs have a common bound "
     "`worst_steps` and `worst_exchanges`; null where the search was cut short",
+}
+SYMMETRY_KEYS = {
+    "symmetry": "`groups`: roles whose instances change places, those that do so together in one list; `orbits`, and "
+    "the `states` that they stand for, null where it was not used; `why_not`: sentences about what it was not used "
+    "for. With orbits, the other numbers are of one state for each",
 }
 CRASH_KEYS = {
     "system": "the system's name",
@@ -325,9 +332,18 @@ def page() -> Iterator[str]:
         yield ""
     yield OUTLINE
     yield from table(KEYS)
+    yield "`explore --fairness` adds:"
+    yield ""
+    yield from table(FAIRNESS_KEYS)
+    yield "Where the search left off:"
+    yield ""
+    yield from table(CHECKPOINT_KEYS)
     yield "`explore --faults` adds:"
     yield ""
     yield from table(FAULT_KEYS)
+    yield "`explore --symmetry` adds:"
+    yield ""
+    yield from table(SYMMETRY_KEYS)
     yield "`check` adds:"
     yield ""
     yield from table({**CHECK_KEYS, **ALL_KEYS})

@@ -41,6 +41,21 @@ def test_the_page_is_current() -> None:
     assert page.read_text() == printed, "run python tests/drift.py --write"
 
 
+def test_explore_under_symmetry(run: Run) -> None:
+    asked = ("explore", "two_phase_commit", "--set", "participants=2", "--symmetry", "--json")
+    found = as_json(run(*asked, "--only", "agreement"))
+    _same(found, {**reference.KEYS, **reference.SYMMETRY_KEYS})
+    every = as_json(run("explore", "two_phase_commit", "--set", "participants=2", "--json"))
+    assert "symmetry" not in every
+    assert found["symmetry"] == {
+        "groups": [["participant"]], "orbits": found["distinct"], "states": every["distinct"], "why_not": [],
+    }  # fmt: skip
+    assert found["distinct"] < every["distinct"]
+    without = as_json(run(*asked))
+    assert (without["symmetry"]["orbits"], without["distinct"]) == (None, every["distinct"])
+    assert "a_transaction_ends" in without["symmetry"]["why_not"][0]
+
+
 def test_explore(run: Run) -> None:
     found = as_json(run("explore", "lease", "--set", "max_units=1", "--set", "last_end=2", "--json"))
     _same(found, reference.KEYS)
@@ -105,6 +120,17 @@ def test_report(run: Run, light: Path) -> None:
     found = as_json(run("report", "light", "--format", "json", "--json"))
     _same(found, reference.REPORT_KEYS)
     assert found == {"files": ["report-light/report.json"], "notes": [], "holds": True}
+
+
+def test_explore_under_another_fairness(run: Run) -> None:
+    assert "fairness" not in as_json(run("explore", "two_phase_commit", "--json"))
+    done = run("explore", "two_phase_commit", "--fairness", "none", "--json")
+    found = as_json(done)
+    assert done.returncode == 1
+    assert found["fairness"] == "none"
+    reasons = {p["kind"]: p["reason"] for p in found["properties"] if p["verdict"] == "violated"}
+    assert set(reasons) == {"leads_to"}
+    assert reasons["leads_to"].endswith("; as declared, it comes")
 
 
 def test_explore_with_faults(run: Run) -> None:

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TYPE_CHECKING
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
+
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Column
 
 WORD = 64
 MOST_ENTRIES = 64  # of a `set` channel that is packed as one bit for each message that may be in it
@@ -27,11 +31,13 @@ class Book:
 
     Attributes:
         bits: how wide the atom is.
+        open: whether it is not known ahead what values there are.
     """
 
     values: list[Value] = field(default_factory=list)
     numbers: dict[Value, int] = field(default_factory=dict)
     bits: int = 0
+    open: bool = False
 
     def code(self, value: Value) -> int:
         """The number of a value, which is given one if it has none."""
@@ -79,9 +85,10 @@ class Fields:
         books: of each atom, the numbers of its values.
         places: where each atom lies.
         words: how many words a state takes.
+        slices: of groups whose instances are alike: by group, by part of a slice, the atom of each instance.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, slices: Iterable[Iterable[Column]] = ()) -> None:
         self.books: list[Book] = []
         self.cells: list[PlainCell | SetCell | MapCell] = []
         kinds = _types(layout)
@@ -91,9 +98,23 @@ class Fields:
         for cell, place in enumerate(self.cells):
             for atom in _atoms(place):
                 self.cell_of[atom] = cell
+        self.slices = [[atoms for column in group for atoms in self._alike(column)] for group in slices]
         self.places: list[Place] = []
         self.words = 0
         self.lay_out()
+
+    def _alike(self, column: Column) -> list[list[int]]:
+        """The atoms of a column, by part and by instance; those of one part have one book from now on."""
+        places = [self.cells[cell] for cell in column.cells]
+        if column.shared:
+            shared = list(_atoms(places[0]))
+            found = [shared]
+        else:
+            found = [list(part) for part in zip(*map(_atoms, places), strict=True)]
+        for atoms in found:
+            for atom in atoms:
+                self.books[atom] = self.books[atoms[0]]
+        return found
 
     def _cell(self, kind: t.Type | _Entries | tuple[Value, ...] | None) -> PlainCell | SetCell | MapCell:
         match kind:
@@ -111,7 +132,8 @@ class Fields:
                 return PlainCell(self._atom(_domain(kind)))
 
     def _atom(self, values: Iterable[Value]) -> int:
-        book = Book()
+        values = list(values)
+        book = Book(open=not values)
         for value in values:
             book.code(value)
         self.books.append(book)
@@ -132,6 +154,19 @@ class Fields:
             free[word] -= bits
             self.places[atom] = Place(word, shift, bits)
         self.words = len(free)
+
+    def known(self, books: Iterable[tuple[Iterable[Value], int]]) -> None:
+        """Numbers values as they were numbered elsewhere: given of each atom its values and bits."""
+        for book, (values, bits) in zip(self.books, books, strict=True):
+            for value in values:
+                book.code(value)
+            book.bits = bits
+        self.lay_out()
+
+    def widen(self) -> None:
+        """Makes room for twice as many values where it is not known how many there are."""
+        for book in self.books:
+            book.bits = book.needs + 1 if book.open else book.bits
 
     @property
     def too_narrow(self) -> bool:
@@ -215,6 +250,18 @@ def _types(layout: Layout) -> dict[int, t.Type | tuple[Value, ...] | _Entries]:
         entries = _entries(system, lane) if lane.channel.kind == "set" else None
         if entries is not None:
             found[lane.cell] = _Entries(entries)
+    return found
+
+
+def members_known(layout: Layout) -> dict[int, tuple[Value, ...]]:
+    """By cell that holds a set and is packed as bits: what may be in the set, in the order of the bits."""
+    found: dict[int, tuple[Value, ...]] = {}
+    for cell, kind in _types(layout).items():
+        match kind:
+            case t.Set(of=of) if of is not None:
+                found[cell] = t.members(of)
+            case _Entries(entries=entries):
+                found[cell] = entries
     return found
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from leasehold.checker.explore.graph import Graph, numbered
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.fields import Fields, PlainCell, SetCell
+from leasehold.checker.explore.packed.interface import AnyKernel
 from leasehold.checker.explore.packed.programs import Change
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Cell
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.expression import Expression
+
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Canonical
 
 MANY = 1 << 14  # states that are unpacked together
 
@@ -45,7 +49,7 @@ class _Listed(Sequence[Any]):
 class PackedStates(_Listed):
     """The states by number."""
 
-    def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
+    def __init__(self, kernel: AnyKernel, fields: Fields) -> None:
         self.kernel, self.fields = kernel, fields
         self._size = kernel.figure(k.COUNT)
         self._words = kernel.array(k.STATES, k.U64, self._size * kernel.words)
@@ -87,18 +91,16 @@ class PackedStates(_Listed):
 
         return np.frombuffer(self._words, dtype=np.uint64).reshape(self._size, self.kernel.words)
 
-    def codes(self, cell: int) -> Any:
-        """By state, the number of what it has in a cell: an array of positions in `values`."""
-        return self._codes(cell, self._table)
+    def codes(self, cell: int, numbers: Any = None) -> Any:
+        """By state (of all, or of those with these numbers), what it has in a cell: positions in `values`."""
+        return self._codes(cell, self._table if numbers is None else self._table[numbers])
 
     def _codes(self, cell: int, table: Any) -> Any:
         import numpy as np
 
         found = np.zeros(len(table), dtype=np.int64)
         for atom, weight in self._weights(cell):
-            at = self.fields.places[atom]
-            code = table[:, at.word] >> np.uint64(at.shift) & np.uint64((1 << at.bits) - 1)
-            found += code.astype(np.int64) * weight
+            found += self._atom(atom, table).astype(np.int64) * weight
         known = self._dense.get(cell)
         if known is None:
             return found
@@ -113,6 +115,28 @@ class PackedStates(_Listed):
             found.append((atom, weight))
             weight *= len(self.fields.books[atom].values)
         return found
+
+    def repeated(self, slices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, int]]:
+        """How many permutations change nothing, where slices are in order; and in how many states it is so many."""
+        import numpy as np
+
+        still = np.ones(len(self), dtype=object if len(slices) > 1 else np.int64)
+        for parts in slices:
+            run = np.ones(len(self), dtype=np.int64)
+            for i in range(1, len(parts[0])):
+                equal = np.ones(len(self), dtype=bool)
+                for atoms in parts:
+                    equal &= self._atom(atoms[i], self._table) == self._atom(atoms[i - 1], self._table)
+                run = np.where(equal, run + 1, 1)
+                still = still * run
+        sizes, counts = np.unique(still, return_counts=True)
+        return list(zip(sizes.tolist(), counts.tolist(), strict=True))
+
+    def _atom(self, atom: int, table: Any) -> Any:
+        import numpy as np
+
+        at = self.fields.places[atom]
+        return table[:, at.word] >> np.uint64(at.shift) & np.uint64((1 << at.bits) - 1)
 
     def values(self, cell: int) -> list[Any]:
         """What a cell has in some state, by the numbers that `codes` gives."""
@@ -190,7 +214,7 @@ class PackedLabels:
         first_of_level: of each depth but 0, the first label.
     """
 
-    def __init__(self, kernel: k.Kernel, budget: Left) -> None:
+    def __init__(self, kernel: AnyKernel, budget: Left) -> None:
         size, states, levels = kernel.figure(k.LABELS), kernel.figure(k.COUNT), kernel.figure(k.LEVELS)
         u32, u64 = k.U32, k.U64
         self.kernel = kernel
@@ -220,7 +244,7 @@ class PackedLabels:
 class PackedCells(_Listed):
     """The cells of the product that were reached, in the order in which they were."""
 
-    def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int]) -> None:
+    def __init__(self, kernel: AnyKernel, fields: Fields, product: list[int]) -> None:
         self.kernel, self.fields, self.product = kernel, fields, product
         atoms = [fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
         self._size = kernel.survey(atoms)
@@ -248,7 +272,7 @@ class PackedCells(_Listed):
 class PackedEdges(_Listed):
     """The steps between cells, once these were counted; found when they are first asked for."""
 
-    def __init__(self, kernel: k.Kernel, tags: list[tuple[str | None, str]]) -> None:
+    def __init__(self, kernel: AnyKernel, tags: list[tuple[str | None, str]]) -> None:
         self.kernel, self.tags = kernel, tags
 
     @cached_property
@@ -271,9 +295,9 @@ class PackedPaths(Paths):
 
     def __init__(
         self, world: TransitionSystem, states: PackedStates, labels: PackedLabels,
-        mark: Callable[[Expression], bytearray],
+        mark: Callable[[Expression], bytearray], canonical: Canonical | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(world, states, labels)
+        super().__init__(world, states, labels, canonical)
         self._mark = mark
 
     def where(self, e: Expression) -> Any:
@@ -300,11 +324,31 @@ class PackedPaths(Paths):
             known = [(*known[n // len(values)], values[n % len(values)]) for n in keys[examples].tolist()]
         return numbers, known
 
+    def among(self, numbers: Any, other: Paths, cells: int) -> Any:
+        import numpy as np
+
+        if not isinstance(other, PackedPaths):
+            return super().among(numbers, other, cells)
+        mine, theirs, size = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(other.states), dtype=np.int64), 1
+        for cell in range(cells):
+            code: dict[Any, int] = {}  # the same for a value in both
+            here, there = (
+                np.array([code.setdefault(v, len(code)) for v in states.values(cell)], dtype=np.int64)
+                for states in (self.states, other.states)
+            )
+            if size * len(code) > 1 << 62:
+                both, numbered_ = np.unique(np.concatenate([mine, theirs]), return_inverse=True)
+                mine, theirs, size = numbered_[: len(mine)], numbered_[len(mine) :], len(both)
+            mine = mine * len(code) + here[self.states.codes(cell, numbers)]
+            theirs = theirs * len(code) + there[other.states.codes(cell)]
+            size *= len(code)
+        return np.isin(mine, theirs)
+
     def some(self, numbers: Any) -> Iterator[State]:
         return self.states.unpacked(numbers)
 
 
-def graph_of(kernel: k.Kernel, changes: Sequence[Change], labels: PackedLabels, faults_stop: bool) -> Graph:
+def graph_of(kernel: AnyKernel, changes: Sequence[Change], labels: PackedLabels, faults_stop: bool) -> Graph:
     """The steps of a search, as the reference keeps them."""
     import numpy as np
 
@@ -315,11 +359,12 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Change], labels: PackedLabels, 
     rows = kinds[_array(kernel, k.EDGE_CHANGES, np.uint32, size)] if size else np.zeros(0, dtype=np.int32)
     begins = _array(kernel, k.BEGINS, np.uint64, kernel.figure(k.BEGUN))[:searched].astype(np.int64)
     lengths = np.diff(np.append(begins, size))
-    of = np.fromiter(labels.states, dtype=np.int32, count=len(labels.states))
-    return graph.take(kernel.figure(k.COUNT), np.repeat(of[:searched], lengths), targets, rows)
+    alone = isinstance(labels.states, range)  # each state has one label, of its own number
+    of = np.arange(searched) if alone else _array(kernel, k.LABEL_STATES, np.uint32, len(labels.states))
+    return graph.take(kernel.figure(k.COUNT), np.repeat(of[:searched].astype(np.int32), lengths), targets, rows)
 
 
-def _array(kernel: k.Kernel, which: int, kind: Any, items: int) -> Any:
+def _array(kernel: AnyKernel, which: int, kind: Any, items: int) -> Any:
     import numpy as np
 
     at = kernel.array(which, k.U8, items * np.dtype(kind).itemsize)

@@ -13,8 +13,8 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from ctypes import POINTER, c_double, c_int, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.packed.fields import Place
 
-OPTIONS = ("-O3", "-march=native", "-fPIC", "-shared", "-std=gnu11")
+OPTIONS = ("-O2", "-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
 PATIENCE = 60.0  # seconds that a compiler may take
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
@@ -41,6 +41,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "watch": (c_int, (c_void_p, c_uint32, c_uint32, c_int32)),
     "set_bounds": (None, (c_void_p, c_int32)),
     "set_parts": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32))),
+    "threads": (c_int, (c_void_p, c_uint32, c_uint64)),
+    "set_alike": (
+        c_int, (c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint32), POINTER(c_uint32)),
+    ),
     "set_limits": (None, (c_void_p, c_uint64, c_uint64, c_uint64)),
     "add_first": (c_uint32, (c_void_p, POINTER(c_uint64), c_uint64)),
     "check_first": (c_uint32, (c_void_p,)),
@@ -49,8 +53,20 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "figure": (c_uint64, (c_void_p, c_uint32)),
     "asks": (c_uint32, (c_void_p, c_uint32)),
     "asked_words": (POINTER(c_uint64), (c_void_p,)),
-    "target_words": (POINTER(c_uint64), (c_void_p,)),
     "found": (c_void_p, (c_void_p, c_uint32)),
+    "kept": (c_void_p, (c_void_p, c_uint32, POINTER(c_uint64))),
+    "keep": (c_int, (c_void_p, c_uint32, c_void_p, c_uint64)),
+    "kept_number": (c_uint64, (c_void_p, c_uint32)),
+    "keep_number": (None, (c_void_p, c_uint32, c_uint64)),
+    "go_on": (c_int, (c_void_p,)),
+    "on_disk": (c_int, (c_void_p, c_uint32, c_int)),
+    "set_processes": (c_int, (c_void_p, c_uint32, c_uint32)),
+    "owner_of": (c_uint32, (c_void_p, POINTER(c_uint64))),
+    "begin_level": (c_int64, (c_void_p,)),
+    "outbox": (c_void_p, (c_void_p, c_uint32, c_uint32, POINTER(c_uint64))),
+    "take_in": (c_uint32, (c_void_p, c_uint64, c_void_p, c_void_p, c_void_p, c_uint32)),
+    "came_from": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint64), POINTER(c_uint32))),
+    "first_label": (c_uint32, (c_void_p, c_uint32)),
     "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
     "survey": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint32))),
     "survey_edges": (c_uint32, (c_void_p,)),
@@ -77,10 +93,11 @@ def library(words: int) -> Any:
 
 def _loaded(words: int) -> Any:
     compiler = _compiler()
-    text = resources.files(__package__).joinpath("engine.c").read_bytes()
+    text = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("engine").iterdir()}
     about = compiler.stat()
     known = repr((str(compiler), about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
-    name = f"engine-{hashlib.sha256(text + known.encode()).hexdigest()[:24]}.so"
+    digest = hashlib.sha256(repr((sorted(text.items()), known)).encode()).hexdigest()
+    name = f"engine-{digest[:24]}.so"
     folder = cache_folder() / "engine"
     if not (folder / name).exists():
         try:
@@ -102,9 +119,10 @@ def _compiler() -> Path:
     return Path(found).resolve()
 
 
-def _compiled(compiler: Path, text: bytes, words: int, folder: Path) -> Path:
+def _compiled(compiler: Path, text: Mapping[str, bytes], words: int, folder: Path) -> Path:
     source, result = folder / "engine.c", folder / "engine.so"
-    source.write_bytes(text)
+    for file, some in text.items():
+        (folder / file).write_bytes(some)
     command = [str(compiler), *OPTIONS, f"-DW={words}", "-o", str(result), str(source)]
     try:
         subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
@@ -124,7 +142,7 @@ def _processor() -> str:
 
 
 class Kernel:
-    """One search of the C part. Methods are its functions, which engine.c describes.
+    """One search of the C part. Methods are its functions, which the files in engine/ describe.
 
     Raises:
         MemoryError: there is no more memory.
@@ -137,7 +155,7 @@ class Kernel:
         self._at = self.c.engine_new()
         if not self._at:
             raise MemoryError
-        self._tests = self._probes = self._changes = self._leaves = 0
+        self._tests = self._probes = self._changes = self._leaves = self._kinds = 0
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -192,7 +210,18 @@ class Kernel:
         self.c.set_bounds(self._at, program)
 
     def parts(self, parts: int, kinds: int, graph: bool, brief: bool, roots: list[int]) -> None:
+        self._kinds = kinds
         _had(self.c.set_parts(self._at, parts, kinds, graph, brief, _u32(roots)))
+
+    def threads(self, helpers: int, least: int) -> None:
+        """So many threads help where a level has at least so many labels."""
+        _had(self.c.threads(self._at, helpers, least))
+
+    def alike(self, begin: bool, parts: Sequence[Sequence[int]], ranks: Sequence[Sequence[int]]) -> None:
+        """A group of instances that are alike: by part of a slice, the atom of each instance, and the values' ranks."""
+        atoms = _u32(atom for part in parts for atom in part)
+        lengths, every = _u32(map(len, ranks)), _u32(rank for part in ranks for rank in part)
+        _had(self.c.set_alike(self._at, begin, len(parts[0]), len(parts), atoms, lengths, every))
 
     def limits(self, states: int | None, depth: int | None, labels: int | None = None) -> None:
         most = (1 << 64) - 1
@@ -222,13 +251,78 @@ class Kernel:
     def asked_words(self) -> list[int]:
         return list(self.c.asked_words(self._at)[: self.words])
 
-    def target_words(self) -> list[int]:
-        return list(self.c.target_words(self._at)[: self.words])
-
     def array(self, which: int, kind: Any, items: int) -> Any:
         """An array of what was found, where it lies: it is there until the search goes on."""
         at = self.c.found(self._at, which)
         return (kind * items).from_address(at) if at else (kind * 0)()
+
+    # Leaving off, and going on in another process
+
+    def kept(self) -> dict[str, Any]:
+        """What is to be kept of a search that pauses, as bytes where they lie: there until the search goes on."""
+        found = {}
+        for which, name in enumerate(LASTING):
+            size = c_uint64()
+            at = self.c.kept(self._at, which, size)
+            found[name] = (c_uint8 * size.value).from_address(at) if size.value else b""
+        return found
+
+    def numbers(self) -> list[int]:
+        """The numbers that are to be kept besides."""
+        return [int(self.c.kept_number(self._at, which)) for which in range(NUMBERS)]
+
+    def go_on(self, kept: Mapping[str, Any], numbers: Sequence[int]) -> None:
+        """Goes on from what was kept. All changes are known again by then."""
+        for which, name in enumerate(LASTING):
+            some = kept[name]
+            _had(self.c.keep(self._at, which, some.ctypes.data, some.nbytes))
+        for which, number in enumerate(numbers):
+            self.c.keep_number(self._at, which, number)
+        _had(self.c.go_on(self._at))
+
+    def on_disk(self, which: str, file: int) -> None:
+        """Keeps one of these arrays, which is empty as yet, in an open file; the search closes it."""
+        _had(self.c.on_disk(self._at, LASTING.index(which), file))
+
+    # Several processes
+
+    def processes(self, me: int, processes: int) -> None:
+        """This search keeps the part of the states that falls to it, of so many."""
+        _had(self.c.set_processes(self._at, me, processes))
+
+    def owner(self, words: Sequence[int]) -> int:
+        """Which process keeps a state."""
+        return int(self.c.owner_of(self._at, (c_uint64 * self.words)(*words)))
+
+    def begin_level(self) -> int:
+        """Begins a level; answers how many labels of it are here."""
+        found = int(self.c.begin_level(self._at))
+        _had(found >= 0)
+        return found
+
+    def outbox(self, process: int) -> tuple[bytes, bytes, bytes]:
+        """What was found in this level for a process: words, labels, and what is left of the faults."""
+        found = []
+        for which, size in enumerate((8 * self.words, 4, 8 if self._kinds else 0)):
+            count = c_uint64()
+            at = self.c.outbox(self._at, process, which, count)
+            found.append(bytes((c_uint8 * (count.value * size)).from_address(at)) if at and count.value else b"")
+        return found[0], found[1], found[2]
+
+    def take_in(self, found: tuple[bytes, bytes, bytes], process: int) -> int:
+        """Takes in what a process has found for this one; DONE, or what to answer before it goes on."""
+        targets, parents, lefts = found
+        return int(self.c.take_in(self._at, len(parents) // 4, targets, parents, lefts, process))
+
+    def came_from(self, label: int) -> tuple[list[int], int, int]:
+        """The words of a label's state; the label before, or NONE, and the process that keeps it."""
+        words, process = (c_uint64 * self.words)(), c_uint32()
+        before = int(self.c.came_from(self._at, label, words, process))
+        return list(words), before, process.value
+
+    def first_label(self, number: int) -> int:
+        """The first label of a state."""
+        return int(self.c.first_label(self._at, number))
 
     def mark(self, program: int, into: bytearray) -> bool:
         """Of each state whether a program says yes; False where an answer is not known, and it is to be asked again."""
@@ -249,8 +343,13 @@ class Kernel:
 
 
 NONE = 0xFFFFFFFF
+LASTING = (
+    "states", "parents", "label_states", "label_next", "first_label", "last_label", "lefts", "begins", "targets",
+    "edge_changes", "level_states", "level_labels", "uses",
+)  # fmt: skip
+NUMBERS = 7  # that `kept_number` has
 U8, U32, U64 = c_uint8, c_uint32, c_uint64
-# What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine.c.
+# What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
 DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
 OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
 COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, BEGUN = range(11)

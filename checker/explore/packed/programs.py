@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.checker.explore.compiled import cells_read, function, step_function
-from leasehold.checker.explore.packed.kernel import Kernel
+from leasehold.checker.explore.packed.interface import AnyKernel
 from leasehold.checker.explore.packed.looks import Look, applied
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language import expression as x
@@ -124,6 +124,9 @@ class Claim:
         return len(self.questions) - 1
 
 
+_NOTHING: Hashable = ((), ())  # what is seen by a claim of a change that is none to it
+
+
 class Programs:
     """The programs of a search.
 
@@ -131,7 +134,7 @@ class Programs:
         tests: by number, what answers a test.
     """
 
-    def __init__(self, kernel: Kernel, frame: Frame, cell_of: list[int]) -> None:
+    def __init__(self, kernel: AnyKernel, frame: Frame, cell_of: list[int]) -> None:
         self.kernel, self.frame, self.cell_of = kernel, frame, cell_of
         self.tests: list[Test] = []
         self._functions: dict[tuple[str, bool], Callable[..., Any]] = {}
@@ -147,9 +150,10 @@ class Programs:
         """The program of one test whose source is given, and of what follows where it holds."""
         return self._test(words, yes, NO, None, ())
 
-    def of_step(self, claim: Claim, change: Change) -> int:
-        """The program of a claim about steps for one change."""
-        key = self._seen(claim.reads, claim.took, change)
+    def of_step(self, claim: Claim, change: Change, cells: frozenset[int]) -> int:
+        """The program of a claim about steps for one change, which writes these cells."""
+        blind = not claim.took and claim.reads is not None and claim.reads.isdisjoint(cells)
+        key = _NOTHING if blind else self._seen(claim.reads, claim.took, change)
         found = claim.known.get(key)
         if found is None:
             found = claim.known[key] = self._made(claim, claim.start, change, {})

@@ -1,24 +1,45 @@
 """The packed explorer: the same search as the reference's, in C, with what it has to know asked of the reference.
 
-Theory of operation. The C part (engine.c) holds the states, and decision trees for what may happen in a state and for
+Theory of operation. The C part (engine/) holds the states, and decision trees for what may happen in a state and for
 what holds in it. Where a tree has no answer yet, the search comes back here; the reference semantics is run on a look
 at that state (looks.py), and its answer is hung in under what it has read. So each rule of the language is written
 once, in the reference, and every construct is covered; and each is worked out for few states, whose number does not
 grow with the graph. States are numbered in the reference's order, so paths and reports are the same.
+
+All that is said of the C part holds of the one in NumPy (arrays.py), which takes its place where there is no compiler.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
+from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.checkpoint import (
+    Actions,
+    Checkpoint,
+    CheckpointError,
+    coded,
+    coded_action,
+    decoded,
+    key_of,
+    load,
+    save,
+    usual_place,
+)
 from leasehold.checker.explore.packed.fields import Fields
 from leasehold.checker.explore.packed.graph import (
     PackedCells,
@@ -28,30 +49,51 @@ from leasehold.checker.explore.packed.graph import (
     PackedStates,
     graph_of,
 )
-from leasehold.checker.explore.packed.looks import Look, writes
+from leasehold.checker.explore.packed.interface import AnyKernel
+from leasehold.checker.explore.packed.looks import Look, applied, writes
 from leasehold.checker.explore.packed.programs import NO, YES, Change, Claim, Programs
 from leasehold.checker.explore.properties import Claims
-from leasehold.checker.explore.result import Exploration, Path
+from leasehold.checker.explore.result import Exploration, Orbits
 from leasehold.checker.explore.step import Action, SpecFault
+from leasehold.checker.explore.symmetry import inverse
 from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.expression import TRUE, Expression, Logic, Unary
 from leasehold.spec.language.python_source import Frame
 from leasehold.spec.language.types import BOOL
 
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Canonical
+
 SLICE = 0.1  # seconds between two looks at limits and interrupts
+KEEP_EVERY = 1800.0  # seconds between two checkpoints
+_ENDS = (k.DONE, k.AT_STATES, k.AT_DEPTH)
+# Arrays of a search that are gone through in order, or seldom: where it may use a disk they are in files.
+_ON_DISK = ("states", "parents", "label_states", "label_next", "lefts", "begins", "targets", "edge_changes")
 MOST_LEFT = 127  # of one kind of fault
 MOST_KINDS = 7  # kinds of faults with a limit
+MOST_ALIKE = 20  # instances of a group whose slices are put in order
+MOST_SLICED = 400  # bits of a slice
 
 
 class Unpacked(Exception):
     """The engine does not take this search; the words say why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """That a claim's program has said yes: of a state, or of a step from a label by a change."""
+
+    number: int
+    label: int
+    change: int
+    before: tuple[int, ...]  # words: the state, or that before the step
+
+
 @dataclass(slots=True)
 class _Probe:
     """What is told when a claim's program says yes; `violates` says whether that is a violation."""
 
-    tell: Callable[[int], None]
+    tell: Callable[[Fired], None]
     violates: bool = False
 
 
@@ -63,23 +105,57 @@ class PackedSearch:
         leasehold.checker.explore.packed.kernel.NoCompiler: there is no C compiler.
     """
 
-    def __init__(self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None) -> None:
-        self.world, self.limits, self.progress = world, limits, progress
+    helpers = len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
+    keeps_graph = True  # where something is decided on it
+    least_level = 2_000  # labels of a level for which it pays to call helpers
+
+    def __init__(
+        self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC, name: str = "packed",
+        kernel: Callable[[int], AnyKernel] = k.Kernel,
+    ) -> None:  # fmt: skip
+        self.world, self.limits, self.progress, self.canonical = world, limits, progress, canonical
+        self.fairness, self.name, self.new_kernel = fairness, name, kernel
         self.system = world.system
+        if canonical is not None and canonical.columns is None:
+            raise Unpacked(f"it puts slices in order, and {canonical.why_unsliced}")
+        if canonical is not None and any(group.count > MOST_ALIKE for group in canonical.groups):
+            raise Unpacked(f"it takes up to {MOST_ALIKE} instances that are alike")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpacked(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
         self.claims = Claims(self.system, world)
         self.faulty = isinstance(world, FaultySystem)
-        self.graphical = bool(self.claims.graphical) or self.faulty
-        self.fields = Fields(world.layout)
+        self.graphical = self.keeps_graph and (bool(self.claims.graphical) or self.faulty)
+        self.fields = Fields(world.layout, () if canonical is None else canonical.columns or ())
         self.frame = Frame(world.layout, self.system.values(), before="o")
-        self.kernel = k.Kernel(self.fields.words)
-        self.faults: dict[str, tuple[str, Path]] = {}
+        self.faults: dict[str, tuple[str, int]] = {}  # by kind: what is said, and the state
+        self.place: Path | None = None  # where a checkpoint is wanted
+        self.left: Path | None = None  # where one was left
+        self.seconds_before = 0.0
+        kept = None
+        if limits.keeping is not None:
+            self.key = key_of(world, symmetry=canonical is not None)
+            self.place = limits.keeping.place or usual_place(self.key)
+            if limits.keeping.resume:
+                kept = load(self.place, self.key, k.LASTING)
+                self.fields.known(([decoded(v) for v in values], bits) for values, bits in kept.about["books"])
+        self.resumed = kept is not None
         self._prepare()
+        if kept is not None:
+            self._go_on(kept)
+
+    @property
+    def _c(self) -> k.Kernel:
+        """The kernel, where that in C alone will do."""
+        assert isinstance(self.kernel, k.Kernel)
+        return self.kernel
 
     def _prepare(self) -> None:
         """Everything that the C part must know before the first state."""
+        self.kernel = self.new_kernel(self.fields.words)
+        self._to_disk()
         self.kernel.lay_out(self.fields.places)
+        self.told: list[tuple[int, Fired]] = []  # which probes have fired
         self.programs = Programs(self.kernel, self.frame, self.fields.cell_of)
         self.probes: list[_Probe] = []
         self.changes: list[Change] = []
@@ -89,13 +165,33 @@ class PackedSearch:
         self._leaves: list[SpecFault | None] = []
         self._steps: list[tuple[int, Claim]] = []  # probes of claims about steps
         self._roots: dict[tuple[int, tuple[bool, ...]], int] = {}
+        self._ranked = 0  # values of slices whose ranks are told
         self._watch_all()
         self._bound()
         self._plant()
+        self._rank()
+
+    def _rank(self) -> None:
+        """Tells in what order the values of slices are: that of `ordered`, whenever each was met."""
+        books = [[self.fields.books[atoms[0]] for atoms in group] for group in self.fields.slices]
+        size = sum(len(book.values) for group in books for book in group)
+        if size == self._ranked:
+            return
+        from leasehold.checker.explore.canonical import ordered
+
+        self._ranked = size
+        for number, (parts, group) in enumerate(zip(self.fields.slices, books, strict=True)):
+            if sum(book.needs for book in group) > MOST_SLICED:
+                raise Unpacked(f"it takes slices of up to {MOST_SLICED} bits")
+            ranks = []
+            for book in group:
+                order = sorted(range(len(book.values)), key=lambda n: ordered(book.values[n]))
+                ranks.append(inverse(tuple(order)))
+            self._c.alike(number == 0, parts, ranks)
 
     # What is asked
 
-    def _probe(self, tell: Callable[[int], None], violates: bool = False) -> int:
+    def _probe(self, tell: Callable[[Fired], None], violates: bool = False) -> int:
         self.probes.append(_Probe(tell, violates))
         return self.kernel.probe()
 
@@ -123,24 +219,23 @@ class PackedSearch:
             program = self.programs.of_state(none)
             self.kernel.watch(k.OF_STUCK, self._probe(self._deadlocked, violates=True), program)
 
-    def _on_states(self, e: Expression, tell: Callable[[int], None], violates: bool = False) -> None:
+    def _on_states(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
         program = self.programs.of_state(e)
         if program != NO:
             self.kernel.watch(k.OF_STATE, self._probe(tell, violates), program)
 
-    def _on_steps(self, e: Expression, tell: Callable[[int], None], violates: bool = False) -> None:
+    def _on_steps(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
         self._steps.append((self._probe(tell, violates), Claim(e, self.frame)))
 
-    def _finds_step(self, step: Any) -> Callable[[int], None]:
-        def tell(number: int) -> None:
-            change = self.changes[self.kernel.asks(k.CHANGE)]
-            after = self.fields.unpack(self.kernel.target_words())
-            step.found = self.kernel.asks(k.LABEL), change.action, after
+    def _finds_step(self, step: Any) -> Callable[[Fired], None]:
+        def tell(fired: Fired) -> None:
+            change = self.changes[fired.change]
+            step.found = fired.label, change.action, tuple(applied(self._look(fired.before), change.writes))
 
         return tell
 
-    def _deadlocked(self, number: int) -> None:
-        self.claims.deadlock = number
+    def _deadlocked(self, fired: Fired) -> None:
+        self.claims.deadlock = fired.number
 
     def _bound(self) -> None:
         program = YES
@@ -160,74 +255,154 @@ class PackedSearch:
                 roots.append(self._roots[number, of])
         brief = self.limits.states is None and not self.limits.stop_at_violation
         self.kernel.parts(len(self.world.parts), kinds, self.graphical, brief, roots)
+        if isinstance(self.kernel, k.Kernel):
+            self.kernel.threads(self.helpers, self.least_level)
 
     def _left(self, part: Part, kinds: int) -> tuple[bool, ...]:
         """Of which of a part's kinds of faults any are left, given that as bits of all kinds with a limit."""
         limited = self.world.limited if isinstance(self.world, FaultySystem) else []
         return tuple([f in limited and bool(kinds >> limited.index(f) & 1) for f in part.faults])
 
-    def _look(self) -> Look:
-        """A look at the state that the search asks about."""
-        fields, words = self.fields, self.kernel.asked_words()
+    def _look(self, words: Sequence[int] = ()) -> Look:
+        """A look at a state; left out, at the one that the search asks about."""
+        fields, words = self.fields, words or self.kernel.asked_words()
         return Look(fields, lambda atom: fields.code(atom, words))
 
     # The search
 
     def run(self) -> Exploration:
         """Searches, and answers what was found."""
-        started = time.perf_counter()
+        started = self.started = time.perf_counter()
         why = ""
         try:
-            why = self._search(started)
+            with interrupts() as interrupted:
+                why = self._search(started, interrupted)
         except KeyboardInterrupt:
             why = "interrupted"
         return self._result(why, started)
 
-    def _search(self, started: float) -> str:
+    def _search(self, started: float, interrupted: Callable[[], bool]) -> str:
         """Runs until everything is visited; answers why it stopped before, or nothing."""
-        while not self._begin():
+        while not self.resumed and not self._begin():
             pass
-        limits, kernel = self.limits, self.kernel
+        limits = self.limits
         memory, look_again = limits.memory or memory_for_a_search(), started + SLICE
-        kernel.limits(limits.states, limits.depth)
+        keep_again = started + KEEP_EVERY
+        self.kernel.limits(limits.states, limits.depth)
         while True:
-            match kernel.search(SLICE):
-                case k.STEPS:
-                    if not self._work_out():
-                        self._restart()
-                        kernel = self.kernel
-                        kernel.limits(limits.states, limits.depth)
-                case k.CLAIM:
-                    self._answer()
-                case k.FIRED:
-                    self._fired()
-                case k.FAULT:
-                    self._at_fault()
-                case k.NO_MEMORY:
-                    raise MemoryError
-                case k.AT_DEPTH:
-                    return f"stopped at depth {limits.depth}"
-                case k.AT_STATES:
-                    return self._stopped()
-                case k.DONE:
-                    break
+            what = self.kernel.search(SLICE)
+            if what in _ENDS:
+                return self._ended(what)
+            self._serve(what)
             now = time.perf_counter()
+            if interrupted():
+                return self._leave("interrupted")
             if now < look_again:
                 continue
             look_again = now + SLICE
             if limits.seconds is not None and now - started > limits.seconds:
-                return f"stopped after {limits.seconds:,.0f} s"
+                return self._leave(f"stopped after {limits.seconds:,.0f} s")
             if memory is not None and held_memory() > memory:
-                return memory_words(memory)
+                return self._leave(memory_words(memory))
             if self.progress is not None:
                 self._show(started)
-        return at_fault(self.faults)
+            if self.place is not None and now > keep_again:
+                if ended := self._pause():
+                    return ended
+                self._keep()
+                keep_again = time.perf_counter() + KEEP_EVERY
+
+    def _serve(self, what: int) -> None:
+        """Gives the search what it asks for, or takes what it says."""
+        match what:
+            case k.STEPS:
+                if not self._work_out():
+                    self._restart()
+                    self.kernel.limits(self.limits.states, self.limits.depth)
+            case k.CLAIM:
+                self._answer()
+            case k.FIRED:
+                self._fired()
+            case k.FAULT:
+                self._at_fault()
+            case k.NO_MEMORY:
+                raise MemoryError
+
+    def _ended(self, what: int) -> str:
+        """Why the search ended by itself; nothing where everything is visited."""
+        if what == k.DONE:
+            return at_fault(self.faults)
+        if what == k.AT_STATES:
+            return self._stopped()
+        if self.limits.keeping is not None and self.limits.keeping.place is not None:
+            self._keep()
+        return f"stopped at depth {self.limits.depth}"
 
     def _stopped(self) -> str:
         if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
             self.graphical = False
             return "stopped at a violation"
         return f"stopped after {self.kernel.figure(k.COUNT):,} states"
+
+    # Leaving off
+
+    def _pause(self) -> str:
+        """Goes on until nothing is half done; why the search has ended on the way, if it has."""
+        while (what := self.kernel.search(0.0)) != k.PAUSE:
+            if what in _ENDS:
+                return self._ended(what)
+            self._serve(what)
+        return ""
+
+    def _leave(self, why: str) -> str:
+        """Leaves a checkpoint, where one is wanted; answers why the search ends."""
+        if self.place is not None:
+            if ended := self._pause():
+                return ended
+            try:
+                self._keep()
+            except CheckpointError as error:
+                return f"{why}; {error}"
+        return why
+
+    def _keep(self) -> None:
+        """Leaves a checkpoint."""
+        assert self.place is not None
+        about = {
+            "key": self.key, "what": self.system.name,
+            "books": [[[coded(v) for v in b.values], b.bits] for b in self.fields.books],
+            "changes": [
+                [coded_action(c.action, self.world.layout), c.writes, names]
+                for c, names in zip(self.changes, self.names, strict=True)
+            ],
+            "told": [[n, fired.number, fired.label, fired.change, fired.before] for n, fired in self.told],
+            "faults": self.faults, "numbers": self._c.numbers(),
+            "first": [self.initial, self.generated, self.cut],
+            "seconds": self.seconds_before + time.perf_counter() - self.started,
+        }  # fmt: skip
+        save(self.place, about, self._c.kept())
+        self.left = self.place
+
+    def _go_on(self, kept: Checkpoint) -> None:
+        """Stands where the search stood that left a checkpoint."""
+        about = kept.about
+        actions = Actions(self.system, self.world.layout)
+        for action, written, names in about["changes"]:
+            self._change(actions.decoded(action), tuple([(a, c) for a, c in written]), tuple(names))
+        self._c.go_on(kept.arrays, about["numbers"])
+        for number, state, label, change, before in about["told"]:
+            self._tell(number, Fired(state, label, change, tuple(before)))
+        self.faults = {kind: (words, state) for kind, (words, state) in about["faults"].items()}
+        self.initial, self.generated, self.cut = about["first"]
+        self.seconds_before = about["seconds"]
+
+    def _to_disk(self) -> None:
+        """Keeps what grows with the search in files, where these are wanted: the system writes out what is not used."""
+        if self.limits.disk is None:
+            return
+        for name in _ON_DISK:
+            with tempfile.TemporaryFile(dir=self.limits.disk) as file:
+                self._c.on_disk(name, os.dup(file.fileno()))
 
     def _begin(self) -> bool:
         """Adds the first states; False where the layout had to grow on the way."""
@@ -236,8 +411,9 @@ class PackedSearch:
         left = 0
         for i, n in enumerate(self.world.budgeted):
             left |= n << 8 * i
-        for state in self.world.initial_states():
+        for first in self.world.initial_states():
             self.generated += 1
+            state = first if self.canonical is None else self.canonical.form(first)
             if not self.world.within_bounds(state):
                 self.cut += 1
                 continue
@@ -250,6 +426,7 @@ class PackedSearch:
                 while (asked := kernel.check_first()) != k.DONE:
                     self._answer() if asked == k.CLAIM else self._fired()
         self.initial = kernel.figure(k.COUNT)
+        self._rank()
         return True
 
     def _work_out(self) -> bool:
@@ -271,6 +448,7 @@ class PackedSearch:
             if fields.words != before:
                 return False
             kernel.lay_out(fields.places)
+        self._rank()
         changes = [self._change(*step) for step in found]
         leaf = kernel.leaf(changes, fault is not None)
         self._leaves.append(fault)
@@ -291,8 +469,9 @@ class PackedSearch:
         number = self._known[key] = self.kernel.change(written, cost, action.fault and self.faulty, tag)
         self.changes.append(change)
         self.names.append(names)
+        cells = frozenset([self.fields.cell_of[atom] for atom, _ in written])
         for probe, claim in self._steps:
-            program = self.programs.of_step(claim, change)
+            program = self.programs.of_step(claim, change, cells)
             if program != NO:
                 self.kernel.claim(probe, program)
         return number
@@ -305,10 +484,15 @@ class PackedSearch:
 
     def _fired(self) -> None:
         """A program has said yes for the first time."""
-        number = self.kernel.asks(k.PROBE)
+        asks = self.kernel.asks
+        fired = Fired(asks(k.NUMBER), asks(k.LABEL), asks(k.CHANGE), tuple(self.kernel.asked_words()))
+        self._tell(asks(k.PROBE), fired)
+
+    def _tell(self, number: int, fired: Fired) -> None:
         probe = self.probes[number]
         self.kernel.silence(number)
-        probe.tell(self.kernel.asks(k.NUMBER))
+        self.told.append((number, fired))
+        probe.tell(fired)
         if probe.violates:
             self._violated()
 
@@ -316,7 +500,7 @@ class PackedSearch:
         fault = self._leaves[self.kernel.asks(k.PART)]
         assert fault is not None
         if fault.kind not in self.faults:
-            self.faults[fault.kind] = (str(fault), self._paths().to(self.kernel.asks(k.NUMBER)))
+            self.faults[fault.kind] = (str(fault), self.kernel.asks(k.NUMBER))
         self._violated()
 
     def _violated(self) -> None:
@@ -328,7 +512,6 @@ class PackedSearch:
         """Searches again from the first states, with room for what has been met."""
         self.fields.lay_out()
         self.kernel.close()
-        self.kernel = k.Kernel(self.fields.words)
         self.claims = Claims(self.system, self.world)
         self.faults = {}
         self._prepare()
@@ -351,7 +534,7 @@ class PackedSearch:
 
     def _paths(self) -> PackedPaths:
         labels = PackedLabels(self.kernel, self.world.budgeted)
-        return PackedPaths(self.world, PackedStates(self.kernel, self.fields), labels, self._mark)
+        return PackedPaths(self.world, PackedStates(self.kernel, self.fields), labels, self._mark, self.canonical)
 
     def _mark(self, e: Expression) -> bytearray:
         """By state, whether an expression over it holds."""
@@ -366,21 +549,35 @@ class PackedSearch:
         paths = self._paths()
         labels = PackedLabels(self.kernel, self.world.budgeted)
         graph = graph_of(self.kernel, self.changes, labels, self.faulty) if self.graphical else None
+        faults = {kind: (words, paths.to(number)) for kind, (words, number) in self.faults.items()}
         try:
-            found = verdicts(self.claims, paths, graph, self.faults, not why, why)
+            found = verdicts(self.claims, paths, graph, faults, not why, why, self.fairness)
         except KeyboardInterrupt:
             why, graph = why or "interrupted", None
-            found = verdicts(self.claims, paths, None, self.faults, False, why)
+            found = verdicts(self.claims, paths, None, faults, False, why, self.fairness)
+        if self.resumed and self.place is not None and self.left is None:
+            self.place.unlink(missing_ok=True)  # it has served its purpose
         machines = self.world.product()
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines])
         return Exploration(
-            system=self.system, engine="packed", complete=not why, why_incomplete=why, distinct=f(k.COUNT),
+            system=self.system, engine=self.name, complete=not why, why_incomplete=why, distinct=f(k.COUNT),
             generated=f(k.GENERATED) + self.generated, edges=f(k.EDGES), depth=cells.depth, initial=self.initial,
-            cut=f(k.CUT) + self.cut, seconds=time.perf_counter() - started, peak_memory_bytes=peak_memory(),
+            cut=f(k.CUT) + self.cut, seconds=self.seconds_before + time.perf_counter() - started,
+            peak_memory_bytes=peak_memory(), checkpoint=str(self.left or ""),
             product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
             cells=cells, properties=tuple(found), taken=self._uses(), vacuous=self.claims.vacuous() if not why else (),
-            cell_edges=PackedEdges(self.kernel, list(self.tags)), paths=paths, graph=graph,
+            cell_edges=PackedEdges(self.kernel, list(self.tags)), paths=paths, graph=graph, orbits=self._orbits(paths),
+            fairness=self.fairness,
         )  # fmt: skip
+
+    def _orbits(self, paths: PackedPaths) -> Orbits | None:
+        """What the states stand for: slices that are equal lie side by side."""
+        if self.canonical is None:
+            return None
+        every = self.canonical.permutations
+        return self.canonical.found(
+            sum(every // still * states for still, states in paths.states.repeated(self.fields.slices))
+        )
 
     def _uses(self) -> dict[str, int]:
         uses = self.kernel.array(k.USES, k.U64, len(self.changes))
@@ -389,6 +586,29 @@ class PackedSearch:
             for name in names if n else ():
                 found[name] = found.get(name, 0) + n
         return found
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """What says whether Ctrl-C was pressed, which breaks nothing off; pressed again, it is a KeyboardInterrupt."""
+    pressed = False
+
+    def note(*_: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    mine = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if mine else None
+    if before is not signal.default_int_handler:  # somebody else sees to it
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _broken(when: Expression | None, claim: Expression) -> Expression:
@@ -405,29 +625,29 @@ def _any(operands: list[Expression]) -> Expression:
     return Logic(op="or", operands=tuple(operands), type=BOOL)
 
 
-def _finder(claim: Any) -> Callable[[int], None]:
-    def tell(number: int) -> None:
-        claim.found = number
+def _finder(claim: Any) -> Callable[[Fired], None]:
+    def tell(fired: Fired) -> None:
+        claim.found = fired.number
 
     return tell
 
 
-def _sees(claim: Any) -> Callable[[int], None]:
-    def tell(number: int) -> None:
+def _sees(claim: Any) -> Callable[[Fired], None]:
+    def tell(fired: Fired) -> None:
         claim.antecedent_seen = True
 
     return tell
 
 
-def _marks(seen: dict[str, bool], name: str) -> Callable[[int], None]:
-    def tell(number: int) -> None:
+def _marks(seen: dict[str, bool], name: str) -> Callable[[Fired], None]:
+    def tell(fired: Fired) -> None:
         seen[name] = True
 
     return tell
 
 
-def _marks_end(end: Any) -> Callable[[int], None]:
-    def tell(number: int) -> None:
+def _marks_end(end: Any) -> Callable[[Fired], None]:
+    def tell(fired: Fired) -> None:
         end.seen = True
 
     return tell

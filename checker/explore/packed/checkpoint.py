@@ -1,0 +1,166 @@
+"""Checkpoints: a search that left off, in a file, for another process to go on with.
+
+Theory of operation. What is kept are the states, labels and edges that were found, the numbers of values and changes in
+which they are written, and what was told of properties. Not kept are the decision trees: the reference is asked again,
+for few states, and its answers have the numbers that they had. The file is a NumPy archive of plain arrays and one
+JSON text; nothing in it is executed. It is put in its place whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from leasehold.checker.cache import cache_folder
+from leasehold.checker.explore.layout import Layout
+from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.transition_system import TransitionSystem
+from leasehold.spec.language.model import System, Transition
+from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.types import Value
+
+FORMAT = 1
+_ABOUT = "about"
+
+
+class CheckpointError(Exception):
+    """A checkpoint is not there, or is not for this search; the words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What was kept.
+
+    Attributes:
+        about: JSON values.
+        arrays: by name, as `Kernel.kept` has them; bytes.
+    """
+
+    about: Mapping[str, Any]
+    arrays: Mapping[str, Any]
+
+
+def key_of(world: TransitionSystem, symmetry: bool) -> str:
+    """What tells searches apart that cannot go on from each other's checkpoints: the system, its properties, faults."""
+    system = world.system
+    frame = Frame(world.layout, system.values(), before="o")
+    claims = [
+        (p.name, p.kind, source(p.claim, frame), p.when and source(p.when, frame), p.within)
+        for p in system.properties.values()
+    ]
+    ends = None if system.ends is None else [(e.name, source(e.holds, frame)) for e in system.ends]
+    constants = {name: repr(c.value) for name, c in system.constants.items()}
+    faults = type(world).__name__, str(getattr(world, "budget", ""))
+    about = [FORMAT, version("leasehold"), system.digest, constants, faults, symmetry, claims, ends, world.bounds]
+    return hashlib.sha256(json.dumps(about, default=repr).encode()).hexdigest()
+
+
+def usual_place(key: str) -> Path:
+    """Where a checkpoint is kept that no place was named for."""
+    return cache_folder() / "checkpoints" / f"{key[:24]}.npz"
+
+
+def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Writes a checkpoint.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    import numpy as np
+
+    columns = {name: np.frombuffer(some, dtype=np.uint8) for name, some in arrays.items() if len(some)}
+    columns[_ABOUT] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent) as aside:
+            made = Path(aside) / "made.npz"
+            np.savez(made, **columns)  # type: ignore[arg-type]
+            with made.open("rb") as file:
+                os.fsync(file.fileno())
+            made.replace(place)
+    except OSError as error:
+        raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
+
+
+def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
+    """Reads a checkpoint of a search.
+
+    Raises:
+        CheckpointError: there is none, it cannot be read, or it is another search's.
+    """
+    import numpy as np
+
+    try:
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            about = json.loads(found[_ABOUT].tobytes())
+            if about["key"] != key:
+                raise CheckpointError(
+                    f"the checkpoint {place} is of another search ({about['what']}): the specification, a setting, "
+                    "a property or the faults differ"
+                )
+            arrays = {name: found[name] if name in found else np.zeros(0, dtype=np.uint8) for name in names}
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"there is no checkpoint {place}; a search leaves one that is interrupted, or comes to its limit of memory"
+        ) from error
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"{place} cannot be read as a checkpoint: {error}") from error
+    return Checkpoint(about, arrays)
+
+
+# Values, and what happened, as JSON
+
+
+def coded(value: Value) -> Any:
+    """A value as JSON."""
+    if isinstance(value, tuple):
+        return {"t": [coded(v) for v in value]}
+    if isinstance(value, frozenset):
+        return {"s": sorted((coded(v) for v in value), key=json.dumps)}
+    return value
+
+
+def decoded(made: Any) -> Any:
+    """The value that was coded."""
+    if isinstance(made, dict):
+        (kind, inner), *_ = made.items()
+        return (tuple if kind == "t" else frozenset)([decoded(v) for v in inner])
+    return made
+
+
+def coded_action(action: Action, layout: Layout) -> dict[str, Any]:
+    """An action as JSON: its transition by its name, its channel by its number."""
+    found = {name: coded(v) for name, v in action._asdict().items() if name not in ("transition", "lane", "change")}
+    found["transition"] = action.transition and action.transition.name
+    found["lane"] = None if action.lane is None else layout.lanes.index(action.lane)
+    return found
+
+
+class Actions:
+    """Reads actions of a system."""
+
+    def __init__(self, system: System, layout: Layout) -> None:
+        self._lanes = layout.lanes
+        self._transitions: dict[str, Transition] = {
+            tr.name: tr
+            for role in system.roles.values()
+            for state in role.states.values()
+            for choices in state.on.values()
+            for tr in choices
+        }
+
+    def decoded(self, made: Mapping[str, Any]) -> Action:
+        """The action that was coded."""
+        found = {name: decoded(v) for name, v in made.items()}
+        lane, transition = found["lane"], found["transition"]
+        found["lane"] = None if lane is None else self._lanes[lane]
+        found["transition"] = None if transition is None else self._transitions[transition]
+        return Action(**found)

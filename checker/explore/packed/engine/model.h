@@ -1,0 +1,91 @@
+/* What is told of a model. */
+
+int add_test(Engine *e, u32 root, i32 yes, i32 no) { Test t = { root, yes, no }; return PUSH(e->tests, Test, t); }
+int add_probe(Engine *e) { return PUSH(e->active, u8, 1); }
+void silence(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; }
+
+static void mask_of(const Engine *e, const Change *c, u64 *masks)
+{
+    for (int w = 0; w < W; w++) masks[w] = ~(u64)0, masks[W + w] = 0;
+    for (u32 i = 0; i < c->writes; i++) {
+        Write x = ITEMS(e->writes, Write)[c->first_write + i];
+        Atom a = ATOM(e, x.atom);
+        masks[a.word] &= ~((((u64)1 << a.bits) - 1) << a.shift);
+        masks[W + a.word] |= (u64)x.code << a.shift;
+    }
+}
+
+int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag)
+{
+    Change c = { (u32)COUNT(e->writes, Write), n, 0, 0, cost, fault, tag };
+    for (u32 i = 0; i < n; i++) {
+        Write x = { atoms[i], codes[i] };
+        if (!PUSH(e->writes, Write, x)) return 0;
+    }
+    if (!PUSH(e->changes, Change, c) || !PUSH(e->uses, u64, 0)) return 0;
+    if (!pool_room(&e->masks, 2 * W * sizeof(u64))) return 0;
+    mask_of(e, &c, ITEMS(e->masks, u64) + COUNT(e->masks, u64));
+    e->masks.used += 2 * W * sizeof(u64);
+    return 1;
+}
+
+/* The claims about steps of the newest change. */
+int add_claim(Engine *e, u32 probe, i32 program)
+{
+    Change *c = ITEMS(e->changes, Change) + COUNT(e->changes, Change) - 1;
+    if (!c->claims) c->first_claim = (u32)COUNT(e->claims, Claim);
+    Claim x = { probe, program };
+    c->claims++;
+    e->step_claims = 1;
+    return PUSH(e->claims, Claim, x);
+}
+
+int add_leaf(Engine *e, u32 n, const u32 *changes, u32 fault)
+{
+    Leaf x = { (u32)COUNT(e->members, u32), n, fault };
+    for (u32 i = 0; i < n; i++) if (!PUSH(e->members, u32, changes[i])) return 0;
+    return PUSH(e->leaves, Leaf, x) && PUSH(e->leaf_uses, u64, 0);
+}
+
+int watch(Engine *e, u32 of, u32 probe, i32 program)
+{
+    Claim x = { probe, program };
+    return of == OF_STATE ? PUSH(e->on_states, Claim, x) : PUSH(e->on_stuck, Claim, x);
+}
+
+void set_bounds(Engine *e, i32 program) { e->bounds = program; }
+
+/* So many threads help where a level has at least so many labels. */
+int threads(Engine *e, u32 helpers, u64 least)
+{
+    e->helpers = helpers < HELPERS ? helpers : HELPERS;
+    e->least = least;
+    if (!e->ring) {
+        e->ring = aligned_alloc(64, RING * sizeof *e->ring);
+        e->shared = aligned_alloc(64, sizeof *e->shared);
+        e->view = aligned_alloc(64, sizeof *e->view);
+        if (!e->ring || !e->shared || !e->view) return 0;
+        memset(e->ring, 0, RING * sizeof *e->ring);
+        memset(e->shared, 0, sizeof *e->shared);
+    }
+    free(e->recents);
+    e->recents = calloc(e->helpers + 1, sizeof *e->recents);
+    return e->recents != 0;
+}
+
+int set_parts(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, const u32 *roots)
+{
+    e->parts = parts; e->kinds = kinds; e->classes = 1u << kinds; e->graph = graph;
+    e->keyed = W == 1 && !graph && !kinds;
+    e->brief = e->keyed && brief && e->bounds == -2;
+    for (u32 i = 0; i < parts * e->classes; i++) {
+        if (!PUSH(e->roots, u32, roots[i])) return 0;
+        ITEMS(e->part_trees, u8)[roots[i]] = 1;
+    }
+    return threads(e, 0, ~(u64)0);
+}
+
+void set_limits(Engine *e, u64 states, u64 depth, u64 labels)
+{
+    e->limit_states = states; e->limit_depth = depth; e->limit_labels = labels;
+}

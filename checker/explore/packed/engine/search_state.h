@@ -1,0 +1,134 @@
+/* What is searched. */
+
+typedef struct { u8 word, shift, bits; } Atom;
+typedef struct { u32 root; i32 yes, no; } Test;             /* of a program; targets below 0 are -1: no, -2: yes */
+typedef struct { u32 first, count, fault; } Leaf;           /* changes, and whether the specification is at fault */
+typedef struct { u32 first_write, writes, first_claim, claims; u64 cost; u32 fault, tag; } Change;
+typedef struct { u32 atom, code; } Write;
+typedef struct { u32 probe; i32 program; } Claim;
+typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of instances that are alike: its slices' parts */
+typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
+typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
+typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
+typedef struct { u32 first, count, loops; } Joined;         /* changes; after them those that change nothing */
+/* `number` is NONE where the target is not known; `clear` says then whether no claim about states has anything to say
+ * of it. `of` is the label's position in its block. */
+typedef struct { u64 hash; u32 change, number; u16 clear, of; u64 target[W]; } Step;
+
+/* The steps of a few labels, gathered before they are taken. */
+typedef struct {
+    Pool steps, way;                /* Step; u32, where the steps of each label are from */
+    u64 first;                      /* label */
+    u32 labels, begins_of[BLOCK + 1], way_of[BLOCK + 1];
+    u8 faulty[BLOCK]; u32 fault_leaf[BLOCK], skipped[BLOCK];
+    _Alignas(64) atomic_int status;
+} Block;
+
+/* What is found that another process keeps: words of W each, the label before, what is left of the faults. */
+typedef struct { Pool targets, parents, lefts; } Outbox;
+
+/* What threads tell each other, each in a line of its own. */
+typedef struct {
+    _Alignas(64) atomic_ullong claimed; /* blocks that somebody gathers, or has */
+    _Alignas(64) atomic_ullong taken;   /* blocks whose steps were taken */
+    _Alignas(64) atomic_int busy;       /* helpers that do not wait */
+    _Alignas(64) atomic_int stop, hold; /* helpers end; they wait, as memory moves */
+} Shared;
+
+typedef struct Engine Engine;
+struct Engine {
+    /* the layout */
+    Pool atoms;                     /* Atom */
+    /* decision trees: 0 unknown; odd: a leaf's number times two, plus one; even: where the node's children are, and
+     * which bits choose among them. Before the children stands the atom. */
+    Pool kids, trees;               /* u64; the trees' roots */
+    Pool tests;                     /* Test */
+    Pool leaves, members;           /* Leaf, and the numbers of their changes (u32) */
+    Pool changes, writes, claims;   /* Change, Write, Claim */
+    Pool masks;                     /* u64: of each change W words that it leaves, then W that it sets */
+    Pool uses;                      /* u64: how often each change was made */
+    Pool leaf_uses, joined_uses;    /* u64: how often each leaf was come to, if brief; not yet in `uses` */
+    u32 parts, classes;
+    Pool part_trees;                /* u8: of each tree whether it is a part's */
+    Pool joints, tables, joined;    /* Joint; u32, of each its leaves plus one; Joined */
+    u64 settled, answered;          /* the labels from which on no part's tree has grown, or been given an answer */
+    Pool roots;                     /* u32: of each part, for each class of faults left, a tree */
+    Pool on_states, on_stuck;       /* Claim: probes of every new state, and of states where nothing happens */
+    Pool active;                    /* u8: of each probe */
+    i32 bounds;                     /* program */
+    u32 kinds;                      /* kinds of faults with a limit; 0: there is a label for each state, no more */
+    u32 graph;                      /* whether edges are kept */
+    Pool alike, slices, numbers;    /* Alike; Slice; u32: atoms of instances, and ranks of values */
+    /* what was found */
+    Pool states;                    /* u64, W each */
+    Pool table;                     /* u64: states (W is 1 and no number is asked for), or tag and number plus one */
+    u64 slots, count;
+    u32 step_claims;                /* whether there are claims about steps */
+    u32 keyed, brief;               /* whether what leads to a state that was met just now is only counted */
+    Pool parents;                   /* u32: of each label the label before */
+    Pool label_states, label_next, first_label, last_label;  /* u32 */
+    Pool lefts;                     /* u64: of each label, 7 bits for each kind of fault */
+    Pool begins;                    /* u64: of each label its first edge */
+    Pool targets, edge_changes;     /* u32 */
+    Pool level_states, level_labels;/* u64: how many there were when each level was begun */
+    u64 generated, edges, cut, searched, level_end, depth;
+    u64 limit_states, limit_depth, limit_labels;
+    /* where the search stands */
+    u32 phase, at_label, at_step, then, found;
+    Pool leaps, leap_of, leap_tables;   /* Leap; u32, of each test its leap plus one; i32, where it leads plus three */
+    Block own, *block;              /* where one thread gathers; the block whose steps are taken */
+    /* several threads: blocks of a level, gathered ahead by whoever is free, and taken in their order */
+    u32 helpers, ahead, at_work;    /* how many are wanted, whether this level's blocks are for them, and who runs */
+    u64 least;                      /* labels of a level for which helpers are called */
+    u64 base;                       /* the label where the first block begins */
+    Block *ring;
+    Shared *shared;
+    struct Engine *view;            /* what helpers see of this; it changes while they wait */
+    pthread_t threads[HELPERS];
+    u64 (*recents)[RECENT];         /* of each thread */
+    /* a search by several processes, each of which keeps its part of the states */
+    u32 processes, me;              /* 0: there is but this one */
+    Outbox *out;                    /* for each process */
+    Pool owners;                    /* u32: of each label who found it */
+    u64 taken_in;                   /* of what another has found */
+    u32 unchecked;                  /* whether the newest state is still to be asked about */
+    /* a survey of combinations of values */
+    Pool cell_first, cell_states;   /* u32: of each combination, its first state, and how many */
+    Pool cells, cell_masks;         /* u32, where each combination is; u64, W words */
+    u64 cell_slots;
+    Pool between;                   /* u32: steps between combinations: from, to, tag */
+    /* what it asks for, or says */
+    u32 what, part, class, test, probe, change, of;
+    u64 label, number, marked;
+    u64 words[W];
+};
+
+#define ATOM(e, n) (ITEMS((e)->atoms, Atom)[n])
+#define STATE(e, n) (ITEMS((e)->states, u64) + (size_t)(n) * W)
+
+Engine *engine_new(void)
+{
+    Engine *e = aligned_alloc(64, sizeof *e);
+    if (!e) return 0;
+    memset(e, 0, sizeof *e);
+    e->bounds = -2;
+    e->limit_states = e->limit_depth = e->limit_labels = ~(u64)0;
+    e->block = &e->own;
+    return e;
+}
+
+void engine_free(Engine *e)
+{
+    Pool *all[] = { &e->atoms, &e->kids, &e->trees, &e->tests, &e->leaves, &e->members, &e->changes, &e->writes, &e->claims,
+        &e->masks, &e->uses, &e->roots, &e->on_states, &e->on_stuck, &e->active, &e->states, &e->table, &e->parents,
+        &e->label_states, &e->label_next, &e->first_label, &e->last_label, &e->lefts, &e->begins, &e->targets,
+        &e->edge_changes, &e->level_states, &e->level_labels, &e->joints, &e->tables, &e->joined, &e->cell_first,
+        &e->cell_states, &e->cells, &e->cell_masks, &e->between, &e->own.steps, &e->own.way, &e->leaf_uses,
+        &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
+    for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
+    free(e->out); pool_free(&e->owners);
+    for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
+    free(e->ring); free(e->recents); free(e->shared); free(e->view);
+    free(e);
+}

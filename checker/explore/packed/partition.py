@@ -1,0 +1,130 @@
+"""One process's part of a search by several: the states whose hashes fall to it.
+
+It knows nothing of the specification. What the reference has answered it is told as calls of the kernel, in the order
+in which the one who leads the search has made them; so trees, programs and changes have the same numbers everywhere.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from leasehold.checker.explore.memory import peak_memory
+from leasehold.checker.explore.packed import kernel as k
+
+Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its arguments
+Box: TypeAlias = tuple[bytes, bytes, bytes]  # states for another process: words, labels before, what is left of faults
+
+
+class Said(NamedTuple):
+    """What a part of the search asks for, or says.
+
+    Attributes:
+        what: as `Kernel.search` returns it.
+        asks: by position, what `Kernel.asks` has.
+        words: the state that is asked about.
+        label: the first label of that state.
+    """
+
+    what: int
+    asks: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
+    label: int = 0
+
+
+class Surveyed(NamedTuple):
+    """A combination of values that was found: its first label and that one's words, how many states, and its depth."""
+
+    label: int
+    words: list[int]
+    states: int
+    depth: int
+
+
+class Partition:
+    """The states of one process."""
+
+    def __init__(self, words: int, me: int, processes: int) -> None:
+        self.kernel = k.Kernel(words)
+        self.me, self.processes = me, processes
+        self._began = False
+        self._from = 0  # whose box is being taken in
+
+    def learn(self, calls: Sequence[Call]) -> None:
+        """Makes the calls that it has not made."""
+        for name, arguments in calls:
+            getattr(self.kernel, name)(*arguments)
+        if not self._began and any(name == "parts" for name, _ in calls):
+            self._began = True
+            self.kernel.processes(self.me, self.processes)
+
+    def first(self, words: list[int], left: int) -> Said:
+        """Adds a first state."""
+        if not self.kernel.first(words, left):
+            return Said(k.DONE)
+        return self.check_first()
+
+    def check_first(self) -> Said:
+        return self._said(self.kernel.check_first())
+
+    def begin_level(self) -> tuple[int, int]:
+        """How many labels the next level has here, and how many states there are in all."""
+        return self.kernel.begin_level(), self.kernel.figure(k.COUNT)
+
+    def outward(self, seconds: float) -> Said:
+        """Follows the steps from this level."""
+        return self._said(self.kernel.search(seconds))
+
+    def box(self, process: int) -> Box:
+        """What was found in this level for a process."""
+        return self.kernel.outbox(process)
+
+    def take_in(self, *boxes: Box) -> Said:
+        """Takes in what was found for this process, by process."""
+        while self._from < len(boxes):
+            what = self.kernel.take_in(boxes[self._from], self._from)
+            if what != k.DONE:
+                return self._said(what)
+            self._from += 1
+        self._from = 0
+        return Said(k.DONE)
+
+    def _said(self, what: int) -> Said:
+        if what in (k.DONE, k.PAUSE):
+            return Said(what)
+        asks = tuple(self.kernel.asks(which) for which in range(ASKS))
+        label = 0
+        if asks[k.OF] != k.OF_BOUNDS and what in (k.FIRED, k.FAULT):
+            label = self.kernel.first_label(asks[k.NUMBER])
+        return Said(what, asks, tuple(self.kernel.asked_words()), label)
+
+    # What was found
+
+    def figures(self) -> tuple[int, int, int, int, int, int]:
+        """States, generated, edges, cut, labels, and the most memory that the process has held, in bytes."""
+        f = self.kernel.figure
+        return f(k.COUNT), f(k.GENERATED), f(k.EDGES), f(k.CUT), f(k.LABELS), peak_memory()
+
+    def uses(self, changes: int) -> list[int]:
+        """How often each change was made."""
+        return list(self.kernel.array(k.USES, k.U64, changes))
+
+    def survey(self, atoms: list[int]) -> list[Surveyed]:
+        """The combinations of these atoms' values."""
+        kernel = self.kernel
+        size = kernel.survey(atoms)
+        first, count = (kernel.array(which, k.U32, size) for which in (k.CELL_FIRST, k.CELL_STATES))
+        levels = list(kernel.array(k.LEVEL_STATES, k.U64, kernel.figure(k.LEVELS)))
+        found = []
+        for number, states in zip(first, count, strict=True):
+            label = kernel.first_label(number)
+            found.append(Surveyed(label, kernel.came_from(label)[0], states, bisect_right(levels, number)))
+        return found
+
+    def came_from(self, label: int) -> tuple[list[int], int, int]:
+        """The words of a label's state; the label before, or NONE, and the process that keeps it."""
+        return self.kernel.came_from(label)
+
+
+ASKS = 9  # that `Kernel.asks` has

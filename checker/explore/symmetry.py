@@ -1,0 +1,345 @@
+"""Which machines nothing tells apart: roles whose instances may change places in every state, without a difference.
+
+Theory of operation (Ip and Dill, "Better verification through symmetry", 1996: scalarsets). A role's instances are
+alike if their numbers are only compared for equality, looked up, put into sets, counted over, sent to and heard from.
+Then every permutation of the numbers is an automorphism: it takes first states to first states, steps to steps, and
+leaves what is claimed as it was. So one state of each orbit is enough. Roles whose numbers are paired (a channel with
+`pairs: same`, `index(a) == index(b)`) are permuted together: they are one group.
+
+What tells instances apart is found in the text: every expression is walked, and all that it may consist of is listed in
+`_Reader.read`; what is not listed there tells apart. Besides expressions, numbers occur in first values, in the ends of
+explored ranges, and in the order in which a parent drives its subsidiaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.model import Drive, End, Property, Role, Send, System, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Roles whose instances change places together."""
+
+    roles: tuple[str, ...]
+    count: int
+
+    def __str__(self) -> str:
+        return " and ".join(self.roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """What may change places.
+
+    Attributes:
+        groups: roles whose instances nothing tells apart.
+        why_not: a sentence for each other role with several instances, or one for the whole system.
+    """
+
+    groups: tuple[Group, ...]
+    why_not: tuple[str, ...]
+
+
+def symmetry_of(system: System) -> Symmetry:
+    """The roles whose instances nothing in a system tells apart, while no fault but those of channels is explored."""
+    liveness = [p for p in system.properties.values() if p.kind == "leads_to"]
+    if liveness:
+        words = "is a leads_to: what is fair is asked of each machine, and orbits do not keep machines apart"
+        return Symmetry((), (f"{_named(liveness[0])} {words}",))
+    reader = _Reader(system)
+    if not reader.group_of:
+        return Symmetry((), ("no role has several instances",))
+    reader.read_all()
+    groups = dict.fromkeys(reader.group_of.values())
+    return Symmetry(
+        tuple(Group(g, system.roles[g[0]].count) for g in groups if g not in reader.told),
+        tuple(reader.told[g] for g in groups if g in reader.told),
+    )
+
+
+def _named(p: Property | End) -> str:
+    return p.name + (f" ({p.place})" if p.place is not NOWHERE else "")
+
+
+# What takes instances that changed places to what it took the others to, with the same change.
+_HARMLESS = frozenset([
+    x.Unary, x.Binary, x.Compare, x.Logic, x.Conditional, x.Length, x.Get, x.SetOf, x.Members, x.Element, x.Quantifier,
+    x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField, x.Heard, x.Old, x.Took,
+    x.Running, x.Reachable, x.Byzantine,
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where an expression stands; `of` is the property, if it is one's."""
+
+    words: str
+    place: Place
+    of: str = ""
+
+
+class _Reader:
+    """Walks a system for what tells instances apart.
+
+    Attributes:
+        group_of: by role with several instances, the roles of its group.
+        told: by group, the first reason found why its instances are not alike.
+    """
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.told: dict[tuple[str, ...], str] = {}
+        several = [r.name for r in system.roles.values() if r.count > 1]
+        self.group_of: dict[str, tuple[str, ...]] = {name: (name,) for name in several}
+        for one, other in self._paired():
+            a, b = self.group_of.get(one), self.group_of.get(other)
+            if a and b and a != b and self._count(one) == self._count(other):
+                joined = tuple(name for name in several if name in {*a, *b})
+                self.group_of |= dict.fromkeys(joined, joined)
+
+    def _paired(self) -> Iterator[tuple[str, str]]:
+        """Roles whose instances are matched by number."""
+        for channel in self.system.channels.values():
+            if channel.same_index:
+                yield channel.sender, channel.receiver
+        for _, top in self._expressions():
+            for e in x.walk(top):
+                if (matched := _matched(e)) is not None:
+                    yield matched[0].name, matched[1].name
+
+    def _count(self, role: str) -> int:
+        found = self.system.roles.get(role)
+        return found.count if found is not None else 0
+
+    # Places
+
+    def read_all(self) -> None:
+        """Looks at every place of the system where an instance can be meant."""
+        for channel in self.system.channels.values():
+            if channel.same_index and self._count(channel.sender) != self._count(channel.receiver):
+                words = f"channel {channel.name} pairs instances of {channel.sender} and {channel.receiver}"
+                words += ", of which there are not as many"
+                for name in (channel.sender, channel.receiver):
+                    self._tells(self.group_of.get(name), words, _Site("", channel.place), channel.place)
+        for role in self.system.roles.values():
+            self._first_values(role)
+            for task in role.tasks.values():
+                self._order(role, task)
+        for site, e in self._expressions():
+            self.read(e, site)
+
+    def _expressions(self) -> Iterator[tuple[_Site, x.Expression]]:
+        """Every expression that steps, first states, bounds or claims are made of."""
+        system = self.system
+        for role in system.roles.values():
+            for datum in role.data.values():
+                for e in datum.explore or ():
+                    yield _Site(f"the range of {role.name}.{datum.name}", datum.place), e
+            for event in role.events.values():
+                for datum in event.fields:
+                    for e in datum.explore or ():
+                        yield _Site(f"the range of {role.name}#{event.name}.{datum.name}", datum.place), e
+            for tr in role.transitions():
+                site = _Site(tr.name, tr.place)
+                if tr.guard is not None:
+                    yield site, tr.guard
+                for update in tr.updates:
+                    if update.key is not None:
+                        yield site, update.key
+                    yield site, update.value
+            for task in role.tasks.values():
+                site = _Site(f"task {role.name}.{task.name}", task.place)
+                for e in _of_task(task):
+                    yield site, e
+        for message in system.messages.values():
+            for datum in message.fields:
+                for e in datum.explore or ():
+                    yield _Site(f"the range of {message.name}.{datum.name}", datum.place), e
+        for outside in system.environment.values():
+            if outside.when is not None:
+                yield _Site(f"environment {outside.name}", outside.place), outside.when
+        for words, condition in (("initially", system.initially), ("constraint", system.constraint)):
+            if condition is not None:
+                yield _Site(words, condition.place), condition
+        for p in system.properties.values():
+            for claim in (p.when, p.claim):
+                if claim is not None:
+                    yield _Site(f"property {p.name}", p.place, p.name), claim
+        for end in system.ends or ():
+            yield _Site(f"end {end.name}", end.place, end.name), end.holds
+
+    def _first_values(self, role: Role) -> None:
+        for datum in role.data.values():
+            site = _Site(f"{role.name}.{datum.name}", datum.place)
+            if datum.explore is not None:
+                self._in(datum.type, "has a range of numbers", site, datum.place)
+            if not datum.any_initial:
+                self._value(datum.type, datum.initial, "is at first", site, datum.place)
+
+    def _order(self, role: Role, task: Task) -> None:
+        """A parent drives its subsidiaries one after the other, by number, and sends so to many: can that be seen?"""
+        if isinstance(task, Send):
+            group = self.group_of.get(task.receiver)
+            if group and any(x.mentions(e, _of_messages) for e in _of_task(task)):
+                site = _Site(f"task {role.name}.{task.name}", task.place)
+                self._tells(group, "is sent by number and reads what was sent before", site, task.place)
+        elif isinstance(task, Drive) and (group := self.group_of.get(task.role)):
+            driven = self.system.roles[task.role]
+            sees = [*_of_task(task)]
+            for tr in driven.transitions():
+                sees += [e for e in (tr.guard, *(u.key for u in tr.updates), *(u.value for u in tr.updates)) if e]
+            for other in driven.tasks.values():
+                sees += _of_task(other)
+            answers = {id(e) for e in task.answers.values()}  # they are asked later, in steps of their own
+            seen = any(id(e) not in answers and x.mentions(e, _of_others) for e in sees)
+            if seen or any(isinstance(other, Drive) for other in driven.tasks.values()):
+                site = _Site(f"task {role.name}.{task.name}", task.place)
+                self._tells(group, f"drives {task.role} by number, and what one does others may see", site, task.place)
+
+    # Expressions
+
+    def read(self, e: x.Expression, site: _Site) -> None:
+        """Looks at an expression for what tells instances apart; what is not known here does."""
+        matched = _matched(e)
+        for child in x.children(e):
+            self.read(child.operand if matched is not None and isinstance(child, x.Index) else child, site)
+        if matched is not None and self.group_of.get(matched[0].name) != self.group_of.get(matched[1].name):
+            for kind in matched:
+                self._in(kind, f"matches by number with others: `{x.text(e)}`", site, e.place)
+        match e:
+            case x.Literal_(value=value):
+                self._value(e.type, value, "names", site, e.place)
+            case x.Compare(op="<" | "<=" | ">" | ">=", left=left, right=right):
+                for side in (left, right):
+                    if not isinstance(side.type, t.Set):
+                        self._in(side.type, f"puts in order: `{x.text(e)}`", site, e.place)
+            case x.Extreme():
+                self._in(e.type, f"puts in order: `{x.text(e)}`", site, e.place)
+            case x.Index(operand=operand):
+                self._in(operand.type, f"takes the number of: `{x.text(e)}`", site, e.place)
+            case x.Constant():
+                self._in(e.type, f"names by a constant: `{x.text(e)}`", site, e.place)
+            case x.Binary() if not isinstance(e.type, t.Set):
+                self._in(e.type, f"calculates with: `{x.text(e)}`", site, e.place)
+            case _ if type(e) not in _HARMLESS:
+                for group in dict.fromkeys(self.group_of.values()):
+                    self._tells(group, f"says something that may tell apart: `{x.text(e)}`", site, e.place)
+
+    def _value(self, kind: t.Type, value: t.Value, verb: str, site: _Site, place: Place) -> None:
+        """A value that is written down tells instances apart unless it is the same whoever changes places."""
+        for group in dict.fromkeys(self.group_of.values()):
+            count = self._count(group[0])
+            for i in range(1, count):
+                swap = {role: tuple({0: i, i: 0}.get(n, n) for n in range(count)) for role in group}
+                mover = mover_of(kind, frozenset(group))
+                if mover is not None and mover(value, swap) != value:
+                    self._tells(group, f"{verb} `{t.show(kind, value)}`", site, place)
+
+    def _in(self, kind: t.Type, words: str, site: _Site, place: Place) -> None:
+        """What is done with a value of a type tells apart the instances that it can hold."""
+        for role in roles_in(kind):
+            self._tells(self.group_of.get(role), words, site, place)
+
+    def _tells(self, group: tuple[str, ...] | None, words: str, site: _Site, place: Place) -> None:
+        if group is None or group in self.told:
+            return
+        at = place if place is not NOWHERE else site.place
+        where = f" ({at})" if at is not NOWHERE else ""
+        who = " and ".join(group)
+        lead = f"{site.words} " if site.words else ""
+        if site.of:
+            self.told[group] = f"{site.words} is not symmetric in {who}: it {words}{where}"
+        else:
+            self.told[group] = f"the instances of {who} are told apart: {lead}{words}{where}"
+
+
+def _of_task(task: Task) -> list[x.Expression]:
+    found = [task.when]
+    if isinstance(task, Send | Drive):
+        found += [task.only, *task.fields.values()]
+    if isinstance(task, Drive):
+        found += task.answers.values()
+    return [e for e in found if e is not None]
+
+
+def _of_messages(e: x.Expression) -> bool:
+    return isinstance(e, x.Pending | x.Heard)
+
+
+def _of_others(e: x.Expression) -> bool:
+    """Whether it reads another machine than its own, or messages."""
+    return _of_messages(e) or (isinstance(e, x.Data | x.State) and e.owner is not None)
+
+
+def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:
+    """Of what types two instances are of which it is asked if they have one number, as `index(a) == index(b)`."""
+    match e:
+        case x.Compare(op="==" | "!=", left=x.Index(operand=left), right=x.Index(operand=right)):
+            if isinstance(left.type, t.Instance) and isinstance(right.type, t.Instance):
+                return left.type, right.type
+    return None
+
+
+def roles_in(kind: t.Type | None) -> Iterator[str]:
+    """The names of the roles (and counted types) whose instances a value of a type may hold, or be arranged by."""
+    match kind:
+        case t.Instance(name=name):
+            yield name
+        case t.Set(of=of) | t.Option(of=of):
+            yield from roles_in(of)
+        case t.Map(key=key, of=of):
+            yield from roles_in(key)
+            yield from roles_in(of)
+
+
+Permutation: TypeAlias = Mapping[str, tuple[int, ...]]
+"""By role, the new number of each instance; roles that are not named stay as they are."""
+
+Mover: TypeAlias = Callable[[t.Value, Permutation], t.Value]
+
+
+def mover_of(kind: t.Type | None, roles: frozenset[str]) -> Mover | None:
+    """A function from a value of a type and a permutation to the value under it; None where none of these is in it."""
+    if not roles.intersection(roles_in(kind)):
+        return None
+    match kind:
+        case t.Instance(name=name):
+            return lambda value, p: p[name][value] if name in p else value
+        case t.Set(of=of):
+            inner = _sure(mover_of(of, roles))
+            return lambda value, p: frozenset([inner(v, p) for v in value])
+        case t.Option(of=of):
+            inner = _sure(mover_of(of, roles))
+            return lambda value, p: None if value is None else inner(value, p)
+        case t.Map(key=key, of=of):
+            return _map_mover(key, mover_of(of, roles))
+    raise AssertionError(kind)
+
+
+def _map_mover(key: t.Type, within: Mover | None) -> Mover:
+    def move(value: t.Value, p: Permutation) -> t.Value:
+        cells = value if within is None else [within(v, p) for v in value]
+        order = p.get(key.name) if isinstance(key, t.Instance) else None
+        return tuple(cells) if order is None else tuple([cells[i] for i in inverse(order)])
+
+    return move
+
+
+def _sure(mover: Mover | None) -> Mover:
+    assert mover is not None
+    return mover
+
+
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that takes back."""
+    found = [0] * len(order)
+    for i, j in enumerate(order):
+        found[j] = i
+    return tuple(found)

@@ -1,0 +1,152 @@
+"""A search that left off goes on in another process as if it never had."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore import EngineError, Exploration, Keeping, Limits, explore
+from leasehold.checker.explore.packed import CheckpointError, checkpoint
+from leasehold.faults import Budget
+from leasehold.spec import load
+from tests.checker.test_engines import FIGURES, TINY, TRUTH
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler here")
+
+LARGE = [str(TRUTH / "two_phase"), "--set", "resource_managers=9"]
+
+
+def assert_the_same(found: Exploration, whole: Exploration) -> None:
+    for name in FIGURES:
+        assert getattr(found, name) == getattr(whole, name), name
+    assert list(found.cells) == list(whole.cells)
+    assert list(found.paths.states) == list(whole.paths.states)
+    for name in ("states", "parents", "lefts"):
+        assert list(getattr(found.paths.labels, name)) == list(getattr(whole.paths.labels, name)), name
+    assert (found.graph is None) == (whole.graph is None)
+    if whole.graph is not None:
+        assert found.graph.targets.tolist() == whole.graph.targets.tolist()
+        kinds, others = ([g.kinds[n] for n in g.rows] for g in (found.graph, whole.graph))
+        assert [row[1:5] for row in kinds] == [row[1:5] for row in others]
+
+
+@pytest.mark.parametrize(("system", "settings", "budget"), [
+    ("lease", TINY, None),
+    ("lease", TINY, Budget(crash=1, duplicate=1)),
+    ("three_phase_commit_termination", {"participants": 2}, Budget(halt=1)),
+    (TRUTH / "two_phase", {"resource_managers": 4}, None),
+    (TRUTH / "alternating_bit", {}, None),
+], ids=str)  # fmt: skip
+def test_going_on(system: str | Path, settings: Mapping[str, Any], budget: Budget | None, tmp_path: Path) -> None:
+    model, place = load(system, settings), tmp_path / "left"
+    whole = explore(model, budget=budget, engine="packed")
+    for number, depth in enumerate((0, 3, 8)):
+        part = explore(model, Limits(depth=depth, keeping=Keeping(place, resume=number > 0)), budget=budget)
+        assert part.why_incomplete == f"stopped at depth {depth}"
+        assert part.checkpoint == str(place)
+    found = explore(model, Limits(keeping=Keeping(place, resume=True)), budget=budget)
+    assert_the_same(found, whole)
+    assert not place.exists()
+
+
+def test_periodic_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leasehold.checker.explore.packed import search
+
+    monkeypatch.setattr(search, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(search, "SLICE", 0.005)
+    place = tmp_path / "left"
+    model = load(TRUTH / "two_phase", {"resource_managers": 7})
+    kept: list[int] = []
+    save = checkpoint.save
+    monkeypatch.setattr(search, "save", lambda *a: kept.append(1) or save(*a))
+    found = explore(model, Limits(keeping=Keeping(place)))
+    assert (found.complete, found.distinct) == (True, 296_448)
+    assert kept
+    assert place.exists()  # the last one of a process that may yet die
+    again = explore(model, Limits(keeping=Keeping(place, resume=True)))
+    assert (again.complete, again.distinct, again.generated) == (True, 296_448, 2_744_706)
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
+    """The search is in another process: it is interrupted while it runs, and goes on in a third."""
+    place = tmp_path / "left"
+    words = [sys.executable, "-m", "leasehold", "explore", *LARGE, "--checkpoint", str(place)]
+    screen, terminal = os.openpty()  # on a terminal it says how far it has come
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
+        os.close(terminal)
+        shown = b""
+        while b" waiting" not in shown:
+            shown += os.read(screen, 4096)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    os.close(screen)
+    assert process.returncode == 130
+    assert "not complete: interrupted\n" in out
+    assert f"--resume goes on from {place}\n" in out
+    states = re.search(r"([\d,]+) distinct states", out)
+    more = subprocess.run([*words, "--resume", "--depth", "1", "--json"], capture_output=True, text=True, timeout=60)
+    found = json.loads(more.stdout)
+    assert states is not None
+    assert found["distinct"] == int(states[1].replace(",", "")) > 1_000
+    assert found["why_incomplete"] == "stopped at depth 1"
+
+
+@pytest.mark.parametrize("other", [
+    {"settings": {"participants": 2}}, {"budget": Budget(crash=1)}, {"name": "three_phase_commit"},
+], ids=str)  # fmt: skip
+def test_a_checkpoint_of_another_search(other: dict[str, Any], tmp_path: Path) -> None:
+    place = tmp_path / "left"
+    explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(place)))
+    before = place.read_bytes()
+    system = load(other.get("name", "two_phase_commit"), other.get("settings", {}))
+    with pytest.raises(CheckpointError, match="is of another search"):
+        explore(system, Limits(keeping=Keeping(place, resume=True)), budget=other.get("budget"))
+    assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["nothing", "empty", "noise", "half", "no archive"])
+def test_what_is_no_checkpoint(damage: str, tmp_path: Path) -> None:
+    place = tmp_path / "left"
+    explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(place)))
+    whole = place.read_bytes()
+    if damage == "nothing":
+        place.unlink()
+    else:
+        place.write_bytes({"empty": b"", "noise": b"\x93NUMPY" + bytes(90), "half": whole[: len(whole) // 2]}.get(
+            damage, b"no archive"
+        ))  # fmt: skip
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint|cannot be read as a checkpoint"):
+        explore(load("two_phase_commit"), Limits(keeping=Keeping(place, resume=True)))
+
+
+def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="no checkpoint can be written"):
+        explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(tmp_path / "file" / "left")))
+
+
+def test_the_reference_leaves_none(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="neither leaves checkpoints"):
+        explore(load("two_phase_commit"), Limits(keeping=Keeping(resume=True)), engine="reference")
+
+
+def test_on_disk(tmp_path: Path) -> None:
+    """What grows lies in files that are gone with the search."""
+    for system, settings, budget in (
+        (TRUTH / "two_phase", {"resource_managers": 6}, None), ("lease", TINY, Budget(crash=1)),
+    ):  # fmt: skip
+        model = load(system, settings)
+        whole = explore(model, budget=budget, engine="packed")
+        found = explore(model, Limits(disk=tmp_path), budget=budget, engine="packed")
+        assert_the_same(found, whole)
+        assert list(tmp_path.iterdir()) == []
