@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.checker.explore import EngineError, Exploration, Keeping, Limits, explore
+from leasehold.checker.explore import EngineError, Keeping, Limits, explore
 from leasehold.checker.explore.packed import CheckpointError, checkpoint
 from leasehold.faults import Budget
 from leasehold.spec import load
-from tests.checker.test_engines import FIGURES, TINY, TRUTH
+from tests.checker.test_engines import TINY, TRUTH, assert_found_alike
+from tests.cli.conftest import Run, interrupted, run
+
+__all__ = ["run"]
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler here")
 
 LARGE = [str(TRUTH / "two_phase"), "--set", "resource_managers=9"]
-
-
-def assert_the_same(found: Exploration, whole: Exploration) -> None:
-    for name in FIGURES:
-        assert getattr(found, name) == getattr(whole, name), name
-    assert list(found.cells) == list(whole.cells)
-    assert list(found.paths.states) == list(whole.paths.states)
-    for name in ("states", "parents", "lefts"):
-        assert list(getattr(found.paths.labels, name)) == list(getattr(whole.paths.labels, name)), name
-    assert (found.graph is None) == (whole.graph is None)
-    if whole.graph is not None:
-        assert found.graph.targets.tolist() == whole.graph.targets.tolist()
-        kinds, others = ([g.kinds[n] for n in g.rows] for g in (found.graph, whole.graph))
-        assert [row[1:5] for row in kinds] == [row[1:5] for row in others]
 
 
 @pytest.mark.parametrize(("system", "settings", "budget"), [
@@ -55,7 +40,7 @@ def test_going_on(system: str | Path, settings: Mapping[str, Any], budget: Budge
         assert part.why_incomplete == f"stopped at depth {depth}"
         assert part.checkpoint == str(place)
     found = explore(model, Limits(keeping=Keeping(place, resume=True)), budget=budget)
-    assert_the_same(found, whole)
+    assert_found_alike(whole, found)
     assert not place.exists()
 
 
@@ -77,24 +62,16 @@ def test_periodic_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (again.complete, again.distinct, again.generated) == (True, 296_448, 2_744_706)
 
 
-def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path, run: Run) -> None:
     """The search is in another process: it is interrupted while it runs, and goes on in a third."""
     place = tmp_path / "left"
-    words = [sys.executable, "-m", "leasehold", "explore", *LARGE, "--checkpoint", str(place)]
-    screen, terminal = os.openpty()  # on a terminal it says how far it has come
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
-        os.close(terminal)
-        shown = b""
-        while b" waiting" not in shown:
-            shown += os.read(screen, 4096)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-    os.close(screen)
-    assert process.returncode == 130
-    assert "not complete: interrupted\n" in out
-    assert f"--resume goes on from {place}\n" in out
-    states = re.search(r"([\d,]+) distinct states", out)
-    more = subprocess.run([*words, "--resume", "--depth", "1", "--json"], capture_output=True, text=True, timeout=60)
+    words = ["explore", *LARGE, "--checkpoint", str(place)]
+    done = interrupted(*words, cwd=tmp_path)
+    assert done.returncode == 130
+    assert "not complete: interrupted\n" in done.stdout
+    assert f"--resume goes on from {place}\n" in done.stdout
+    states = re.search(r"([\d,]+) distinct states", done.stdout)
+    more = run(*words, "--resume", "--depth", "1", "--json")
     found = json.loads(more.stdout)
     assert states is not None
     assert found["distinct"] == int(states[1].replace(",", "")) > 1_000
@@ -148,5 +125,5 @@ def test_on_disk(tmp_path: Path) -> None:
         model = load(system, settings)
         whole = explore(model, budget=budget, engine="packed")
         found = explore(model, Limits(disk=tmp_path), budget=budget, engine="packed")
-        assert_the_same(found, whole)
+        assert_found_alike(whole, found)
         assert list(tmp_path.iterdir()) == []

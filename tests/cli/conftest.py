@@ -1,7 +1,9 @@
 """Running `leasehold` as a user does, in a process of its own."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,6 +50,36 @@ def write(folder: Path, files: dict[str, str]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+def hear_ctrl_c() -> None:
+    """In a process that is about to begin: Ctrl-C is not ignored, as it is by what a shell runs in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interrupted(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs `leasehold` on a terminal, and presses Ctrl-C once it says how far its search has come."""
+    screen, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "leasehold", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        text=True,
+        preexec_fn=hear_ctrl_c,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while b" waiting" not in shown:
+            shown += os.read(screen, 4096)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    with contextlib.suppress(OSError):  # the other end is closed
+        while more := os.read(screen, 4096):
+            shown += more
+    os.close(screen)
+    assert "Traceback" not in out + shown.decode()
+    return subprocess.CompletedProcess(words, process.returncode, out, shown.decode())
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> Any:

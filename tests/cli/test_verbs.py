@@ -1,9 +1,7 @@
 """Every verb: exit codes, and what it says when something is wrong."""
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +10,7 @@ import click
 import pytest
 
 from leasehold.cli.main import VERBS, cli
-from tests.cli.conftest import LIGHT, Run, write
+from tests.cli.conftest import LIGHT, Run, interrupted, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
 TAKING_SYSTEM = ("check", "crash", "explore", "lint", "report")
@@ -351,19 +349,6 @@ def test_a_size_that_is_none_is_refused(size: str, run: Run) -> None:
 
 @pytest.mark.parametrize("verb", ["explore", "check"])
 def test_ctrl_c_ends_the_search_and_prints_what_was_found(verb: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "leasehold", verb, "lease", "--set", "max_units=4"]
-    screen, terminal = os.openpty()  # on a terminal it says how far it has come
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
-        os.close(terminal)
-        err = b""
-        while b" waiting" not in err:
-            err += os.read(screen, 4096)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-    with contextlib.suppress(OSError):  # the other end is closed
-        while more := os.read(screen, 4096):
-            err += more
-    os.close(screen)
-    assert "not complete: interrupted\n" in out
-    assert "Traceback" not in out + err.decode()
-    assert process.returncode == 130
+    done = interrupted(verb, "lease", "--set", "max_units=4", cwd=tmp_path)
+    assert "not complete: interrupted\n" in done.stdout
+    assert done.returncode == 130

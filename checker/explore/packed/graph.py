@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -272,12 +272,13 @@ class PackedCells(_Listed):
 class PackedEdges(_Listed):
     """The steps between cells, once these were counted; found when they are first asked for."""
 
-    def __init__(self, kernel: AnyKernel, tags: list[tuple[str | None, str]]) -> None:
-        self.kernel, self.tags = kernel, tags
+    def __init__(self, kernel: AnyKernel, tags: Iterable[tuple[str | None, str]], answer: Callable[[], object]) -> None:
+        self.kernel, self.tags, self.answer = kernel, tags, answer
 
     @cached_property
     def _all(self) -> list[tuple[int, int, str]]:
-        found = self.kernel.survey_edges()
+        while (found := self.kernel.survey_edges()) is None:
+            self.answer()
         names = [f"{role}#{event}" if role else "clock" for role, event in self.tags]
         return list(dict.fromkeys((a, b, names[tag]) for a, b, tag in found))
 

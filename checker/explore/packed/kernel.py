@@ -334,11 +334,16 @@ class Kernel:
         _had(found != NONE)
         return found
 
-    def survey_edges(self) -> list[tuple[int, int, int]]:
-        """The steps between the combinations that were surveyed: from, to, tag of the change."""
-        found = int(self.c.survey_edges(self._at))
-        _had(found != NONE)
-        numbers = iter(self.array(BETWEEN, c_uint32, 3 * found))
+    def survey_edges(self) -> list[tuple[int, int, int]] | None:
+        """The steps between the combinations that were surveyed: from, to, tag of the change.
+
+        None where some steps are not known, and it is to be asked again.
+        """
+        what = int(self.c.survey_edges(self._at))
+        _had(what != NO_MEMORY)
+        if what == STEPS:
+            return None
+        numbers = iter(self.array(BETWEEN, c_uint32, 3 * self.figure(STEPS_BETWEEN)))
         return list(zip(numbers, numbers, numbers, strict=True))
 
 
@@ -352,7 +357,7 @@ U8, U32, U64 = c_uint8, c_uint32, c_uint64
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
 DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
 OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
-COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, BEGUN = range(11)
+COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, BEGUN, STEPS_BETWEEN = range(12)
 WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
 (STATES, PARENTS, LABEL_STATES, LEFTS, BEGINS, TARGETS, EDGE_CHANGES, LEVEL_STATES, LEVEL_LABELS, USES, FIRST_LABEL,
  LABEL_NEXT, CELL_FIRST, CELL_STATES, BETWEEN) = range(15)  # fmt: skip

@@ -16,7 +16,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -407,27 +407,34 @@ class PackedSearch:
     def _begin(self) -> bool:
         """Adds the first states; False where the layout had to grow on the way."""
         kernel, fields = self.kernel, self.fields
-        self.generated = self.cut = 0
-        left = 0
-        for i, n in enumerate(self.world.budgeted):
-            left |= n << 8 * i
-        for first in self.world.initial_states():
-            self.generated += 1
-            state = first if self.canonical is None else self.canonical.form(first)
-            if not self.world.within_bounds(state):
-                self.cut += 1
-                continue
+        for state in self._first_within():
             try:
                 words = fields.pack(state)
             except OverflowError:
                 self._restart(begun=False)
                 return False
-            if kernel.first(words, left):
+            if kernel.first(words, self._all_left):
                 while (asked := kernel.check_first()) != k.DONE:
                     self._answer() if asked == k.CLAIM else self._fired()
         self.initial = kernel.figure(k.COUNT)
         self._rank()
         return True
+
+    def _first_within(self) -> Iterator[Any]:
+        """The first states that are within the bounds; the others are counted."""
+        self.generated = self.cut = 0
+        for first in self.world.initial_states():
+            self.generated += 1
+            state = first if self.canonical is None else self.canonical.form(first)
+            if self.world.within_bounds(state):
+                yield state
+            else:
+                self.cut += 1
+
+    @property
+    def _all_left(self) -> int:
+        """That no fault has happened, as a number: 8 bits for each kind with a limit."""
+        return sum(n << 8 * i for i, n in enumerate(self.world.budgeted))
 
     def _work_out(self) -> bool:
         """The steps that the search does not know; False where states need more words for what they write."""
@@ -558,6 +565,7 @@ class PackedSearch:
         if self.resumed and self.place is not None and self.left is None:
             self.place.unlink(missing_ok=True)  # it has served its purpose
         machines = self.world.product()
+        uses = self.kernel.array(k.USES, k.U64, len(self.changes))
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines])
         return Exploration(
             system=self.system, engine=self.name, complete=not why, why_incomplete=why, distinct=f(k.COUNT),
@@ -565,9 +573,9 @@ class PackedSearch:
             cut=f(k.CUT) + self.cut, seconds=self.seconds_before + time.perf_counter() - started,
             peak_memory_bytes=peak_memory(), checkpoint=str(self.left or ""),
             product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
-            cells=cells, properties=tuple(found), taken=self._uses(), vacuous=self.claims.vacuous() if not why else (),
-            cell_edges=PackedEdges(self.kernel, list(self.tags)), paths=paths, graph=graph, orbits=self._orbits(paths),
-            fairness=self.fairness,
+            cells=cells, cell_edges=PackedEdges(self.kernel, self.tags, self._work_out), properties=tuple(found),
+            taken=self._taken(uses), vacuous=self.claims.vacuous() if not why else (), paths=paths, graph=graph,
+            orbits=self._orbits(paths), fairness=self.fairness,
         )  # fmt: skip
 
     def _orbits(self, paths: PackedPaths) -> Orbits | None:
@@ -579,8 +587,8 @@ class PackedSearch:
             sum(every // still * states for still, states in paths.states.repeated(self.fields.slices))
         )
 
-    def _uses(self) -> dict[str, int]:
-        uses = self.kernel.array(k.USES, k.U64, len(self.changes))
+    def _taken(self, uses: Iterable[int]) -> dict[str, int]:
+        """How often each transition was taken, given that of each change."""
         found: dict[str, int] = {}
         for names, n in zip(self.names, uses, strict=True):
             for name in names if n else ():

@@ -351,17 +351,11 @@ class TeamSearch(PackedSearch):
         """Gives the first states to whom they belong."""
         by = k.Kernel(self.fields.words)
         by.processes(0, len(team))
-        self.generated = self.cut = 0
-        left = sum(n << 8 * i for i, n in enumerate(self.world.budgeted))
         self.recorder.moved = False
-        for state in self.world.initial_states():
-            self.generated += 1
-            if not self.world.within_bounds(state):
-                self.cut += 1
-                continue
+        for state in self._first_within():
             words = self.fields.pack(state)
             process = by.owner(words)
-            said = team.one(process, "first", words, left)
+            said = team.one(process, "first", words, self._all_left)
             while said.what != k.DONE:
                 self._answered(team, process, said)
                 said = team.one(process, "check_first")
@@ -376,6 +370,7 @@ class TeamSearch(PackedSearch):
         faults = {kind: (words, paths.to(label)) for kind, (words, label) in self.faults.items()}
         found = verdicts(self.claims, paths, None, faults, not why, why, self.fairness)
         machines = self.world.product()
+        uses = [sum(column) for column in zip(*team.each("uses", len(self.changes)), strict=True)]
         return Exploration(
             system=self.system, engine="packed", complete=not why, why_incomplete=why, distinct=figures[0],
             generated=figures[1] + self.generated, edges=figures[2], depth=max(self.depth, 0), initial=self.initial,
@@ -383,18 +378,10 @@ class TeamSearch(PackedSearch):
             peak_memory_bytes=figures[5] + peak_memory(),
             product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
             cells=tuple(self._cells(team, [cell for _, cell in machines])),
-            properties=tuple(_alone(found) if not why else found), taken=self._taken(team),
+            properties=tuple(_alone(found) if not why else found), taken=self._taken(uses),
             vacuous=self.claims.vacuous() if not why else (),  # and no paths: the states go with the processes
             engine_reason=f"states in machine words, kept by {len(team)} processes",
         )  # fmt: skip
-
-    def _taken(self, team: Team) -> dict[str, int]:
-        uses = [sum(column) for column in zip(*team.each("uses", len(self.changes)), strict=True)]
-        found: dict[str, int] = {}
-        for names, n in zip(self.names, uses, strict=True):
-            for name in names if n else ():
-                found[name] = found.get(name, 0) + n
-        return found
 
     def _cells(self, team: Team, product: list[int]) -> Iterator[Cell]:
         """The cells of the product, nearest first."""

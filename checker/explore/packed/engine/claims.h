@@ -46,11 +46,15 @@ static inline int leaps(const Engine *e, i32 program, const u64 *s)
     return holds(e, program, s, &test);
 }
 
-/* Whether no claim about states has anything to say of one. */
-static inline u32 is_clear(const Engine *e, const u64 *s)
+/* Whether claims that are still asked have nothing to say of a state, or of a step from it. */
+static inline u8 are_clear(const Engine *e, const Claim *claims, u32 n, const u64 *s)
 {
-    const Claim *claims = ITEMS(e->on_states, Claim);
-    u32 n = (u32)COUNT(e->on_states, Claim);
-    for (u32 i = 0; i < n; i++) if (leaps(e, claims[i].program, s)) return 0;
+    const u8 *active = ITEMS(e->active, u8);
+    for (u32 i = 0; i < n; i++) if (active[claims[i].probe] && leaps(e, claims[i].program, s)) return 0;
     return 1;
+}
+
+static inline u8 is_clear(const Engine *e, const u64 *s)
+{
+    return are_clear(e, ITEMS(e->on_states, Claim), (u32)COUNT(e->on_states, Claim), s);
 }

@@ -5,7 +5,7 @@ u64 figure(const Engine *e, u32 which)
     const u64 all[] = { e->count, e->generated, e->edges, e->cut, e->searched, labels_of(e), e->depth,
         COUNT(e->level_states, u64), COUNT(e->targets, u32), e->table.bytes + e->states.bytes + e->parents.bytes
         + e->label_states.bytes + e->label_next.bytes + e->first_label.bytes + e->last_label.bytes + e->lefts.bytes
-        + e->begins.bytes + e->targets.bytes + e->edge_changes.bytes + e->kids.bytes, COUNT(e->begins, u64) };
+        + e->begins.bytes + e->targets.bytes + e->edge_changes.bytes + e->kids.bytes, COUNT(e->begins, u64), COUNT(e->between, u32) / 3 };
     return all[which];
 }
 

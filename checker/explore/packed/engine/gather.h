@@ -9,6 +9,11 @@ static inline u32 class_of(const Engine *e, u64 left)
 
 static inline u64 left_of(const Engine *e, u64 label) { return e->kinds ? ITEMS(e->lefts, u64)[label] : 0; }
 static inline u32 state_of(const Engine *e, u64 label) { return e->kinds ? ITEMS(e->label_states, u32)[label] : (u32)label; }
+/* Whether an earlier label is of the same state. */
+static inline int met_before(const Engine *e, u64 label, u32 state)
+{
+    return e->kinds && ITEMS(e->first_label, u32)[state] != label;
+}
 static inline u64 labels_of(const Engine *e) { return COUNT(e->parents, u32); }
 
 /* Whether an earlier label of the state leaves some of each kind of fault that this one leaves. */
@@ -158,6 +163,14 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
     return 1;
 }
 
+/* Whether no claim about steps has anything to say of a label's step; 0 where none is asked. */
+static inline u8 step_is_clear(const Engine *e, u64 label, const Change *c)
+{
+    u32 state = state_of(e, label);
+    if (!c->cost && met_before(e, label, state)) return 0;
+    return are_clear(e, ITEMS(e->claims, Claim) + c->first_claim, c->claims, STATE(e, state));
+}
+
 /* Looks the targets up, and leaves out those that are known, if these are only counted. */
 static void find_targets(Engine *e, Block *b)
 {
@@ -181,7 +194,8 @@ static void find_targets(Engine *e, Block *b)
         u32 number = find(e, step->target, step->hash, &at);
         if (e->brief && number != NONE && !changes[step->change].claims) continue;
         step->number = number;
-        step->clear = number == NONE && !e->processes && is_clear(e, step->target);
+        step->new_clear = number == NONE && !e->processes && is_clear(e, step->target);
+        step->step_clear = step_is_clear(e, b->first + step->of, changes + step->change);
         n[step->of]++;
         *kept++ = *step;
     }

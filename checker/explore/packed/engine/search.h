@@ -39,7 +39,7 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
         }
         inside = yes;
     }
-    if (fresh && inside && c->claims) {
+    if (fresh && inside && !step->step_clear) {
         const u64 *s = STATE(e, number);
         e->change = step->change; e->label = label; e->number = number;
         if (!asked(e, ITEMS(e->claims, Claim) + c->first_claim, c->claims, s, OF_STEP)) return 0;
@@ -59,7 +59,7 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
     if (!known) {
         target = insert(e, step->target, step->hash, at);
         if (target == NONE) { e->what = NO_MEMORY; return 0; }
-        if (!step->clear) e->phase = CHECK;
+        if (!step->new_clear) e->phase = CHECK;
     }
     if ((e->kinds || !known) && !label_add(e, target, then, (u32)label)) { e->what = NO_MEMORY; return 0; }
     if (!fresh) return 1;
@@ -127,7 +127,7 @@ static u32 searched(Engine *e, double slice)
                 if (!check(e)) return e->what;
                 e->phase = EXPAND;
             }
-            int before = e->kinds && ITEMS(e->first_label, u32)[number] != label;
+            int before = met_before(e, label, number);
             if (e->phase == EXPAND) {
                 if (!e->then) {
                     if (e->count >= e->limit_states || e->searched >= e->limit_labels) return e->what = AT_STATES;

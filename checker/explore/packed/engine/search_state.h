@@ -11,9 +11,10 @@ typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every s
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
 typedef struct { u32 first, count, loops; } Joined;         /* changes; after them those that change nothing */
-/* `number` is NONE where the target is not known; `clear` says then whether no claim about states has anything to say
- * of it. `of` is the label's position in its block. */
-typedef struct { u64 hash; u32 change, number; u16 clear, of; u64 target[W]; } Step;
+/* `number` is NONE where the target is not known; `new_clear` says then whether no claim about states has anything to say
+ * of it, and `step_clear` whether no claim about steps has anything to say of the step. `of` is the label's position in
+ * its block. */
+typedef struct { u64 hash; u32 change, number; u16 of; u8 new_clear, step_clear; u64 target[W]; } Step;
 
 /* The steps of a few labels, gathered before they are taken. */
 typedef struct {

@@ -46,7 +46,7 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
 {
     u64 n = COUNT(e->between, u32) / 3, h = ((u64)here << 32 | there) * 0x9E3779B97F4A7C15ULL ^ (u64)tag * 0xBF58476D1CE4E5B9ULL;
     if (2 * (n + 1) > *slots) {
-        *slots = *slots ? *slots * 4 : 1 << 10;
+        for (*slots = 1 << 10; *slots < 4 * (n + 1); *slots *= 4) {}
         pool_free(known);
         if (!pool_room(known, *slots * sizeof(u32))) return 0;
         for (u64 i = 0; i < n; i++) {
@@ -66,13 +66,15 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
     return PUSH(e->between, u32, here) && PUSH(e->between, u32, there) && PUSH(e->between, u32, tag);
 }
 
-/* The steps between different combinations, in the order in which they were found; their number, or NONE: no memory. */
+/* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS:
+ * some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
 u32 survey_edges(Engine *e)
 {
     Pool known = { 0 };
     u64 slots = 0;
-    e->between.used = 0;
-    for (u64 label = 0; label < e->searched; label++) {
+    if (!e->marked) e->between.used = 0;
+    for (; e->marked < e->searched; e->marked++) {
+        u64 label = e->marked;
         const u64 *s = STATE(e, state_of(e, label));
         u32 here = *cell_slot(e, s) - 1;
         if (e->graph) {
@@ -80,12 +82,18 @@ u32 survey_edges(Engine *e)
             for (u64 i = ITEMS(e->begins, u64)[label]; i < end; i++) {
                 u32 there = *cell_slot(e, STATE(e, ITEMS(e->targets, u32)[i])) - 1;
                 u32 tag = ITEMS(e->changes, Change)[ITEMS(e->edge_changes, u32)[i]].tag;
-                if (there != here && !between(e, &known, &slots, here, there, tag)) return NONE;
+                if (there != here && !between(e, &known, &slots, here, there, tag)) return NO_MEMORY;
             }
             continue;
         }
         for (u32 p = 0; p < e->parts; p++) {
-            Leaf leaf = ITEMS(e->leaves, Leaf)[walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p * e->classes]], s) >> 1];
+            u64 slot = walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p * e->classes]], s);
+            if (!slot) {
+                pool_free(&known);
+                steps_unknown(e, p, 0, label, state_of(e, label), s);
+                return e->what;
+            }
+            Leaf leaf = ITEMS(e->leaves, Leaf)[slot >> 1];
             for (u32 i = 0; i < leaf.count; i++) {
                 u32 c = ITEMS(e->members, u32)[leaf.first + i];
                 const u64 *m = ITEMS(e->masks, u64) + (size_t)c * 2 * W;
@@ -95,13 +103,14 @@ u32 survey_edges(Engine *e)
                 u64 at;
                 if (e->cut && find(e, t, hash_of(t), &at) == NONE) continue;
                 u32 there = *cell_slot(e, t) - 1;
-                if (there != here && !between(e, &known, &slots, here, there, ITEMS(e->changes, Change)[c].tag)) return NONE;
+                if (there != here && !between(e, &known, &slots, here, there, ITEMS(e->changes, Change)[c].tag)) return NO_MEMORY;
             }
             if (leaf.fault) break;
         }
     }
     pool_free(&known);
-    return (u32)(COUNT(e->between, u32) / 3);
+    e->marked = 0;
+    return DONE;
 }
 
 /* Of each state whether a program says yes, from `e->marked` on; 0: an answer is not known. */

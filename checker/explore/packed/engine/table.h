@@ -160,7 +160,7 @@ static u32 visit(Engine *e, const u64 *s, u64 h, u64 at)
     memcpy(STATE(e, n), s, W * sizeof(u64));
     e->states.used += W * sizeof(u64);
     __atomic_store_n(&ITEMS(e->table, u64)[at], entry(e, s, h, n), __ATOMIC_RELEASE);
-    if (e->kinds && !(PUSH(e->first_label, u32, NONE) && PUSH(e->last_label, u32, NONE))) return NONE;
+    if (e->kinds && !(shared_room(e, &e->first_label, sizeof(u32)) && PUSH(e->first_label, u32, NONE) && PUSH(e->last_label, u32, NONE))) return NONE;
     return n;
 }
 

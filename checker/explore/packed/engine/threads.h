@@ -65,26 +65,27 @@ static void forget_recent(Engine *e) { if (e->recents) memset(e->recents, 0, (e-
 /* The next block, its steps gathered; 0 where the search has to return first. */
 static int next_block(Engine *e)
 {
-    if (!e->ahead && e->helpers && e->level_end - e->searched >= e->least && e->searched > e->answered + SETTLED
-        && e->settled != ~(u64)0) {
+    if (!e->ahead && e->helpers && e->level_end - e->searched >= e->least && e->settled != ~(u64)0) {
         e->ahead = 1;
         e->base = e->searched;
         atomic_store(&e->shared->claimed, 0);
         atomic_store(&e->shared->taken, 0);
         for (u32 i = 0; i < RING; i++) atomic_store(&e->ring[i].status, OPEN);
     }
-    if (e->ahead && !e->at_work) call_helpers(e);
+    if (e->ahead && !e->at_work && e->searched > e->answered + QUIET) call_helpers(e);
     while (e->ahead) {
         e->block = &e->ring[atomic_load(&e->shared->taken) % RING];
         int status = atomic_load(&e->block->status);
         if (status == GATHERED) break;
         if (status == UNKNOWN) {            /* what is asked for is asked alone */
-            send_home(e);
-            forget_recent(e);
-            e->answered = e->searched;
-            e->ahead = 0;
+            hold(e);
+            memset(e->recents[0], 0, sizeof *e->recents);   /* it has met what later blocks lead to */
+            int did = gather(e, e->block, e->recents[0], 1);
+            let_go(e);
+            if (!did) return 0;
+            break;
         }
-        else if (!gather_ahead(e, e->recents[0])) sched_yield();
+        if (!gather_ahead(e, e->recents[0])) sched_yield();
     }
     if (!e->ahead) {
         e->block = &e->own;

@@ -174,7 +174,7 @@ static int leap_new(Engine *e, i32 from, u8 *within)
     return had;
 }
 
-/* Answers together what claims about states ask. */
+/* Answers together what claims ask. */
 static int leaps_new(Engine *e)
 {
     u64 count = COUNT(e->tests, Test);
@@ -185,7 +185,9 @@ static int leaps_new(Engine *e)
         memset(e->leap_of.at, 0, count * sizeof(u32));
         e->leap_of.used = count * sizeof(u32);
     }
-    for (u64 i = 0; had && i < COUNT(e->on_states, Claim); i++) had = leap_new(e, ITEMS(e->on_states, Claim)[i].program, within);
+    const Pool *all[] = { &e->on_states, &e->claims };
+    for (u32 k = 0; k < 2; k++)
+        for (u64 i = 0; had && i < COUNT(*all[k], Claim); i++) had = leap_new(e, ITEMS(*all[k], Claim)[i].program, within);
     free(within);
     return had;
 }
