@@ -35,3 +35,4 @@ def deepen(
         if not report.complete or not report.holds:
             return
         legal = report.legal
+        del report  # its graph need not stay beside the next one

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph import in_order
+from leasehold.checker.explore.graph import in_order, spread
 
 
 def layers(asked: Any, part_of: Any, sources: Any, targets: Any) -> Iterator[tuple[Any, list[list[int]]]]:
@@ -43,9 +43,7 @@ def layers(asked: Any, part_of: Any, sources: Any, targets: Any) -> Iterator[tup
     while len(ready):
         single = ready[sizes[ready] == 1]
         yield members[at[single]], [members[at[p] : at[p] + sizes[p]].tolist() for p in ready[sizes[ready] > 1]]
-        lengths = first[ready + 1] - first[ready]
-        of = np.repeat(np.arange(len(ready)), lengths)
-        edges = np.arange(len(of)) - (np.cumsum(lengths) - lengths)[of] + first[ready][of]
+        edges, _ = spread(first, ready)
         near = behind[edges]
         np.subtract.at(waiting, near, 1)
         ready = near[waiting[near] == 0]

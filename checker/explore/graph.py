@@ -81,10 +81,10 @@ def spread(first: Any, states: Any) -> tuple[Any, Any]:
     """
     import numpy as np
 
-    sizes = first[states + 1] - first[states]
+    begins = first[states]
+    sizes = first[states + 1] - begins
     of = np.repeat(np.arange(len(states)), sizes)
-    begins = np.cumsum(sizes) - sizes
-    return np.arange(len(of)) + (first[states] - begins)[of], of
+    return np.arange(len(of)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes), of
 
 
 def raise_to(into: Any, at: Any, values: Any) -> None:

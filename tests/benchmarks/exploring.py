@@ -27,10 +27,12 @@ DISTINCT = {3: 288, 4: 1_568, 5: 8_832, 7: 296_448, 8: 1_745_408, 9: 10_340_352,
 SLOWEST = {"reference": 7, "arrays": 8, "SPIN": 9}  # the most resource managers that each is asked about
 AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
 BYTES = 30
+WITH_FAULTS = 10.0  # seconds that were aimed at, for the lease under its default faults
 DECIDED = 1.0  # seconds that were aimed at, for `every run decides` after the search, of 7 resource managers
 HOW = """
 Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where messages are never consumed, for 7 to 10
-resource managers; and the lease. Each figure is the wall time of a whole command in a process of its own, start-up
+resource managers; and the lease, with the constants that it declares, and under its default faults with all that
+`leasehold crash` decides. Each figure is the wall time of a whole command in a process of its own, start-up
 included. Compiled before are the packed explorer's C part, once on a machine for all specifications, and SPIN's
 verifiers. `arrays` is the packed explorer in NumPy, for machines without a compiler. SPIN runs the model that
 `leasehold export --to promela` writes, with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. All must
@@ -50,7 +52,8 @@ def benchmark(quick: bool) -> Section:
         for n in sizes:
             tables += _two_phase(n, Path(name), 1 if quick or n > 8 else 3)
         tables.append(_every_run_decides(3 if quick else 7, 1 if quick else 3))
-        tables.append(_lease(quick, 1 if quick else 3))
+        tables.append(_lease(quick, Path(name)))
+        tables.append(_lease_with_faults(quick, 1 if quick else 3))
     return Section("exploring", "Exploring: every state, from the command to its answer", HOW, tables, skipped)
 
 
@@ -64,7 +67,7 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
             held = memory.setdefault(engine, [])
             runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
     if shutil.which("spin") and n <= SLOWEST["SPIN"]:
-        verifier = _spin(n, settings, folder)
+        verifier = _spin(str(TWO_PHASE), settings, folder / f"two_phase{n}", DISTINCT[n])
         runs["SPIN"] = partial(_timed, verifier, folder, _spins, DISTINCT[n], memory.setdefault("SPIN", []))
     figures = rounds(runs, count)
     base = figures.get("SPIN", [])
@@ -111,34 +114,43 @@ def _every_run_decides(n: int, count: int) -> Table:
     return Table(f"every run decides, {n} resource managers", "s", rows)
 
 
-def _lease(quick: bool, count: int) -> Table:
-    settings = ("--set", "max_units=1", "--set", "last_end=2")
+def _lease(quick: bool, folder: Path) -> Table:
+    """The lease with its largest settings: those that it declares."""
+    settings = ("--set", "max_units=1", "--set", "last_end=2") if quick else ()
+    system = load("lease", {"max_units": "1", "last_end": "2"} if quick else {})
+    states = explore(system).distinct
     words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
-    runs = {
-        engine: partial(
-            _timed, (*words, engine, *(() if quick else ("--faults", "crash=1"))), Path("."), _ours, None, []
-        )
-        for engine in ("packed", "arrays", "reference")
-    }
-    figures = rounds(runs, count)
-    rows = [
-        Row(what, seconds, figures["reference"] if what != "reference" else ()) for what, seconds in figures.items()
-    ]
-    return Table("the lease, one unit, two terms" + ("" if quick else ", crash=1"), "s", rows, "the reference")
+    engines = ("packed", "arrays", "reference")
+    runs = {engine: partial(_timed, (*words, engine), folder, _ours, states, []) for engine in engines}
+    if shutil.which("spin"):
+        runs["SPIN"] = partial(_timed, _spin("lease", settings, folder / "lease", states), folder, _spins, states, [])
+    figures = rounds(runs, 1)
+    base = figures["reference"]
+    rows = [Row(what, seconds, base if what != "reference" else ()) for what, seconds in figures.items()]
+    return Table(f"the lease{', small' if quick else ' as declared'}: {states:,} states", "s", rows, "the reference")
 
 
-def _spin(n: int, settings: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """SPIN's verifier for the exported model."""
-    say(f"SPIN: a verifier for {n}")
-    model = folder / f"model{n}.pml"
-    export = (sys.executable, "-m", "leasehold", "export", str(TWO_PHASE), *settings, "--to", "promela")
-    subprocess.run((*export, "--out", str(model)), check=True, capture_output=True)
-    made = folder / f"spin{n}"
+def _lease_with_faults(quick: bool, count: int) -> Table:
+    """`leasehold crash lease`: explored without faults and with them, convergence and the worst of every case."""
+    system = load("lease")
+    faults = "crash=1" if quick else system.faults.budget
+    words = (sys.executable, "-m", "leasehold", "crash", "lease", "--faults", faults, "--json")
+    figures = rounds({"packed": partial(_timed, words, Path("."), _ours, None, [])}, count)
+    targets = [] if quick else [Target(WITH_FAULTS, least=False, of_ratio=False)]
+    rows = [Row(what, seconds, (), targets) for what, seconds in figures.items()]
+    return Table(f"crash lease --faults {faults}", "s", rows)
+
+
+def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tuple[str, ...]:
+    """SPIN's verifier for the exported model, made in a new folder, with a table for so many states."""
+    say(f"SPIN: a verifier for {made.name}")
     made.mkdir()
-    subprocess.run(("spin", "-a", str(model)), cwd=made, check=True, capture_output=True)
+    export = (sys.executable, "-m", "leasehold", "export", system, *settings, "--to", "promela")
+    subprocess.run((*export, "--out", str(made / "model.pml")), check=True, capture_output=True)
+    subprocess.run(("spin", "-a", "model.pml"), cwd=made, check=True, capture_output=True)
     compiler = ("cc", "-O3", "-DNOREDUCE", "-DSAFETY", "-DNOFAIR", "-DMEMLIM=20000", "-o", "pan", "pan.c")
     subprocess.run(compiler, cwd=made, check=True, capture_output=True)
-    return str(made / "pan"), "-m1000000", f"-w{max(18, DISTINCT[n].bit_length() + 1)}"
+    return str(made / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
 
 
 def _timed(

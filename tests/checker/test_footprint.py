@@ -53,7 +53,7 @@ SLOW = pytest.mark.slow
         ("two_phase_commit", {"participants": 3}, None),
         pytest.param("two_phase_commit", {"participants": 2}, "crash=2,halt=1,power_cut=1,lose=1", marks=SLOW),
         pytest.param("three_phase_commit", {"participants": 2}, "crash=1,partition=1,lose=1", marks=SLOW),
-        ("three_phase_commit_termination", {"participants": 2}, "crash=1,halt=1,partition=1"),
+        pytest.param("three_phase_commit_termination", {"participants": 2}, "crash=1,halt=1,partition=1", marks=SLOW),
     ],
 )
 def test_footprints_change_nothing(system: str, settings: dict[str, int], budget: str | None) -> None:

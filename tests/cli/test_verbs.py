@@ -337,7 +337,7 @@ def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
     ("60M", "complete: stopped at its limit of 60 MB of memory"), ("0.06gb", "limit of 60 MB"),
 ])  # fmt: skip
 def test_a_limit_of_memory(size: str, says: str, run: Run) -> None:
-    assert says in run("explore", "lease", "--memory", size, "--set", "max_units=4").stdout
+    assert says in run("explore", "lease", "--memory", size).stdout
 
 
 @pytest.mark.parametrize("size", ["", "0", "4Q", "-1G", "much"])

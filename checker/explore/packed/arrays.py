@@ -26,6 +26,7 @@ from leasehold.checker.explore.packed.fields import WORD, Place
 from leasehold.checker.explore.packed.forest import Forest, grouped
 from leasehold.checker.explore.packed.groups import Groups
 from leasehold.checker.explore.packed.growing import Growing
+from leasehold.checker.explore.packed.interface import Claims
 from leasehold.checker.explore.packed.programs import NO, YES
 from leasehold.checker.explore.packed.state_table import StateTable
 from leasehold.checker.explore.packed.survey import Survey
@@ -155,18 +156,18 @@ class ArrayKernel:
     def silence(self, probe: int) -> None:
         self._active[probe] = False
 
-    def change(self, writes: Any, cost: int, fault: bool, tag: int) -> int:
+    def change(self, writes: Any, cost: int, fault: bool, tag: int, claims: Claims) -> int:
         self._uses.append(0)
         for programs in self._on_steps.values():
             programs.append(NO)
-        return self.changes.add(list(writes), cost, fault, tag, self.forest.places)
-
-    def claim(self, probe: int, program: int) -> None:
-        programs = self._on_steps.get(probe)
-        if programs is None:
-            programs = self._on_steps[probe] = Growing(np.int32)
-            programs.extend(np.full(self.changes.size, NO, dtype=np.int32))
-        programs.at[self.changes.size - 1] = program
+        number = self.changes.add(list(writes), cost, fault, tag, self.forest.places)
+        for probe, program in claims:
+            known = self._on_steps.get(probe)
+            if known is None:
+                known = self._on_steps[probe] = Growing(np.int32)
+                known.extend(np.full(self.changes.size, NO, dtype=np.int32))
+            known.at[number] = program
+        return number
 
     def leaf(self, changes: list[int], fault: bool) -> int:
         return self.changes.leaf(changes, fault)

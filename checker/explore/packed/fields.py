@@ -168,11 +168,6 @@ class Fields:
         for book in self.books:
             book.bits = book.needs + 1 if book.open else book.bits
 
-    @property
-    def too_narrow(self) -> bool:
-        """Whether an atom has more values than fit into it."""
-        return any(book.needs > book.bits for book in self.books)
-
     # Packing
 
     def pack(self, state: Sequence[Value]) -> list[int]:

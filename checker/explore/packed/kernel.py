@@ -22,6 +22,7 @@ from typing import Any
 
 from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.packed.fields import Place
+from leasehold.checker.explore.packed.interface import Claims
 
 OPTIONS = ("-O2", "-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
 PATIENCE = 60.0  # seconds that a compiler may take
@@ -34,9 +35,9 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "add_probe": (c_int, (c_void_p,)),
     "silence": (None, (c_void_p, c_uint32)),
     "add_change": (
-        c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint64, c_uint32, c_uint32),
+        c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint64, c_uint32, c_uint32, c_uint32),
     ),
-    "add_claim": (c_int, (c_void_p, c_uint32, c_int32)),
+    "add_claims": (c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_int32))),
     "add_leaf": (c_int, (c_void_p, c_uint32, POINTER(c_uint32), c_uint32)),
     "watch": (c_int, (c_void_p, c_uint32, c_uint32, c_int32)),
     "set_bounds": (None, (c_void_p, c_int32)),
@@ -156,6 +157,7 @@ class Kernel:
         if not self._at:
             raise MemoryError
         self._tests = self._probes = self._changes = self._leaves = self._kinds = 0
+        self._claims: dict[Claims, int] = {(): 0}
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -189,14 +191,16 @@ class Kernel:
     def silence(self, probe: int) -> None:
         self.c.silence(self._at, probe)
 
-    def change(self, writes: Any, cost: int, fault: bool, tag: int) -> int:
+    def change(self, writes: Any, cost: int, fault: bool, tag: int, claims: Claims) -> int:
+        asked = self._claims.get(claims)
+        if asked is None:
+            asked = self._claims[claims] = len(self._claims)  # from 1 on
+            programs = (c_int32 * len(claims))(*(program for _, program in claims))
+            _had(self.c.add_claims(self._at, len(claims), _u32(probe for probe, _ in claims), programs))
         atoms, codes = _u32(a for a, _ in writes), _u32(c for _, c in writes)
-        _had(self.c.add_change(self._at, len(writes), atoms, codes, cost, fault, tag))
+        _had(self.c.add_change(self._at, len(writes), atoms, codes, cost, fault, tag, asked))
         self._changes += 1
         return self._changes - 1
-
-    def claim(self, probe: int, program: int) -> None:
-        _had(self.c.add_claim(self._at, probe, program))
 
     def leaf(self, changes: list[int], fault: bool) -> int:
         _had(self.c.add_leaf(self._at, len(changes), _u32(changes), fault))

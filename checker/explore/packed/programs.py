@@ -73,6 +73,7 @@ class Claim:
     def __init__(self, e: x.Expression, frame: Frame) -> None:
         self.questions: list[_Question] = []
         self.known: dict[Hashable, int] = {}  # its programs, by what it sees of a change
+        self.starts: dict[Hashable, int] = {}  # where it begins, by the action
         self.start = self._jump(e, frame, YES, NO)
         reads = [q.reads for q in self.questions]
         self.reads = None if None in reads else frozenset().union(*(r for r in reads if r))
@@ -124,6 +125,12 @@ class Claim:
         return len(self.questions) - 1
 
 
+def _action(change: Change) -> tuple[Any, ...]:
+    """What `took` asks of an action."""
+    a = change.action
+    return (a[0] in ("local", "deliver", "tick", "crash"), *a[1:4])
+
+
 _NOTHING: Hashable = ((), ())  # what is seen by a claim of a change that is none to it
 
 
@@ -152,18 +159,31 @@ class Programs:
 
     def of_step(self, claim: Claim, change: Change, cells: frozenset[int]) -> int:
         """The program of a claim about steps for one change, which writes these cells."""
+        start = self._asked(claim, change) if claim.took else claim.start
+        if start < 0:
+            return start
         blind = not claim.took and claim.reads is not None and claim.reads.isdisjoint(cells)
         key = _NOTHING if blind else self._seen(claim.reads, claim.took, change)
         found = claim.known.get(key)
         if found is None:
-            found = claim.known[key] = self._made(claim, claim.start, change, {})
+            found = claim.known[key] = self._made(claim, start, change, {})
         return found
+
+    def _asked(self, claim: Claim, change: Change) -> int:
+        """The first question of a claim that is not settled by what the action was."""
+        key = _action(change)
+        at = claim.starts.get(key)
+        if at is None:
+            at = claim.start
+            while at >= 0 and (q := claim.questions[at]).reads is not None and not q.reads:
+                at = q.yes if self._function(q.words, step=True)(None, None, change.action) else q.no
+            claim.starts[key] = at
+        return at
 
     def _seen(self, reads: frozenset[int] | None, took: bool, change: Change) -> Hashable:
         """What an expression sees of a change."""
-        a = change.action
-        action = (a[0] in ("local", "deliver", "tick", "crash"), *a[1:4]) if took else ()
-        return action, tuple([w for w in change.writes if reads is None or self.cell_of[w[0]] in reads])
+        written = [w for w in change.writes if reads is None or self.cell_of[w[0]] in reads]
+        return _action(change) if took else (), tuple(written)
 
     def _made(self, claim: Claim, at: int, change: Change | None, made: dict[int, int]) -> int:
         """The program that begins with a question."""

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.footprint import Part
 from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.checkpoint import (
@@ -129,6 +128,7 @@ class PackedSearch:
         self.fields = Fields(world.layout, () if canonical is None else canonical.columns or ())
         self.frame = Frame(world.layout, self.system.values(), before="o")
         self.faults: dict[str, tuple[str, int]] = {}  # by kind: what is said, and the state
+        self.at_fault: set[int] = set()  # parts of which some step shows that the specification is wrong
         self.place: Path | None = None  # where a checkpoint is wanted
         self.left: Path | None = None  # where one was left
         self.seconds_before = 0.0
@@ -138,6 +138,7 @@ class PackedSearch:
             self.place = limits.keeping.place or usual_place(self.key)
             if limits.keeping.resume:
                 kept = load(self.place, self.key, k.LASTING)
+                self.at_fault = set(kept.about["at_fault"])
                 self.fields.known(([decoded(v) for v in values], bits) for values, bits in kept.about["books"])
         self.resumed = kept is not None
         self._prepare()
@@ -247,9 +248,9 @@ class PackedSearch:
         """A tree for each part and for what it must know of the faults that are left."""
         kinds = len(self.world.budgeted)
         roots = []
-        for number, part in enumerate(self.world.parts):
+        for number in range(len(self.world.parts)):
             for left in range(1 << kinds):
-                of = self._left(part, left)
+                of = self._left(number, left)
                 if (number, of) not in self._roots:
                     self._roots[number, of] = self.kernel.tree()
                 roots.append(self._roots[number, of])
@@ -258,10 +259,16 @@ class PackedSearch:
         if isinstance(self.kernel, k.Kernel):
             self.kernel.threads(self.helpers, self.least_level)
 
-    def _left(self, part: Part, kinds: int) -> tuple[bool, ...]:
-        """Of which of a part's kinds of faults any are left, given that as bits of all kinds with a limit."""
+    def _left(self, number: int, kinds: int) -> tuple[bool, ...]:
+        """Of which of a part's kinds of faults any are taken to be left, given that as bits of all kinds with a limit.
+
+        Of all of them: a step that costs more than is left is not taken. Only where the specification is at fault in
+        some step does it matter whether that one can come.
+        """
         limited = self.world.limited if isinstance(self.world, FaultySystem) else []
-        return tuple([f in limited and bool(kinds >> limited.index(f) & 1) for f in part.faults])
+        exact = number in self.at_fault
+        part = self.world.parts[number]
+        return tuple([f in limited and (not exact or bool(kinds >> limited.index(f) & 1)) for f in part.faults])
 
     def _look(self, words: Sequence[int] = ()) -> Look:
         """A look at a state; left out, at the one that the search asks about."""
@@ -324,7 +331,7 @@ class PackedSearch:
             case k.FIRED:
                 self._fired()
             case k.FAULT:
-                self._at_fault()
+                self._note_fault()
             case k.NO_MEMORY:
                 raise MemoryError
 
@@ -376,7 +383,7 @@ class PackedSearch:
                 for c, names in zip(self.changes, self.names, strict=True)
             ],
             "told": [[n, fired.number, fired.label, fired.change, fired.before] for n, fired in self.told],
-            "faults": self.faults, "numbers": self._c.numbers(),
+            "faults": self.faults, "at_fault": sorted(self.at_fault), "numbers": self._c.numbers(),
             "first": [self.initial, self.generated, self.cut],
             "seconds": self.seconds_before + time.perf_counter() - self.started,
         }  # fmt: skip
@@ -437,19 +444,25 @@ class PackedSearch:
         return sum(n << 8 * i for i, n in enumerate(self.world.budgeted))
 
     def _work_out(self) -> bool:
-        """The steps that the search does not know; False where states need more words for what they write."""
+        """The steps that the search does not know; False where it has to begin again.
+
+        That is so where states need more words for what they write, and where a part is at fault for the first time.
+        """
         kernel, fields = self.kernel, self.fields
         number = kernel.asks(k.PART)
         part, look = self.world.parts[number], self._look()
-        of = self._left(part, kernel.asks(k.CLASS))
+        of = self._left(number, kernel.asks(k.CLASS))
         fault = None
         found = []
         try:
             for action, after in part.work_out(look, of):  # type: ignore[arg-type]
                 found.append((action, writes(look, after), self.world.taken(look, action)))  # type: ignore[arg-type]
         except SpecFault as error:
+            if any(of) and number not in self.at_fault:
+                self.at_fault.add(number)
+                return False
             fault = error
-        if fields.too_narrow:
+        if any(fields.books[atom].bits < code.bit_length() for _, written, _ in found for atom, code in written):
             before = fields.words
             fields.lay_out()
             if fields.words != before:
@@ -473,14 +486,12 @@ class PackedSearch:
         cost = sum(1 << 8 * kind for kind in action.cost)
         tag = self.tags.setdefault((action.role, action.event), len(self.tags))
         change = Change(action, written)
-        number = self._known[key] = self.kernel.change(written, cost, action.fault and self.faulty, tag)
+        cells = frozenset([self.fields.cell_of[atom] for atom, _ in written])
+        asked = ((probe, self.programs.of_step(claim, change, cells)) for probe, claim in self._steps)
+        claims = tuple([(probe, program) for probe, program in asked if program != NO])
+        number = self._known[key] = self.kernel.change(written, cost, action.fault and self.faulty, tag, claims)
         self.changes.append(change)
         self.names.append(names)
-        cells = frozenset([self.fields.cell_of[atom] for atom, _ in written])
-        for probe, claim in self._steps:
-            program = self.programs.of_step(claim, change, cells)
-            if program != NO:
-                self.kernel.claim(probe, program)
         return number
 
     def _answer(self) -> None:
@@ -503,7 +514,7 @@ class PackedSearch:
         if probe.violates:
             self._violated()
 
-    def _at_fault(self) -> None:
+    def _note_fault(self) -> None:
         fault = self._leaves[self.kernel.asks(k.PART)]
         assert fault is not None
         if fault.kind not in self.faults:

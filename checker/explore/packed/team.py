@@ -38,7 +38,7 @@ WARM = 50_000  # states that are searched before, by the process that leads
 TURN = 1.0  # seconds between two looks at limits
 PATIENCE = 2.0  # seconds after which it is looked who is still there
 _HALF = 32  # bits of a label; above it is the process that keeps it
-_RECORDED = ("tree", "hang", "test", "probe", "change", "claim", "leaf", "watch", "bounds", "lay_out", "parts")
+_RECORDED = ("tree", "hang", "test", "probe", "change", "leaf", "watch", "bounds", "lay_out", "parts")
 
 
 class TeamError(Exception):
@@ -296,7 +296,7 @@ class TeamSearch(PackedSearch):
                 return  # all begins again
             if one.what == k.STEPS:
                 part = one.asks[k.PART]
-                about = k.STEPS, self._roots[part, self._left(self.world.parts[part], one.asks[k.CLASS])]
+                about = k.STEPS, self._roots[part, self._left(part, one.asks[k.CLASS])]
             elif one.what == k.CLAIM:
                 about = k.CLAIM, self.programs.tests[one.asks[k.TEST]].tree
             else:

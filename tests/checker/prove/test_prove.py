@@ -47,6 +47,7 @@ def test_three_phase_commit() -> None:
     assert found.any_number == ["participant"]
 
 
+@pytest.mark.slow
 def test_several_leases() -> None:
     """Never more tickets than units, no unit held by two leases: for any number of leases and of units."""
     system = load("contention")

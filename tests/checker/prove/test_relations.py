@@ -119,7 +119,7 @@ def relations(steps: list[Step], action: Action) -> list[Step]:
     ("name", "settings", "sizes", "every"),
     [
         ("two_phase_commit", {"participants": 2}, {"participant": 2}, 23),
-        ("lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61),
+        pytest.param("lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61, marks=pytest.mark.slow),
     ],
 )
 def test_what_the_explorer_does_is_allowed(

@@ -39,6 +39,7 @@ typedef uint8_t u8;
 #define PRESENT ((u64)1 << 63)
 #define RECENT 8192         /* states that were met last, told apart without the table: it is far away, they are near */
 #define JOINT 12            /* bits of the states that parts see which are looked up together */
+#define SEEN 12             /* bits of the states that claims about a step see which are looked up together */
 #define SETTLED 4096        /* labels after which the trees are taken to have been asked about most */
 #define BLOCK 32            /* labels that are expanded together, so that memory is asked for ahead of its use */
 #define LEAPING (1 << 24)    /* slots up to which the table grows by leaps */
@@ -63,6 +64,7 @@ enum { OPEN, GATHERED, UNKNOWN };
 #include "bits.h"
 #include "claims.h"
 #include "together.h"
+#include "step_claims.h"
 #include "gather.h"
 #include "threads.h"
 #include "search.h"

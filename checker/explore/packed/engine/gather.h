@@ -33,8 +33,7 @@ static int follow(Engine *e, u64 label, u32 state, u64 left)
         u64 end = ITEMS(e->begins, u64)[n + 1];
         for (u64 i = ITEMS(e->begins, u64)[n]; i < end; i++) {
             u64 cost = ITEMS(e->changes, Change)[ITEMS(e->edge_changes, u32)[i]].cost;
-            u64 rest = (left | GUARDS) - cost;
-            if ((rest & GUARDS) == GUARDS && !label_add(e, ITEMS(e->targets, u32)[i], rest & ~GUARDS, (u32)label)) return 0;
+            if (affords(left, cost) && !label_add(e, ITEMS(e->targets, u32)[i], left - cost, (u32)label)) return 0;
         }
     }
     return 1;
@@ -127,6 +126,7 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
     b->steps.used = 0;
     for (u32 k = 0; k < b->labels; k++) {
         const u64 *s = STATE(e, state_of(e, b->first + k));
+        u64 left = left_of(e, b->first + k);
         u32 all = 0, begin = (u32)COUNT(b->steps, Step);
         b->begins_of[k] = begin;
         b->faulty[k] = 0;
@@ -139,6 +139,7 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
             Step *step = ITEMS(b->steps, Step) + COUNT(b->steps, Step), *from = step;
             for (u32 i = 0; i < count; i++) {
                 u32 c = step->change = members[i];
+                if (e->kinds && !affords(left, changes[c].cost)) { all--; continue; }
                 const u64 *m = masks + (size_t)c * 2 * W;
                 for (int w = 0; w < W; w++) step->target[w] = (s[w] & m[w]) | m[W + w];
                 if (e->alike.used) put_in_order(e, step->target);
@@ -147,7 +148,7 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
                 __builtin_prefetch(table + slot_of(e, step->hash));
 #if W == 1
                 u64 *near = &recent[step->hash % RECENT], t = step->target[0];
-                u32 met = brief & ((*near == t) | (t == s[0])) & (!e->step_claims || !changes[c].claims);
+                u32 met = brief & ((*near == t) | (t == s[0])) & !changes[c].claims;
                 *near = t;
                 step += !met;
 #else
@@ -163,20 +164,12 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
     return 1;
 }
 
-/* Whether no claim about steps has anything to say of a label's step; 0 where none is asked. */
-static inline u8 step_is_clear(const Engine *e, u64 label, const Change *c)
-{
-    u32 state = state_of(e, label);
-    if (!c->cost && met_before(e, label, state)) return 0;
-    return are_clear(e, ITEMS(e->claims, Claim) + c->first_claim, c->claims, STATE(e, state));
-}
-
 /* Looks the targets up, and leaves out those that are known, if these are only counted. */
 static void find_targets(Engine *e, Block *b)
 {
     Step *steps = ITEMS(b->steps, Step), *end = steps + COUNT(b->steps, Step), *kept = steps;
 #if W == 1
-    if (e->brief && !e->step_claims) {
+    if (e->brief && !e->asked.used) {
         const u64 *table = ITEMS(e->table, u64);
         for (Step *step = steps; step < end; step++) {
             Step one = *step;
@@ -195,7 +188,10 @@ static void find_targets(Engine *e, Block *b)
         if (e->brief && number != NONE && !changes[step->change].claims) continue;
         step->number = number;
         step->new_clear = number == NONE && !e->processes && is_clear(e, step->target);
-        step->step_clear = step_is_clear(e, b->first + step->of, changes + step->change);
+        u32 asked = changes[step->change].claims, state = state_of(e, b->first + step->of);
+        if (asked && (changes[step->change].cost || !met_before(e, b->first + step->of, state)))    /* else nothing is asked */
+            step->step_clear = step_is_clear(e, ITEMS(e->asked, Asked) + asked - 1, STATE(e, state));
+        else step->step_clear = 1;
         n[step->of]++;
         *kept++ = *step;
     }

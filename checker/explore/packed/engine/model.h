@@ -15,9 +15,10 @@ static void mask_of(const Engine *e, const Change *c, u64 *masks)
     }
 }
 
-int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag)
+/* `claims` is the number plus one of what is claimed of it, in the order in which `add_claims` was told; or 0. */
+int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag, u32 claims)
 {
-    Change c = { (u32)COUNT(e->writes, Write), n, 0, 0, cost, fault, tag };
+    Change c = { (u32)COUNT(e->writes, Write), n, cost, fault, tag, claims };
     for (u32 i = 0; i < n; i++) {
         Write x = { atoms[i], codes[i] };
         if (!PUSH(e->writes, Write, x)) return 0;
@@ -29,15 +30,15 @@ int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u
     return 1;
 }
 
-/* The claims about steps of the newest change. */
-int add_claim(Engine *e, u32 probe, i32 program)
+/* What is claimed of a kind of step. */
+int add_claims(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 {
-    Change *c = ITEMS(e->changes, Change) + COUNT(e->changes, Change) - 1;
-    if (!c->claims) c->first_claim = (u32)COUNT(e->claims, Claim);
-    Claim x = { probe, program };
-    c->claims++;
-    e->step_claims = 1;
-    return PUSH(e->claims, Claim, x);
+    Asked asked = { (u32)COUNT(e->claims, Claim), n, 0, 0 };
+    for (u32 i = 0; i < n; i++) {
+        Claim x = { probes[i], programs[i] };
+        if (!PUSH(e->claims, Claim, x)) return 0;
+    }
+    return PUSH(e->asked, Asked, asked);
 }
 
 int add_leaf(Engine *e, u32 n, const u32 *changes, u32 fault)

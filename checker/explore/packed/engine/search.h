@@ -19,13 +19,11 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
     u64 then = left, at = 0;
     int fresh = !before;
     if (c->cost) {
-        u64 rest = (left | GUARDS) - c->cost;
-        if ((rest & GUARDS) != GUARDS) return 1;
-        then = rest & ~GUARDS;
+        then = left - c->cost;
         fresh = 1;
         if (before)
             for (u32 n = ITEMS(e->first_label, u32)[number]; n != NONE && n < label; n = ITEMS(e->label_next, u32)[n])
-                if ((((ITEMS(e->lefts, u64)[n] | GUARDS) - c->cost) & GUARDS) == GUARDS) { fresh = 0; break; }
+                if (affords(ITEMS(e->lefts, u64)[n], c->cost)) { fresh = 0; break; }
     }
     u32 target = step->number != NONE ? step->number : find(e, step->target, step->hash, &at);
     int inside = target != NONE;
@@ -41,8 +39,9 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
     }
     if (fresh && inside && !step->step_clear) {
         const u64 *s = STATE(e, number);
+        const Asked *all = ITEMS(e->asked, Asked) + c->claims - 1;
         e->change = step->change; e->label = label; e->number = number;
-        if (!asked(e, ITEMS(e->claims, Claim) + c->first_claim, c->claims, s, OF_STEP)) return 0;
+        if (!asked(e, ITEMS(e->claims, Claim) + all->first, all->count, s, OF_STEP)) return 0;
     }
     if (fresh) {
         e->found += !c->fault;
@@ -112,6 +111,10 @@ static u32 searched(Engine *e, double slice)
             if (e->depth >= e->limit_depth) return e->what = AT_DEPTH;
             if (slice <= 0 || (++turns % 64 == 0 && seconds() > until)) return e->what = PAUSE;
 #ifdef __BMI2__
+            if (!e->at_work && e->searched > e->grouped_at + e->grouped_at / 4 + SETTLED) {
+                e->grouped_at = e->searched;
+                if (!group_claims(e)) return e->what = NO_MEMORY;
+            }
             if (!e->ahead && e->settled != ~(u64)0 && e->searched > e->settled + SETTLED && !settle(e)) return e->what = NO_MEMORY;
 #endif
             if (!next_block(e)) return e->what;

@@ -3,13 +3,15 @@
 typedef struct { u8 word, shift, bits; } Atom;
 typedef struct { u32 root; i32 yes, no; } Test;             /* of a program; targets below 0 are -1: no, -2: yes */
 typedef struct { u32 first, count, fault; } Leaf;           /* changes, and whether the specification is at fault */
-typedef struct { u32 first_write, writes, first_claim, claims; u64 cost; u32 fault, tag; } Change;
+typedef struct { u32 first_write, writes; u64 cost; u32 fault, tag, claims; } Change;    /* `claims`: an Asked */
 typedef struct { u32 atom, code; } Write;
 typedef struct { u32 probe; i32 program; } Claim;
+typedef struct { u32 first, count, first_group, groups; } Asked;    /* what is claimed of a kind of step */
 typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of instances that are alike: its slices' parts */
 typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
+typedef struct { u64 table; u32 first, count; u64 masks[W]; } Group;    /* claims that are looked up together */
 typedef struct { u32 first, count, loops; } Joined;         /* changes; after them those that change nothing */
 /* `number` is NONE where the target is not known; `new_clear` says then whether no claim about states has anything to say
  * of it, and `step_clear` whether no claim about steps has anything to say of the step. `of` is the label's position in
@@ -64,7 +66,6 @@ struct Engine {
     Pool states;                    /* u64, W each */
     Pool table;                     /* u64: states (W is 1 and no number is asked for), or tag and number plus one */
     u64 slots, count;
-    u32 step_claims;                /* whether there are claims about steps */
     u32 keyed, brief;               /* whether what leads to a state that was met just now is only counted */
     Pool parents;                   /* u32: of each label the label before */
     Pool label_states, label_next, first_label, last_label;  /* u32 */
@@ -76,6 +77,8 @@ struct Engine {
     u64 limit_states, limit_depth, limit_labels;
     /* where the search stands */
     u32 phase, at_label, at_step, then, found;
+    Pool asked, groups, grouped, group_tables;  /* Asked; Group; Claim; u8, whether a group has nothing to say */
+    u64 grown, grouped_for, grouped_at; /* how often trees of claims came to ask for more; what groups are for; and since when */
     Pool leaps, leap_of, leap_tables;   /* Leap; u32, of each test its leap plus one; i32, where it leads plus three */
     Block own, *block;              /* where one thread gathers; the block whose steps are taken */
     /* several threads: blocks of a level, gathered ahead by whoever is free, and taken in their order */
@@ -125,7 +128,8 @@ void engine_free(Engine *e)
         &e->label_states, &e->label_next, &e->first_label, &e->last_label, &e->lefts, &e->begins, &e->targets,
         &e->edge_changes, &e->level_states, &e->level_labels, &e->joints, &e->tables, &e->joined, &e->cell_first,
         &e->cell_states, &e->cells, &e->cell_masks, &e->between, &e->own.steps, &e->own.way, &e->leaf_uses,
-        &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables };
+        &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables,
+        &e->asked, &e->groups, &e->grouped, &e->group_tables };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
     for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
     free(e->out); pool_free(&e->owners);

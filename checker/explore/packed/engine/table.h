@@ -126,13 +126,16 @@ static int shared_room(Engine *e, Pool *p, size_t more)
     return had;
 }
 
+/* Whether so many faults are left: 8 bits for each kind, of which the upper one is free. */
+static inline int affords(u64 left, u64 cost) { return (((left | GUARDS) - cost) & GUARDS) == GUARDS; }
+
 static int label_add(Engine *e, u32 state, u64 left, u32 parent)
 {
     if (!e->kinds) return PUSH(e->parents, u32, parent);
     u32 *first = ITEMS(e->first_label, u32), *last = ITEMS(e->last_label, u32), *next = ITEMS(e->label_next, u32);
     u64 *lefts = ITEMS(e->lefts, u64);
     for (u32 n = first[state]; n != NONE; n = next[n])
-        if ((((lefts[n] | GUARDS) - left) & GUARDS) == GUARDS) return 1;
+        if (affords(lefts[n], left)) return 1;
     u32 n = (u32)COUNT(e->parents, u32);
     if (first[state] == NONE) first[state] = n; else next[last[state]] = n;
     last[state] = n;

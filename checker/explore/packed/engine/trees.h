@@ -48,7 +48,7 @@ int hang(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes, u32 ans
         if (!slot) {
             slot = node_new(e, atoms[i]);
             if (!slot) return 0;
-            if (of_part) part_us(e);
+            if (of_part) part_us(e); else e->grown++;
             if (root) ITEMS(e->trees, u64)[tree] = slot; else ITEMS(e->kids, u64)[at] = slot;
         }
         else if (slot & 1 || ITEMS(e->kids, u64)[(slot >> 20) - 1] != atoms[i]) return 2;

@@ -1,0 +1,52 @@
+"""The lease under ever larger budgets of faults, for as long as there is time and memory.
+
+``python -m tests.benchmarks.deep [--hours 1] [--memory 16]`` writes reports/deep.md, anew after each budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from leasehold.checker.deepen import deepen
+from leasehold.cli.crash_text import Completed
+from leasehold.spec import load
+from tests.benchmarks import page
+from tests.benchmarks.measure import say
+
+REPORT = page.PAGE.parent / "deep.md"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--memory", type=float, default=16.0, help="GB that each search may hold")
+    asked = parser.parse_args()
+    settings = load("lease").faults.settings
+    found: list[Completed] = []
+    for report in deepen(load("lease", settings), asked.hours * 3600, memory=int(asked.memory * 1e9)):
+        found.append(Completed.of(report))
+        say(f"{found[-1].faults}: {found[-1].states:,} states, {found[-1].seconds:,.0f} s, {found[-1].verdict}")
+        limits = f"--hours {asked.hours:g} --memory {asked.memory:g}G"
+        REPORT.write_text(_page(limits, settings, found), encoding="utf-8")
+        del report  # its graph need not stay beside the next one
+
+
+def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) -> str:
+    constants = ", ".join(f"`{name}={value}`" for name, value in settings.items())
+    whole = sum(b.complete for b in found)
+    lines = [
+        "# The lease under ever larger budgets of faults", "",
+        f"What `leasehold crash lease --faults deep {limits}` finds, with {constants}: one fault more at",
+        "a time. Of each budget every state is visited, every property decided, and whether each fair run comes back",
+        f"to a state that is reached without faults. {whole} budgets were finished.",
+        "`python -m tests.benchmarks.deep` repeats it.", "",
+        "| faults | states | seconds | verdict |", "|---|---:|---:|---|",
+        *(f"| `{b.faults}` | {b.states:,} | {b.seconds:,.0f} | {b.verdict} |" for b in found),
+        "", page.machine(), "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
