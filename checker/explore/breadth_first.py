@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from leasehold.checker.explore import liveness
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.graph import Graph
@@ -290,6 +289,8 @@ def verdicts(
     """The verdict on every property, once a search has ended; on what needs the graph only where there is one."""
     results = claims.results(paths, complete, why)
     if graph is not None:
+        from leasehold.checker.explore import liveness  # which needs NumPy, and that takes time and memory to load
+
         results += liveness.decide(claims.graphical, graph, paths, complete, why, fairness)
     else:
         results += [

@@ -17,7 +17,7 @@ from leasehold.checker.explore.packed import PackedSearch, arrays, kernel
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.mutants import mutants
 from leasehold.spec import System, load
-from tests.checker.by_chance import by_chance
+from tests.checker.by_chance import by_chance, written
 from tests.impl.compiler.busy import busy
 
 TRUTH = Path(__file__).parents[1] / "truth"
@@ -133,6 +133,30 @@ def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
     other = busy(tmp_path / "b", rng)
     if not isinstance(other, str):
         assert_alike(other, limits=Limits(states=5_000), engines=engines)
+
+
+WRONG_LATER = {
+    "system.yaml": "system: lamps\nroles: {lamp: {instances: 2}}\nenvironment: {press: {to: lamp}}\n",
+    "roles/lamp.yaml": """
+role: lamp
+data: {pressed: {type: int, min: 0, max: 3}}
+events: {press: Somebody presses the button.}
+states:
+  dark:
+    initial: true
+    on: {press: {to: bright, set: {pressed: pressed + 1}}}
+  bright: {on: {press: {to: dark}}}
+""",
+}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(stop_at_violation=True)], ids=["all", "first"])
+def test_a_specification_at_fault_under_faults(limits: Limits, tmp_path: Path) -> None:
+    """A value leaves its range after some steps: while crashes may come, and after them."""
+    system = written(tmp_path, WRONG_LATER)
+    assert_alike(system, Budget(crash=1), limits)
+    found = explore(system, limits, budget=Budget(crash=1))
+    assert "types_hold" in [p.name for p in found.properties if p.verdict == "violated"]
 
 
 @pytest.mark.parametrize("budget", [None, Budget(crash=1, lose=1)], ids=str)

@@ -43,7 +43,8 @@ typedef uint8_t u8;
 #define SETTLED 4096        /* labels after which the trees are taken to have been asked about most */
 #define BLOCK 32            /* labels that are expanded together, so that memory is asked for ahead of its use */
 #define LEAPING (1 << 24)    /* slots up to which the table grows by leaps */
-#define LEAPS 4096          /* places of programs from which several tests are answered together */
+#define LEAPS 256           /* places in programs of claims about states from which several tests are answered together */
+#define STEP_LEAPS 2048     /* and of claims about steps */
 #define QUIET 64            /* labels after an answer from which on helpers are called */
 #define RING 64             /* blocks that are gathered ahead by several threads */
 #define HELPERS 15          /* threads at most, besides the one that searches */

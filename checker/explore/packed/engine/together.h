@@ -128,13 +128,14 @@ static int join_parts(Engine *e)
     }
     return 1;
 }
-/* Answers the tests of a program from one on together, as far as they see few bits: 0: no memory. */
-static int leap_new(Engine *e, i32 from, u8 *within)
+/* Answers the tests of a program from one on together, as far as they see few bits, and so on from where these lead,
+ * until there are as many leaps as there may be. 0: no memory. */
+static int leap_new(Engine *e, i32 from, u8 *within, u64 most)
 {
     const Test *tests = ITEMS(e->tests, Test);
     const u64 *trees = ITEMS(e->trees, u64);
     u64 count = COUNT(e->tests, Test), none[W] = { 0 }, written[W];
-    if (from < 0 || ITEMS(e->leap_of, u32)[from] || COUNT(e->leaps, Leap) == LEAPS) return 1;
+    if (from < 0 || ITEMS(e->leap_of, u32)[from] || COUNT(e->leaps, Leap) >= most) return 1;
     Leap leap = { COUNT(e->leap_tables, i32), { 0 } };
     Pool open = { 0 };
     memset(within, 0, count);
@@ -168,8 +169,8 @@ static int leap_new(Engine *e, i32 from, u8 *within)
         if (!PUSH(e->leaps, Leap, leap)) return 0;
         ITEMS(e->leap_of, u32)[from] = (u32)COUNT(e->leaps, Leap);
     }
-    for (u64 bits = 0; had && made && bits < size; bits++)      /* and from where these lead */
-        had = leap_new(e, ITEMS(e->leap_tables, i32)[leap.table + bits] - 3, within);
+    for (u64 bits = 0; had && made && bits < size; bits++)
+        had = leap_new(e, ITEMS(e->leap_tables, i32)[leap.table + bits] - 3, within, most);
     pool_free(&open);
     return had;
 }
@@ -185,9 +186,11 @@ static int leaps_new(Engine *e)
         memset(e->leap_of.at, 0, count * sizeof(u32));
         e->leap_of.used = count * sizeof(u32);
     }
-    const Pool *all[] = { &e->on_states, &e->claims };
-    for (u32 k = 0; k < 2; k++)
-        for (u64 i = 0; had && i < COUNT(*all[k], Claim); i++) had = leap_new(e, ITEMS(*all[k], Claim)[i].program, within);
+    for (u64 i = 0; had && i < COUNT(e->on_states, Claim); i++)
+        had = leap_new(e, ITEMS(e->on_states, Claim)[i].program, within, LEAPS);
+    u64 most = COUNT(e->leaps, Leap) + STEP_LEAPS;
+    for (u64 i = 0; had && i < COUNT(e->claims, Claim); i++)
+        had = leap_new(e, ITEMS(e->claims, Claim)[i].program, within, most);
     free(within);
     return had;
 }
