@@ -7,6 +7,7 @@
  * ranks of each part's values come one after the other. 0: no memory. */
 int set_alike(Engine *e, u32 begin, u32 instances, u32 parts, const u32 *atoms, const u32 *values, const u32 *ranks)
 {
+    send_home(e);
     if (begin) e->alike.used = e->slices.used = e->numbers.used = 0;
     Alike a = { instances, (u32)COUNT(e->slices, Slice), parts, 1 };
     u32 free = 64;

@@ -58,6 +58,8 @@ enum { OPEN, GATHERED, UNKNOWN };
 
 #include "memory.h"
 #include "search_state.h"
+#include "helpers.h"
+#include "lifetime.h"
 #include "trees.h"
 #include "model.h"
 #include "table.h"

@@ -19,6 +19,7 @@ const u64 *asked_words(const Engine *e) { return e->words; }
 
 const void *found(Engine *e, u32 which)
 {
+    send_home(e);
     tally(e);
     const void *all[] = { e->states.at, e->parents.at, e->label_states.at, e->lefts.at, e->begins.at, e->targets.at,
         e->edge_changes.at, e->level_states.at, e->level_labels.at, e->uses.at, e->first_label.at, e->label_next.at,

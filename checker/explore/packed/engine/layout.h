@@ -25,6 +25,7 @@ static u64 regrow(Engine *e, const Pool *old, u64 slot)
 /* Gives the atoms other places. 0: no memory. */
 int lay_out(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8 *bits)
 {
+    send_home(e);
     Pool was = e->atoms, old = e->kids;
     memset(&e->atoms, 0, sizeof e->atoms);
     for (u32 i = 0; i < n; i++) {

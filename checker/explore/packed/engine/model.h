@@ -1,6 +1,12 @@
 /* What is told of a model. */
 
-int add_test(Engine *e, u32 root, i32 yes, i32 no) { Test t = { root, yes, no }; return PUSH(e->tests, Test, t); }
+int add_test(Engine *e, u32 root, i32 yes, i32 no)
+{
+    Test t = { root, yes, no };
+    send_home(e);
+    return PUSH(e->tests, Test, t);
+}
+
 int add_probe(Engine *e) { return PUSH(e->active, u8, 1); }
 void silence(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; }
 
@@ -19,6 +25,7 @@ static void mask_of(const Engine *e, const Change *c, u64 *masks)
 int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag, u32 claims)
 {
     Change c = { (u32)COUNT(e->writes, Write), n, cost, fault, tag, claims };
+    send_home(e);
     for (u32 i = 0; i < n; i++) {
         Write x = { atoms[i], codes[i] };
         if (!PUSH(e->writes, Write, x)) return 0;
@@ -34,6 +41,7 @@ int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u
 int add_claims(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 {
     Asked asked = { (u32)COUNT(e->claims, Claim), n, 0, 0 };
+    send_home(e);
     for (u32 i = 0; i < n; i++) {
         Claim x = { probes[i], programs[i] };
         if (!PUSH(e->claims, Claim, x)) return 0;
@@ -44,6 +52,7 @@ int add_claims(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 int add_leaf(Engine *e, u32 n, const u32 *changes, u32 fault)
 {
     Leaf x = { (u32)COUNT(e->members, u32), n, fault };
+    send_home(e);
     for (u32 i = 0; i < n; i++) if (!PUSH(e->members, u32, changes[i])) return 0;
     return PUSH(e->leaves, Leaf, x) && PUSH(e->leaf_uses, u64, 0);
 }

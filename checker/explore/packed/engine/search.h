@@ -176,6 +176,6 @@ static u32 searched(Engine *e, double slice)
 u32 search(Engine *e, double slice)
 {
     u32 what = searched(e, slice);
-    send_home(e);
+    if (what != STEPS && what != CLAIM) send_home(e);   /* else whoever answers sees to it */
     return what;
 }

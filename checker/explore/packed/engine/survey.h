@@ -19,6 +19,7 @@ static u32 *cell_slot(const Engine *e, const u64 *s)
 /* Counts the combinations of the atoms' values that were found; their number, or NONE: no memory. */
 u32 survey(Engine *e, u32 n, const u32 *atoms)
 {
+    send_home(e);
     pool_free(&e->cells); pool_free(&e->cell_masks);
     e->cell_first.used = e->cell_states.used = 0;
     for (int w = 0; w < W; w++) if (!PUSH(e->cell_masks, u64, 0)) return NONE;

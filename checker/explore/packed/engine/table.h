@@ -101,31 +101,6 @@ static int table_grow(Engine *e, u64 slots)
     return 1;
 }
 
-/* Memory moves that helpers read: they wait, until they are let go. */
-static void hold(Engine *e)
-{
-    if (!e->at_work) return;
-    atomic_store(&e->shared->hold, 1);
-    while (atomic_load(&e->shared->busy)) sched_yield();
-}
-
-static void let_go(Engine *e)
-{
-    if (!e->at_work) return;
-    memcpy(e->view, e, sizeof *e);
-    atomic_store(&e->shared->hold, 0);
-}
-
-/* Room in a pool that helpers read. */
-static int shared_room(Engine *e, Pool *p, size_t more)
-{
-    if (p->used + more <= p->bytes) return 1;
-    hold(e);
-    int had = pool_room(p, more);
-    let_go(e);
-    return had;
-}
-
 /* Whether so many faults are left: 8 bits for each kind, of which the upper one is free. */
 static inline int affords(u64 left, u64 cost) { return (((left | GUARDS) - cost) & GUARDS) == GUARDS; }
 

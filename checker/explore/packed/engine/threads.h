@@ -53,13 +53,6 @@ static void call_helpers(Engine *e)
     }
 }
 
-static void send_home(Engine *e)
-{
-    if (!e->at_work) return;
-    atomic_store(&e->shared->stop, 1);
-    while (e->at_work) pthread_join(e->threads[--e->at_work], 0);
-}
-
 static void forget_recent(Engine *e) { if (e->recents) memset(e->recents, 0, (e->helpers + 1) * sizeof *e->recents); }
 
 /* The next block, its steps gathered; 0 where the search has to return first. */

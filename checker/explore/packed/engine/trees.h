@@ -34,6 +34,7 @@ static u64 node_new(Engine *e, u32 atom)
 /* A new tree without answers: its number. */
 u32 tree_new(Engine *e)
 {
+    send_home(e);
     return PUSH(e->part_trees, u8, 0) && PUSH(e->trees, u64, 0) ? (u32)(COUNT(e->trees, u64) - 1) : NONE;
 }
 
@@ -41,6 +42,7 @@ u32 tree_new(Engine *e)
 int hang(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes, u32 answer)
 {
     u64 at = 0;             /* of the slot: in `kids`, but for the root */
+    send_home(e);
     int root = 1, of_part = ITEMS(e->part_trees, u8)[tree];
     if (of_part) e->answered = e->searched;
     for (u32 i = 0; i < n; i++) {
