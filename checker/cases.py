@@ -16,6 +16,7 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.parts import parts_among
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Step
+from leasehold.checker.explore.side_by_side import side_by_side
 from leasehold.checker.layers import layers
 from leasehold.checker.stabilise import Ways
 from leasehold.checker.worst import NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
@@ -67,7 +68,8 @@ class CaseFinder:
         self.actors = {actor.name: actor for actor in world.layout.actors}
         self.after = self._after(ways)
         self.down = {a.name: self.paths.holding(a.up, DOWN) for a in world.layout.actors}
-        self.worst = {actor.name: self._restarts(actor) for actor in world.layout.actors}
+        restarts = side_by_side(self._restarts, world.layout.actors)
+        self.worst = dict(zip(self.actors, restarts, strict=True))
         self._stop()
 
     def cases(self) -> dict[Case, Worst]:

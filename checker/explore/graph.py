@@ -252,6 +252,11 @@ class Graph:
             found.append(Word(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
         return found
 
+    def prepare(self, asked: Demands) -> None:
+        """Works out what every decision asks, for decisions that are then made side by side."""
+        self.rests(asked)  # and so `enabled`
+        _ = self.on_cycles
+
     def rests(self, asked: Demands) -> Any:
         """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
         import numpy as np

@@ -27,6 +27,7 @@ from leasehold.checker.explore.parts import leading, reached, staying
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.side_by_side import side_by_side
 from leasehold.checker.explore.unfair import Loop, why_unfair
 
 if TYPE_CHECKING:
@@ -41,19 +42,35 @@ def decide(
     fairness: Fairness = Fairness.SPEC,
 ) -> list[PropertyResult]:  # fmt: skip
     """The verdict on every leads_to and always_possible of a finished graph."""
+    asked = demands(paths.world.system, graph.names, fairness)
+    leads = [c for c in claims if c.property.kind != "always_possible"]
+    missing = [~paths.where(c.property.claim) for c in leads]
+    starts = [without & paths.where(c.when) for c, without in zip(leads, missing, strict=True)]
+    if complete and leads:
+        graph.prepare(asked)
+
+    def may_fail(n: int) -> bool:
+        within = leads[n].property.within
+        if within is not None and _ticks_more(within, starts[n], missing[n], graph):
+            return True
+        return complete and fair_parts(starts[n], missing[n], graph, asked) is not None
+
+    failing = side_by_side(may_fail, range(len(leads)))
+    found = {  # where nothing may fail, nothing need be followed from any start
+        c.property.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, complete, why, fairness)
+        for n, c in enumerate(leads)
+    }
     return [
-        _decide_possible(c, graph, paths, complete, why) if c.property.kind == "always_possible"
-        else _decide(c, graph, paths, complete, why, fairness)
+        found[c.property.name] if c.property.name in found else _decide_possible(c, graph, paths, complete, why)
         for c in claims
-    ]  # fmt: skip
+    ]
 
 
 def _decide(
-    claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str, fairness: Fairness
-) -> PropertyResult:
+    claim: GraphClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, complete: bool, why: str,
+    fairness: Fairness,
+) -> PropertyResult:  # fmt: skip
     p = claim.property
-    missing = ~paths.where(claim.property.claim)
-    starts = missing & paths.where(claim.when)
     numbers, loop, reason = None, None, ""
     if p.within is not None:
         numbers = _too_late(p.within, starts, missing, graph, paths)
@@ -140,21 +157,28 @@ def _runs(starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, tim
 
 def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
     """A shortest run from a start that ticks more than `within` times without the claim."""
-    inside = missing[graph.sources] & missing[graph.targets]
-    ticking = graph.column("clock") & inside
-    still = inside & ~ticking
-    now = starts
-    for _ in range(within + 1):  # without regard to how many faults are left
-        now = reached(now, graph, still)
-        later = graph.targets[ticking & now[graph.sources]]
-        now = now & False
-        now[later] = True
-    if not now.any():
+    if not _ticks_more(within, starts, missing, graph):
         return None
     for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths, timed=True):
         if stop.ticks > within:
             return stop.run(paths)
     return None
+
+
+def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> bool:
+    """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
+    if not starts.any():
+        return False
+    inside = missing[graph.sources] & missing[graph.targets]
+    ticking = graph.column("clock") & inside
+    still = inside & ~ticking
+    now = starts
+    for _ in range(within + 1):
+        now = reached(now, graph, still)
+        later = graph.targets[ticking & now[graph.sources]]
+        now = now & False
+        now[later] = True
+    return bool(now.any())
 
 
 def fair_run(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.checker.explore.compiled import cells_read, function, step_function
-from leasehold.checker.explore.packed.interface import AnyKernel
+from leasehold.checker.explore.packed.interface import AnyKernel, Claims
 from leasehold.checker.explore.packed.looks import Look, applied
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language import expression as x
@@ -73,7 +73,6 @@ class Claim:
     def __init__(self, e: x.Expression, frame: Frame) -> None:
         self.questions: list[_Question] = []
         self.known: dict[Hashable, int] = {}  # its programs, by what it sees of a change
-        self.starts: dict[Hashable, int] = {}  # where it begins, by the action
         self.start = self._jump(e, frame, YES, NO)
         reads = [q.reads for q in self.questions]
         self.reads = None if None in reads else frozenset().union(*(r for r in reads if r))
@@ -139,11 +138,14 @@ class Programs:
 
     Attributes:
         tests: by number, what answers a test.
+        on_steps: claims about steps, and their probes; all are there before the first change.
     """
 
     def __init__(self, kernel: AnyKernel, frame: Frame, cell_of: list[int]) -> None:
         self.kernel, self.frame, self.cell_of = kernel, frame, cell_of
         self.tests: list[Test] = []
+        self.on_steps: list[tuple[int, Claim]] = []
+        self._left: dict[Hashable, list[tuple[int, Claim, int]]] = {}  # by action, what is left
         self._functions: dict[tuple[str, bool], Callable[..., Any]] = {}
         self._trees: dict[Hashable, int] = {}
         self._numbers: dict[tuple[int, int, int], int] = {}
@@ -157,9 +159,25 @@ class Programs:
         """The program of one test whose source is given, and of what follows where it holds."""
         return self._test(words, yes, NO, None, ())
 
-    def of_step(self, claim: Claim, change: Change, cells: frozenset[int]) -> int:
+    def of_change(self, change: Change) -> Claims:
+        """What is claimed of a change as a step: probes, and programs that say yes for them."""
+        action, cells = _action(change), frozenset([self.cell_of[atom] for atom, _ in change.writes])
+        left = self._left.get(action)
+        if left is None:
+            asked = ((probe, claim, self._start(claim, change)) for probe, claim in self.on_steps)
+            left = self._left[action] = [one for one in asked if one[2] != NO]
+        found = ((probe, self._of_step(claim, start, change, cells)) for probe, claim, start in left)
+        return tuple([(probe, program) for probe, program in found if program != NO])
+
+    def _start(self, claim: Claim, change: Change) -> int:
+        """The first question of a claim about steps that is not settled by what the action was."""
+        at = claim.start
+        while at >= 0 and (q := claim.questions[at]).reads is not None and not q.reads:
+            at = q.yes if self._function(q.words, step=True)(None, None, change.action) else q.no
+        return at
+
+    def _of_step(self, claim: Claim, start: int, change: Change, cells: frozenset[int]) -> int:
         """The program of a claim about steps for one change, which writes these cells."""
-        start = self._asked(claim, change) if claim.took else claim.start
         if start < 0:
             return start
         blind = not claim.took and claim.reads is not None and claim.reads.isdisjoint(cells)
@@ -168,17 +186,6 @@ class Programs:
         if found is None:
             found = claim.known[key] = self._made(claim, start, change, {})
         return found
-
-    def _asked(self, claim: Claim, change: Change) -> int:
-        """The first question of a claim that is not settled by what the action was."""
-        key = _action(change)
-        at = claim.starts.get(key)
-        if at is None:
-            at = claim.start
-            while at >= 0 and (q := claim.questions[at]).reads is not None and not q.reads:
-                at = q.yes if self._function(q.words, step=True)(None, None, change.action) else q.no
-            claim.starts[key] = at
-        return at
 
     def _seen(self, reads: frozenset[int] | None, took: bool, change: Change) -> Hashable:
         """What an expression sees of a change."""

@@ -164,7 +164,6 @@ class PackedSearch:
         self.tags: dict[tuple[str | None, str], int] = {}
         self._known: dict[Hashable, int] = {}
         self._leaves: list[SpecFault | None] = []
-        self._steps: list[tuple[int, Claim]] = []  # probes of claims about steps
         self._roots: dict[tuple[int, tuple[bool, ...]], int] = {}
         self._ranked = 0  # values of slices whose ranks are told
         self._watch_all()
@@ -226,7 +225,7 @@ class PackedSearch:
             self.kernel.watch(k.OF_STATE, self._probe(tell, violates), program)
 
     def _on_steps(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
-        self._steps.append((self._probe(tell, violates), Claim(e, self.frame)))
+        self.programs.on_steps.append((self._probe(tell, violates), Claim(e, self.frame)))
 
     def _finds_step(self, step: Any) -> Callable[[Fired], None]:
         def tell(fired: Fired) -> None:
@@ -486,9 +485,7 @@ class PackedSearch:
         cost = sum(1 << 8 * kind for kind in action.cost)
         tag = self.tags.setdefault((action.role, action.event), len(self.tags))
         change = Change(action, written)
-        cells = frozenset([self.fields.cell_of[atom] for atom, _ in written])
-        asked = ((probe, self.programs.of_step(claim, change, cells)) for probe, claim in self._steps)
-        claims = tuple([(probe, program) for probe, program in asked if program != NO])
+        claims = self.programs.of_change(change)
         number = self._known[key] = self.kernel.change(written, cost, action.fault and self.faulty, tag, claims)
         self.changes.append(change)
         self.names.append(names)

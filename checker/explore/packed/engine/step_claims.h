@@ -9,10 +9,10 @@
 /* Of each test the bits that it and all that may follow ask for; tests follow those that were made before them. */
 static u64 *masks_of_tests(const Engine *e)
 {
-    u64 count = COUNT(e->tests, Test), *masks = calloc(count + 1, W * sizeof *masks), written[W];
+    u64 count = COUNT(e->tests, Test), *masks = calloc(count + 1, W * sizeof *masks);
     for (u64 t = 0; masks && t < count; t++) {
         Test test = ITEMS(e->tests, Test)[t];
-        masks_of(e, ITEMS(e->trees, u64)[test.root], masks + t * W, written);
+        masks_of(e, ITEMS(e->trees, u64)[test.root], masks + t * W, 0);
         for (int w = 0; w < W; w++) {
             if (test.yes >= 0) masks[t * W + w] |= masks[test.yes * W + w];
             if (test.no >= 0) masks[t * W + w] |= masks[test.no * W + w];

@@ -17,11 +17,12 @@ static void tally(Engine *e)
 #ifdef __BMI2__
 #define FAULTY NONE
 
-/* The bits that a tree asks for, and those that its answers write. */
+/* The bits that a tree asks for, and those that its answers write; 0 for the latter where its answers are no leaves. */
 static void masks_of(const Engine *e, u64 slot, u64 *asked, u64 *written)
 {
     if (!slot) return;
     if (slot & 1) {
+        if (!written) return;
         Leaf leaf = ITEMS(e->leaves, Leaf)[slot >> 1];
         for (u32 i = 0; i < leaf.count; i++) {
             const u64 *m = ITEMS(e->masks, u64) + (size_t)ITEMS(e->members, u32)[leaf.first + i] * 2 * W;
@@ -134,7 +135,7 @@ static int leap_new(Engine *e, i32 from, u8 *within, u64 most)
 {
     const Test *tests = ITEMS(e->tests, Test);
     const u64 *trees = ITEMS(e->trees, u64);
-    u64 count = COUNT(e->tests, Test), none[W] = { 0 }, written[W];
+    u64 count = COUNT(e->tests, Test), none[W] = { 0 };
     if (from < 0 || ITEMS(e->leap_of, u32)[from] || COUNT(e->leaps, Leap) >= most) return 1;
     Leap leap = { COUNT(e->leap_tables, i32), { 0 } };
     Pool open = { 0 };
@@ -145,7 +146,7 @@ static int leap_new(Engine *e, i32 from, u8 *within, u64 most)
         u64 masks[W];
         memcpy(masks, leap.masks, sizeof masks);
         if (within[t]) continue;
-        masks_of(e, trees[tests[t].root], masks, written);
+        masks_of(e, trees[tests[t].root], masks, 0);
         if (bits_of(masks, none) > JOINT) continue;
         memcpy(leap.masks, masks, sizeof masks);
         within[t] = 1;
