@@ -90,8 +90,10 @@ def engine_or_usage_error() -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
-        raise click.UsageError(f"--resume: {error}") from error
+        raise click.UsageError(str(error)) from error
     except EngineError as error:
+        if error.engine == "auto":
+            raise click.UsageError(str(error)) from error
         raise click.UsageError(
             f"--engine {error.engine}: {error}; leave the option out for one that can be had"
         ) from error

@@ -89,6 +89,9 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + SIGPIPE)
         raise
+    except MemoryError:
+        click.echo("leasehold: there is no more memory; a search stops before that with --memory SIZE", err=True)
+        sys.exit(2)
     except OSError as error:
         if error.errno not in (ENOSPC, EIO):
             raise

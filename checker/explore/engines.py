@@ -73,7 +73,7 @@ def explore(
             if engine != "auto":
                 raise EngineError(engine, str(error)) from error
             why = str(error)
-    _without_files("reference", limits)
+    _without_files("reference", engine, limits, why)
     found = ReferenceSearch(world, limits, progress, canonical, fairness).run()
     return replace(found, engine_reason=why, why_asymmetric=asymmetric)
 
@@ -95,11 +95,11 @@ def _canonical(world: TransitionSystem, faults: bool) -> tuple[Canonical | None,
     return canonical, found.why_not
 
 
-def _without_files(engine: Engine, limits: Limits) -> None:
-    if limits.disk or (limits.keeping and limits.keeping.resume):
-        raise EngineError(
-            engine, f"the {engine} engine neither leaves checkpoints nor uses a disk; the packed one does"
-        )
+def _without_files(taken: Engine, asked: Engine, limits: Limits, why: str) -> None:
+    """Refuses what the engine that is taken cannot do; `why` says why it is, where another was asked for."""
+    if limits.disk or (limits.keeping and (limits.keeping.resume or limits.keeping.place)):
+        words = f"the {taken} engine neither leaves checkpoints nor uses a disk; the packed one does"
+        raise EngineError(asked, words if asked == taken else f"{words}, but {why}")
 
 
 def _packed(
@@ -116,14 +116,15 @@ def _packed(
         except NoCompiler as error:
             if engine == "packed":
                 raise
-            why = f"{error}, so arrays"
+            why = str(error)
     from leasehold.checker.explore.packed.arrays import ArrayKernel
 
-    _without_files("arrays", limits)
+    _without_files("arrays", engine, limits, why)
     if canonical is not None:
-        raise Unpacked("it does not put slices in order")
+        words = "the arrays engine does not put slices in order"
+        raise Unpacked(words if engine == "arrays" else f"{why}, and {words}")
     search = PackedSearch(world, replace(limits, keeping=None), progress, None, fairness, "arrays", ArrayKernel)
-    return replace(search.run(), engine_reason=why)
+    return replace(search.run(), engine_reason=why if engine == "arrays" else f"{why}, so arrays")
 
 
 PACKED = "states in machine words, searched in C"

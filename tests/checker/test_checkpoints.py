@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import EngineError, Keeping, Limits, explore
-from leasehold.checker.explore.packed import CheckpointError, checkpoint
+from leasehold.checker.explore.packed import CheckpointError, checkpoint, kernel
 from leasehold.faults import Budget
 from leasehold.spec import load
 from tests.checker.test_engines import TINY, TRUTH, assert_found_alike
@@ -51,15 +51,39 @@ def test_periodic_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(search, "SLICE", 0.005)
     place = tmp_path / "left"
     model = load(TRUTH / "two_phase", {"resource_managers": 7})
-    kept: list[int] = []
+    kept = tmp_path / "kept"
     save = checkpoint.save
-    monkeypatch.setattr(search, "save", lambda *a: kept.append(1) or save(*a))
+    monkeypatch.setattr(search, "save", lambda at, *some: save(at, *some) or shutil.copy(at, kept))
     found = explore(model, Limits(keeping=Keeping(place)))
-    assert (found.complete, found.distinct) == (True, 296_448)
-    assert kept
-    assert place.exists()  # the last one of a process that may yet die
-    again = explore(model, Limits(keeping=Keeping(place, resume=True)))
+    assert (found.complete, found.distinct, found.checkpoint) == (True, 296_448, "")
+    assert not place.exists()  # it is of no use any more
+    again = explore(model, Limits(keeping=Keeping(kept, resume=True)))  # as if the process had died
     assert (again.complete, again.distinct, again.generated) == (True, 296_448, 2_744_706)
+
+
+def test_a_checkpoint_stays_until_its_search_is_done(tmp_path: Path) -> None:
+    place = tmp_path / "left"
+    model = load("two_phase_commit")
+    explore(model, Limits(depth=4, keeping=Keeping(place)))
+    found = explore(model, Limits(states=600, keeping=Keeping(place, resume=True)))
+    assert found.why_incomplete.startswith("stopped after")
+    assert found.checkpoint == str(place)
+    assert place.exists()
+    assert explore(model, Limits(keeping=Keeping(place, resume=True))).complete
+    assert not place.exists()
+
+
+def test_a_periodic_checkpoint_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leasehold.checker.explore.packed import search
+
+    def fail(*_: object) -> None:
+        raise CheckpointError("no room")
+
+    monkeypatch.setattr(search, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(search, "SLICE", 0.005)
+    monkeypatch.setattr(search, "save", fail)
+    found = explore(load(TRUTH / "two_phase", {"resource_managers": 6}), Limits(keeping=Keeping(tmp_path / "left")))
+    assert (found.complete, found.distinct) == (True, 50_816)
 
 
 def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path, run: Run) -> None:
@@ -76,6 +100,21 @@ def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path, run: Run) -> None:
     assert states is not None
     assert found["distinct"] == int(states[1].replace(",", "")) > 1_000
     assert found["why_incomplete"] == "stopped at depth 1"
+
+
+def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none can be written, or the engine leaves none, that is said before the search."""
+    model = load("two_phase_commit")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="no checkpoint can be written"):
+        explore(model, Limits(keeping=Keeping(tmp_path / "file" / "left")))
+    with pytest.raises(EngineError, match="the reference engine neither leaves checkpoints"):
+        explore(model, Limits(keeping=Keeping(tmp_path / "left")), engine="reference")
+    monkeypatch.setenv("CC", "no_such_compiler")
+    kernel.library.cache_clear()
+    with pytest.raises(EngineError, match=r"the arrays engine .*, but CC names no_such_compiler, which is not there"):
+        explore(model, Limits(keeping=Keeping(tmp_path / "left")))
+    kernel.library.cache_clear()
 
 
 @pytest.mark.parametrize("other", [

@@ -258,6 +258,21 @@ def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(monkeypatch: p
     assert explore(load("two_phase_commit")).engine == "packed"
 
 
+@pytest.mark.usefixtures("compiled_anew")
+def test_what_was_kept_and_is_damaged_is_compiled_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path))
+    (tmp_path / "engine").mkdir()
+    explore(load("two_phase_commit"))
+    (kept,) = (tmp_path / "engine").iterdir()
+    whole = kept.read_bytes()
+    kept.unlink()  # this process still has it
+    kept.write_bytes(whole[:40])
+    kernel.library.cache_clear()
+    assert explore(load("two_phase_commit")).engine == "packed"
+    assert kept.read_bytes()[:64] == whole[:64]
+    assert len(kept.read_bytes()) == len(whole)
+
+
 def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
     system = load("two_phase_commit", {"participants": 1})
     found = explore(system, Limits(states=10), budget=Budget(crash=200))

@@ -63,8 +63,7 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     """Asked for, seen, explained, changed, and ended."""
     lease = leasehold(fleet, "demand", "--units", "2", "--until", "5m", "--term", "4s").strip()
     assert lease.startswith("tenant:")
-    wait(lambda: states(fleet, lease).get("service_manager") == "active")
-    assert states(fleet, lease) == {"service_manager": "active", "broker": "ticketed", "authority": "active"}
+    wait(lambda: states(fleet, lease) == {"service_manager": "active", "broker": "ticketed", "authority": "active"})
     listed = json.loads(leasehold(fleet, "leases", "--json"))
     assert listed.keys() == reference.LEASES_KEYS.keys()
     assert listed["leases"][0].keys() == reference.MACHINE_KEYS.keys()

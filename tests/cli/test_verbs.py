@@ -333,11 +333,15 @@ def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "leasehold: the output cannot be written: No space left on device\n")
 
 
+TWO_PHASE = Path(__file__).parents[1] / "truth" / "two_phase"
+
+
 @pytest.mark.parametrize(("size", "says"), [
     ("60M", "complete: stopped at its limit of 60 MB of memory"), ("0.06gb", "limit of 60 MB"),
 ])  # fmt: skip
-def test_a_limit_of_memory(size: str, says: str, run: Run) -> None:
-    assert says in run("explore", "lease", "--memory", size).stdout
+def test_a_limit_of_memory(size: str, says: str, run: Run, tmp_path: Path) -> None:
+    large = (str(TWO_PHASE), "--set", "resource_managers=8")
+    assert says in run("explore", *large, "--memory", size, LEASEHOLD_CACHE=str(tmp_path)).stdout
 
 
 @pytest.mark.parametrize("size", ["", "0", "4Q", "-1G", "much"])

@@ -68,6 +68,20 @@ def usual_place(key: str) -> Path:
     return cache_folder() / "checkpoints" / f"{key[:24]}.npz"
 
 
+def may_write(place: Path) -> None:
+    """Looks whether a checkpoint can be written, before a search that would end without one.
+
+    Raises:
+        CheckpointError: it cannot.
+    """
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place.parent):
+            pass
+    except OSError as error:
+        raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
+
+
 def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Writes a checkpoint.
 
@@ -112,7 +126,8 @@ def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
             f"there is no checkpoint {place}; a search leaves one that is interrupted, or comes to its limit of memory"
         ) from error
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise CheckpointError(f"{place} cannot be read as a checkpoint: {error}") from error
+        why = str(error).partition(".")[0]  # no advice on how to trust it
+        raise CheckpointError(f"{place} cannot be read as a checkpoint: {why}") from error
     return Checkpoint(about, arrays)
 
 

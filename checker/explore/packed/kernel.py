@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from importlib import resources
@@ -98,18 +99,33 @@ def _loaded(words: int) -> Any:
     about = compiler.stat()
     known = repr((str(compiler), about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
     digest = hashlib.sha256(repr((sorted(text.items()), known)).encode()).hexdigest()
-    name = f"engine-{digest[:24]}.so"
-    folder = cache_folder() / "engine"
-    if not (folder / name).exists():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder) as aside:
-                # Whole or not at all, whoever else does the same now.
-                os.replace(_compiled(compiler, text, words, Path(aside)), folder / name)
-        except OSError:  # nothing can be kept there: it is compiled for this process alone
-            with tempfile.TemporaryDirectory() as aside:
-                return ctypes.CDLL(str(_compiled(compiler, text, words, Path(aside))))
-    return ctypes.CDLL(str(folder / name))
+    kept = cache_folder() / "engine" / f"engine-{digest[:24]}.so"
+    if kept.exists():
+        with suppress(OSError):  # it is damaged, or nothing may be run from there
+            return ctypes.CDLL(str(kept))
+    with tempfile.TemporaryDirectory() as aside:
+        made = _compiled(compiler, text, words, Path(aside))
+        with suppress(OSError):  # nothing can be kept there: it is compiled for this process alone
+            _keep(made, kept)
+        return _opened(made)
+
+
+def _keep(made: Path, kept: Path) -> None:
+    """Keeps it whole or not at all, whoever else does the same now."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as aside:
+        copy = Path(aside) / kept.name
+        shutil.copy(made, copy)
+        with copy.open("rb") as file:
+            os.fsync(file.fileno())
+        copy.replace(kept)
+
+
+def _opened(made: Path) -> Any:
+    try:
+        return ctypes.CDLL(str(made))
+    except OSError as error:
+        raise NoCompiler(f"what was compiled cannot be loaded: {error}") from error
 
 
 def _compiler() -> Path:
@@ -117,7 +133,7 @@ def _compiler() -> Path:
     found = next((at for c in ([wanted] if wanted else ["cc", "gcc", "clang"]) if (at := shutil.which(c))), None)
     if found is None:
         raise NoCompiler(f"CC names {wanted[:60]}, which is not there" if wanted else "there is no C compiler here")
-    return Path(found).resolve()
+    return Path(found)  # under this name: one program may be several compilers
 
 
 def _compiled(compiler: Path, text: Mapping[str, bytes], words: int, folder: Path) -> Path:

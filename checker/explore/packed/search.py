@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from leasehold.checker.explore.packed.checkpoint import (
     decoded,
     key_of,
     load,
+    may_write,
     save,
     usual_place,
 )
@@ -136,6 +137,8 @@ class PackedSearch:
         if limits.keeping is not None:
             self.key = key_of(world, symmetry=canonical is not None)
             self.place = limits.keeping.place or usual_place(self.key)
+            if limits.keeping.place is not None:
+                may_write(self.place)
             if limits.keeping.resume:
                 kept = load(self.place, self.key, k.LASTING)
                 self.at_fault = set(kept.about["at_fault"])
@@ -315,7 +318,8 @@ class PackedSearch:
             if self.place is not None and now > keep_again:
                 if ended := self._pause():
                     return ended
-                self._keep()
+                with suppress(CheckpointError):  # there may be room again when the next one is due
+                    self._keep()
                 keep_again = time.perf_counter() + KEEP_EVERY
 
     def _serve(self, what: int) -> None:
@@ -340,9 +344,9 @@ class PackedSearch:
             return at_fault(self.faults)
         if what == k.AT_STATES:
             return self._stopped()
-        if self.limits.keeping is not None and self.limits.keeping.place is not None:
-            self._keep()
-        return f"stopped at depth {self.limits.depth}"
+        why = f"stopped at depth {self.limits.depth}"
+        asked = self.limits.keeping is not None and self.limits.keeping.place is not None
+        return self._kept(why) if asked else why
 
     def _stopped(self) -> str:
         if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
@@ -363,12 +367,15 @@ class PackedSearch:
     def _leave(self, why: str) -> str:
         """Leaves a checkpoint, where one is wanted; answers why the search ends."""
         if self.place is not None:
-            if ended := self._pause():
-                return ended
-            try:
-                self._keep()
-            except CheckpointError as error:
-                return f"{why}; {error}"
+            return self._pause() or self._kept(why)
+        return why
+
+    def _kept(self, why: str) -> str:
+        """Leaves a checkpoint; answers why the search ends, and why there is none."""
+        try:
+            self._keep()
+        except CheckpointError as error:
+            return f"{why}; {error}"
         return why
 
     def _keep(self) -> None:
@@ -570,8 +577,12 @@ class PackedSearch:
         except KeyboardInterrupt:
             why, graph = why or "interrupted", None
             found = verdicts(self.claims, paths, None, faults, False, why, self.fairness)
-        if self.resumed and self.place is not None and self.left is None:
+        if why:
+            self.left = self.left or (self.place if self.resumed else None)
+        elif self.left is not None or self.resumed:
+            assert self.place is not None
             self.place.unlink(missing_ok=True)  # it has served its purpose
+            self.left = None
         machines = self.world.product()
         uses = self.kernel.array(k.USES, k.U64, len(self.changes))
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines])

@@ -50,7 +50,7 @@ static int pool_room(Pool *p, size_t more)
     if (bytes > p->kept && !pool_move(p, bytes)) return 0;
     char *end = (char *)p->at + p->bytes;
     if (p->file) {
-        if (ftruncate(p->file - 1, (off_t)bytes)
+        if (posix_fallocate(p->file - 1, 0, (off_t)bytes)       /* a hole that cannot be filled would end the process */
             || mmap(end, bytes - p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, p->file - 1, (off_t)p->bytes) == MAP_FAILED)
             return 0;
         p->bytes = bytes;
