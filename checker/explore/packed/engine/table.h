@@ -112,6 +112,7 @@ static int label_add(Engine *e, u32 state, u64 left, u32 parent)
     for (u32 n = first[state]; n != NONE; n = next[n])
         if (affords(lefts[n], left)) return 1;
     u32 n = (u32)COUNT(e->parents, u32);
+    if (COUNT(e->parents, u32) >= NONE) return 0;      /* there is no number for it */
     if (first[state] == NONE) first[state] = n; else next[last[state]] = n;
     last[state] = n;
     if (!shared_room(e, &e->label_states, sizeof(u32)) || !shared_room(e, &e->lefts, sizeof(u64))) return 0;
