@@ -57,7 +57,7 @@ def decide(
 
     failing = side_by_side(may_fail, range(len(leads)))
     found = {  # where nothing may fail, nothing need be followed from any start
-        c.property.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, complete, why, fairness)
+        c.property.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
         for n, c in enumerate(leads)
     }
     return [
@@ -67,8 +67,8 @@ def decide(
 
 
 def _decide(
-    claim: GraphClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, complete: bool, why: str,
-    fairness: Fairness,
+    claim: GraphClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, complete: bool,
+    why: str, fairness: Fairness,
 ) -> PropertyResult:  # fmt: skip
     p = claim.property
     numbers, loop, reason = None, None, ""
@@ -76,8 +76,7 @@ def _decide(
         numbers = _too_late(p.within, starts, missing, graph, paths)
         reason = f"the clock ticks more than {p.within} times"
     if numbers is None and complete:
-        system = paths.world.system
-        numbers, loop = fair_run(starts, missing, graph, paths, demands(system, graph.names, fairness))
+        numbers, loop = fair_run(starts, missing, graph, paths, asked)
         if numbers is not None and loop is not None:
 
             def holds(asked: Demands) -> bool:
@@ -88,7 +87,7 @@ def _decide(
                 found, begin = fair_run(starts, missing, graph, paths, asked)
                 return None if found is None or begin is None else found[begin:]
 
-            reason = why_unfair(system, graph, fairness, numbers[loop:], holds, fails)
+            reason = why_unfair(paths.world.system, graph, fairness, numbers[loop:], holds, fails)
     if numbers is not None:
         path = paths.along(numbers, loop)
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)

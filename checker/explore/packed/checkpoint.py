@@ -13,7 +13,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -68,18 +69,24 @@ def usual_place(key: str) -> Path:
     return cache_folder() / "checkpoints" / f"{key[:24]}.npz"
 
 
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Makes the folder, and says where what follows cannot write there."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
+
+
 def may_write(place: Path) -> None:
     """Looks whether a checkpoint can be written, before a search that would end without one.
 
     Raises:
         CheckpointError: it cannot.
     """
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place.parent):
-            pass
-    except OSError as error:
-        raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
+    with _writing(place), tempfile.TemporaryFile(dir=place.parent):
+        pass
 
 
 def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -92,16 +99,12 @@ def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
 
     columns = {name: np.frombuffer(some, dtype=np.uint8) for name, some in arrays.items() if len(some)}
     columns[_ABOUT] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent) as aside:
-            made = Path(aside) / "made.npz"
-            np.savez(made, **columns)  # type: ignore[arg-type]
-            with made.open("rb") as file:
-                os.fsync(file.fileno())
-            made.replace(place)
-    except OSError as error:
-        raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
+    with _writing(place), tempfile.TemporaryDirectory(dir=place.parent) as aside:
+        made = Path(aside) / "made.npz"
+        np.savez(made, **columns)  # type: ignore[arg-type]
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        made.replace(place)
 
 
 def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:

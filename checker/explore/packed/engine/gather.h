@@ -122,7 +122,7 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
     const u64 *masks = ITEMS(e->masks, u64), *table = ITEMS(e->table, u64);
     const Change *changes = ITEMS(e->changes, Change);
     u32 brief = e->brief;
-    (void)recent; (void)changes; (void)brief;
+    (void)recent; (void)brief;
     b->steps.used = 0;
     for (u32 k = 0; k < b->labels; k++) {
         const u64 *s = STATE(e, state_of(e, b->first + k));

@@ -79,9 +79,7 @@ static int group_claims(Engine *e)
     if (had) e->grouped_for = now;
     return had;
 }
-#endif
 
-#ifdef __BMI2__
 /* Whether a group has nothing to say of a step from a state, as is found by asking for bits under its masks alone. */
 static int is_clear_within(const Engine *e, const Group *group, const u64 *s)
 {
