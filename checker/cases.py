@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,10 @@ class CaseFinder:
         self.actors = {actor.name: actor for actor in world.layout.actors}
         self.after = self._after(ways)
         self.down = {a.name: self.paths.holding(a.up, DOWN) for a in world.layout.actors}
-        restarts = side_by_side(self._restarts, world.layout.actors)
-        self.worst = dict(zip(self.actors, restarts, strict=True))
-        self._stop()
+        work: list[Callable[[], Any]] = [self._stop, *(partial(self._restarts, actor) for actor in world.layout.actors)]
+        _, *worst = side_by_side(lambda part: part(), work)
+        self.worst = dict(zip(self.actors, worst, strict=True))
+        self._totals = {mode: self._total(mode) for mode in self.modes}
 
     def cases(self) -> dict[Case, Worst]:
         """Every case with its worst convergence."""
@@ -99,21 +101,19 @@ class CaseFinder:
         examples, self.group = numbered(keys)
         self._example = [int(n) for n in self.stopped[examples]]
         self._example_at = [int(n) for n in self.stopped_at[examples]]
-        self._totals: dict[str, Any] = {}
-        for mode in self.modes:
-            total = np.full((2, len(examples)), _NONE, dtype=np.int32)
-            for number, actor in enumerate(self.world.layout.actors):
-                mine = self._stopped_by(number)
-                for i in (0, 1):
-                    np.maximum.at(total[i], self.group[mine], self.worst[actor.name][mode][i][self.stopped[mine]])
-            self._totals[mode] = total
-
-    def _stopped_by(self, actor: int) -> Any:
-        """The positions among `stopped` of the crashes of an actor."""
         layout = self.world.layout
         who = [layout.actors.index(layout.of[role, i]) for _, role, i in self.points]
-        who += range(len(layout.actors))
-        return (np.array(who)[self.stopped_at] == actor).nonzero()[0]
+        stopped_who = np.array([*who, *range(len(layout.actors))])[self.stopped_at]
+        self._stopped_by = [(stopped_who == number).nonzero()[0] for number in range(len(layout.actors))]
+
+    def _total(self, mode: str) -> Any:
+        """By group, the worst that follows a restart in a mode: steps and messages."""
+        total = np.full((2, len(self._example)), _NONE, dtype=np.int32)
+        for mine, worst in zip(self._stopped_by, self.worst.values(), strict=True):
+            states, group = self.stopped[mine], self.group[mine]
+            for i in (0, 1):
+                np.maximum.at(total[i], group, worst[mode][i][states])
+        return total
 
     def _joined(self, group: int) -> Iterator[tuple[str, Worst]]:
         """The modes in which an actor that has stopped so may restart, and the worst that follows."""
@@ -178,10 +178,8 @@ class CaseFinder:
         stays = down[targets]
         before, up = states_down[sources[~stays]], targets[~stays]
         place = np.cumsum(down, dtype=np.int32) - 1
-        sources, targets = sources[stays].astype(np.int32), place[targets[stays]]
-        waiting = sources != targets
-        sources, targets = sources[waiting], targets[waiting]
-        part_of = parts_among(down, graph)[states_down]
+        sources, targets = sources[stays], place[targets[stays]]
+        part_of = parts_among(down, graph)
         found = {mode: np.full((2, len(down)), _NONE, dtype=np.int32) for mode in self.modes}
         for mode, holds in self.modes.items():
             at_once = holds[before]
@@ -191,8 +189,9 @@ class CaseFinder:
         every = np.array([row[states_down] for row in whole], dtype=np.int32).T.copy()  # a state's numbers lie together
         first = np.zeros(len(states_down) + 1, dtype=np.int64)
         np.cumsum(np.bincount(sources, minlength=len(states_down)), out=first[1:])
-        for single, knots in layers(None, part_of, sources, targets) if whole else ():
-            for states in (single, *(np.array(knot) for knot in knots)):
+        for single, knots in layers(down, part_of, graph) if whole else ():
+            single = place[single]
+            for states in (single, *(place[np.array(knot)] for knot in knots)):
                 edges, of = spread(first, states)
                 after = every[targets[edges]]
                 if states is single:

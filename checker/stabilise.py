@@ -191,12 +191,10 @@ class Ways:
 
     def _measure(self, part_of: Any) -> None:
         """The longest ways from the states from which every run returns, those of a knot together."""
-        graph = self.graph
         asked = self.astray & ~self.stays
-        among = asked[graph.sources] & (graph.sources != graph.targets)
         # What lies beyond a knot that could not be measured has no number: `unknown` says so.
         unknown = np.zeros(len(asked), dtype=bool)
-        for single, knots in layers(asked, part_of, graph.sources[among], graph.targets[among]):
+        for single, knots in layers(asked, part_of, self.graph):
             self._singles(single, unknown)
             for knot in knots:
                 if not self._through(knot, unknown):

@@ -89,8 +89,9 @@ def explore(
 
     With --symmetry, one state is visited for each orbit: for all states that come of one another when instances of a
     role change places. It is printed how many states the orbits have. Where the specification tells instances apart,
-    where a property does, and where one is a leads_to, all states are visited, and it is said why; with --only, the
-    other properties do not matter.
+    where a property does, and where one is a leads_to, all states are visited, and it is said why.
+
+    With --only, nothing is kept or worked out for the other properties.
 
     \b
     Example:  leasehold explore lease --set max_units=1
@@ -106,14 +107,14 @@ def explore(
             _check_property(model, option, name)
     budget = None if faults is None else parse_budget(model, faults, "--faults")
     limits = Limits(max_states, depth, memory=memory, keeping=Keeping(checkpoint, resume), disk=disk)
-    asked = only_these(model, only) if symmetry and only else model
+    asked = only_these(model, only) if only else model
     if workers is None and cluster is None:
         found = explore_with_progress(
             asked, limits, quiet=as_json, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness
         )
     else:
-        _check_team(engine, symmetry, workers, cluster, limits)
-        found = explore_by_team_with_progress(model, limits, workers, cluster, quiet=as_json, budget=budget)
+        _check_team(engine, symmetry, fairness, workers, cluster, limits)
+        found = explore_by_team_with_progress(asked, limits, workers, cluster, quiet=as_json, budget=budget)
     after = (
         _convergence(model, found, as_json, engine)
         if found.graph is not None and budget is not None and budget.passes
@@ -148,12 +149,15 @@ def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine)
     return convergence(legal, found) if legal.complete else None
 
 
-def _check_team(engine: Engine, symmetry: bool, workers: int | None, cluster: str | None, limits: Limits) -> None:
+def _check_team(
+    engine: Engine, symmetry: bool, fairness: Fairness, workers: int | None, cluster: str | None, limits: Limits
+) -> None:
     if workers is not None and cluster is not None:
         raise click.UsageError("--workers starts processes here, --cluster names those of others; give one of the two")
     others = {
         "--engine": engine not in ("auto", "packed"), "--symmetry": symmetry, "--disk": limits.disk is not None,
         "--resume": limits.keeping is not None and limits.keeping.resume, "--memory": limits.memory is not None,
+        "--fairness": fairness is not Fairness.SPEC,
         "--checkpoint": limits.keeping is not None and limits.keeping.place is not None,
     }  # fmt: skip
     for name in (name for name, given in others.items() if given):

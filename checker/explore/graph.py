@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from leasehold.checker.explore.waves import Waves
+
 
 class Row(NamedTuple):
     """What an edge is, as far as liveness and recovery ask."""
@@ -40,6 +42,7 @@ class Word(NamedTuple):
 
 
 WORD = 64
+BLOCK = 1 << 16  # states of which something is worked out together: what is made on the way stays near
 MOST_DENSE = 1 << 26  # keys that may be looked up in an array of all of them
 
 
@@ -74,6 +77,18 @@ def in_order(keys: Any, size: int) -> Any:
     return table.tocsc().indices
 
 
+def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, Any, Any, Any]:
+    """Edges in the order of their sources: where those of each of so many states begin, and the three columns."""
+    import numpy as np
+
+    order = in_order(sources, states)
+    if order is not None:
+        sources, targets, rows = sources[order], targets[order], rows[order]
+    first = np.zeros(states + 1, dtype=np.int64)
+    np.cumsum(np.bincount(sources, minlength=states), out=first[1:])
+    return first, sources, targets, rows
+
+
 def spread(first: Any, states: Any) -> tuple[Any, Any]:
     """The edges of some states, and of each the position of its state among these.
 
@@ -81,10 +96,19 @@ def spread(first: Any, states: Any) -> tuple[Any, Any]:
     """
     import numpy as np
 
+    return edge_numbers(first, states), np.repeat(np.arange(len(states)), first[states + 1] - first[states])
+
+
+def edge_numbers(first: Any, states: Any) -> Any:
+    """The edges of some states; of state n they are those from `first[n]` to `first[n + 1]`."""
+    import numpy as np
+
     begins = first[states]
     sizes = first[states + 1] - begins
-    of = np.repeat(np.arange(len(states)), sizes)
-    return np.arange(len(of)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes), of
+    before = np.cumsum(sizes) - sizes
+    found = np.repeat(begins - before, sizes)
+    found += np.arange(len(found), dtype=found.dtype)
+    return found
 
 
 def raise_to(into: Any, at: Any, values: Any) -> None:
@@ -157,19 +181,12 @@ class Graph:
         """Brings the edges into the order of their sources, which states that are expanded twice spoil."""
         import numpy as np
 
-        columns = (np.frombuffer(a, dtype=np.int32) for a in (self._sources, self.found, self.found_rows))
-        return self.take(states, *columns)
+        columns = self._sources, self.found, self.found_rows
+        return self.take(*by_source(states, *(np.frombuffer(a, dtype=np.int32) for a in columns)))
 
-    def take(self, states: int, sources: Any, targets: Any, rows: Any) -> Graph:
-        """Has these edges, in the order of their sources."""
-        import numpy as np
-
-        order = in_order(sources, states)
-        if order is not None:
-            sources, targets, rows = sources[order], targets[order], rows[order]
-        self.sources, self.targets, self.rows = sources, targets, rows
-        self.first = np.zeros(states + 1, dtype=np.int64)
-        np.cumsum(np.bincount(sources, minlength=states), out=self.first[1:])
+    def take(self, first: Any, sources: Any, targets: Any, rows: Any) -> Graph:
+        """Has these edges, which are in the order of their sources."""
+        self.first, self.sources, self.targets, self.rows = first, sources, targets, rows
         return self
 
     def column(self, name: str) -> Any:
@@ -210,14 +227,31 @@ class Graph:
         return first, sources if order is None else sources[order]
 
     @cached_property
+    def waves(self) -> Waves:
+        """The states from the back, by steps that may be taken for ever."""
+        import numpy as np
+
+        from leasehold.checker.explore.waves import waves
+
+        first, sources = self.backward
+        leaving = np.bincount(sources, minlength=len(first) - 1)
+        loops = self.sources[(self.sources == self.targets) & self.lasting]
+        np.subtract.at(leaving, loops, 1)
+        return waves(first, sources, leaving)
+
+    @cached_property
     def on_cycles(self) -> Any:
         """By state, whether steps that may be taken for ever lead from it to another state and back."""
         import numpy as np
 
-        from leasehold.checker.explore.parts import parts
+        from leasehold.checker.explore.parts import between, parts
 
-        count, part_of = parts(self.sources[self.lasting], self.targets[self.lasting], len(self.first) - 1)
-        return (np.bincount(part_of, minlength=count) > 1)[part_of]
+        rest = self.waves.rest
+        sources, targets, _ = between(self, rest)
+        _, part_of = parts(sources, targets, len(rest))
+        found = np.zeros(len(self.first) - 1, dtype=bool)
+        found[rest] = (np.bincount(part_of) > 1)[part_of]
+        return found
 
     # Fairness
 
@@ -235,21 +269,32 @@ class Graph:
         known = self._enabled.get(asked)
         if known is not None:
             return known
-        groups, some = sorted(asked.groups), self.first[:-1] < self.first[1:]
+        groups = sorted(asked.groups)
         found = self._enabled[asked] = []
         for begin in range(0, len(groups), WORD):
             here = groups[begin : begin + WORD]
             place = np.full(len(self.names) + 1, -1, dtype=np.int8)  # the last one: no group, which is -1
             place[here] = np.arange(len(here))
             bits = np.where(place >= 0, np.uint64(1) << np.maximum(place, 0).astype(np.uint64), np.uint64(0))
-            possible = np.zeros(len(some), dtype=np.uint64)
-            if some.any():
-                by_edge = bits[self.group_of][self.rows]
-                possible[some] = np.bitwise_or.reduceat(by_edge, self.first[:-1][some])
+            possible = self._possible(bits[self.group_of])
             weak, strong = (
                 sum(1 << n for n, g in enumerate(here) if g in which) for which in (asked.weak, asked.strong)
             )
             found.append(Word(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
+        return found
+
+    def _possible(self, by_row: Any) -> Any:
+        """By state, the bits of all its edges together, given those of each row."""
+        import numpy as np
+
+        size = len(self.first) - 1
+        found = np.zeros(size, dtype=np.uint64)
+        for begin in range(0, size, BLOCK):
+            first = self.first[begin : begin + BLOCK + 1]
+            states = (first[:-1] < first[1:]).nonzero()[0]
+            if len(states):
+                by_edge = by_row[self.rows[first[0] : first[-1]]]
+                found[begin + states] = np.bitwise_or.reduceat(by_edge, first[states] - first[0])
         return found
 
     def prepare(self, asked: Demands) -> None:
@@ -275,12 +320,16 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
+        import numpy as np
+
         other = Graph(self.faults_stop)
         other.kinds, other.names, other.points = self.kinds, self.names, self.points
         kept = ~self.column("fault")
         if self.faults_stop:  # no cycle that counts has a fault in it
-            other.on_cycles = self.on_cycles
-        return other.take(len(self.first) - 1, self.sources[kept], self.targets[kept], self.rows[kept])
+            other.backward, other.waves, other.on_cycles = self.backward, self.waves, self.on_cycles
+        before = np.zeros(len(kept) + 1, dtype=np.int64)
+        np.cumsum(kept, out=before[1:])
+        return other.take(before[self.first], self.sources[kept], self.targets[kept], self.rows[kept])
 
 
 _NUMBERS = ("group", "point")

@@ -23,7 +23,7 @@ from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.loops import loop_round
-from leasehold.checker.explore.parts import leading, reached, staying
+from leasehold.checker.explore.parts import chosen, leading, reached, reached_by, staying
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import GraphClaim
 from leasehold.checker.explore.result import PropertyResult
@@ -170,10 +170,10 @@ def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> boo
         return False
     inside = missing[graph.sources] & missing[graph.targets]
     ticking = graph.column("clock") & inside
-    still = inside & ~ticking
+    still = chosen(graph, inside & ~ticking)
     now = starts
     for _ in range(within + 1):
-        now = reached(now, graph, still)
+        now = reached_by(now, *still)
         later = graph.targets[ticking & now[graph.sources]]
         now = now & False
         now[later] = True

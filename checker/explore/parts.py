@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 def reached(starts: Marks, graph: Graph, edges: Any) -> Marks:
     """The states to which some edges of a graph (truths by edge) lead from some states, and these."""
-    first = np.zeros(len(edges) + 1, dtype=np.int32)
-    np.cumsum(edges, out=first[1:])
-    return _from(starts, first[graph.first], graph.targets[edges])
+    return reached_by(starts, *chosen(graph, edges))
+
+
+def chosen(graph: Graph, edges: Any) -> tuple[Any, Any]:
+    """Some edges of a graph (truths by edge): where those of each state begin, and their targets."""
+    before = np.zeros(len(edges) + 1, dtype=np.int32)
+    np.cumsum(edges, out=before[1:])
+    return before[graph.first], graph.targets[edges]
 
 
 def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
@@ -42,10 +47,10 @@ def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
         where = np.zeros(len(sources) + 1, dtype=np.int32)
         np.cumsum(kept, out=where[1:])
         first, sources = where[first], sources[kept]
-    return _from(ends, first, sources)
+    return reached_by(ends, first, sources)
 
 
-def _from(starts: Marks, first: Any, targets: Any) -> Marks:
+def reached_by(starts: Marks, first: Any, targets: Any) -> Marks:
     """What is reached from some states, `targets[first[n]:first[n + 1]]` being those of the edges of state n."""
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -77,7 +82,7 @@ def parts_among(among: Marks, graph: Graph) -> Any:
     Only parts of states that are marked count; each other state is one of its own.
     """
     states = (among & graph.on_cycles).nonzero()[0]
-    sources, targets, _ = _between(graph, states)
+    sources, targets, _ = between(graph, states)
     count, of = parts(sources, targets, len(states))
     found = np.arange(count, count + len(among), dtype=np.int32)
     found[states] = of
@@ -113,7 +118,7 @@ def staying(among: Marks, graph: Graph, asked: Demands) -> Any:
     found = np.full(len(among), -1, dtype=np.int32)
     count = 0
     states = (among & graph.on_cycles).nonzero()[0]
-    sources, targets, rows = _between(graph, states)
+    sources, targets, rows = between(graph, states)
     while len(sources):
         _, part_of = parts(sources, targets, len(states))
         sizes = np.bincount(part_of)
@@ -136,7 +141,7 @@ def staying(among: Marks, graph: Graph, asked: Demands) -> Any:
     return found
 
 
-def _between(graph: Graph, states: Any) -> tuple[Any, Any, Any]:
+def between(graph: Graph, states: Any) -> tuple[Any, Any, Any]:
     """The edges between some states that may be taken for ever, with positions among them, and their rows."""
     if not len(states):
         return states, states, states

@@ -75,21 +75,22 @@ def write(section: Section, page: Path = PAGE) -> None:
 def _table(table: Table) -> str:
     ratio = f"ratio to {table.against}" if table.against else "ratio"
     head = f"| {table.title} | median {table.unit} | min–max | {ratio} | target |\n|---|---:|---:|---:|---|\n"
-    return head + "\n".join(map(_row, table.rows))
+    return head + "\n".join(_row(row, table.unit) for row in table.rows)
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, unit: str) -> str:
     ratio = "–"
     if row.base:
         ratio = f"{short(median(row.ratios))} ({short(min(row.ratios))}–{short(max(row.ratios))})"
-    targets = "; ".join(_target(row, target) for target in row.targets)
+    targets = "; ".join(_target(row, target, unit) for target in row.targets)
     spread = f"{short(min(row.figures))}–{short(max(row.figures))}"
     return f"| {row.what} | {short(median(row.figures))} | {spread} | {ratio} | {targets} |"
 
 
-def _target(row: Row, target: Target) -> str:
-    reached = median(row.ratios if target.of_ratio else row.figures)
-    return target.words(short(target.limit), reached)
+def _target(row: Row, target: Target, unit: str) -> str:
+    if target.of_ratio:
+        return f"ratio {target.words(short(target.limit), median(row.ratios))}"
+    return target.words(f"{short(target.limit)} {unit}", median(row.figures))
 
 
 def _version(package: str) -> str:

@@ -54,7 +54,7 @@ def test_a_section_takes_the_place_of_the_one_before_and_of_no_other(tmp_path: P
 
 def test_a_target_says_whether_it_was_met(tmp_path: Path) -> None:
     text = page.text(_section("one", 1.0), "")
-    assert "at least 1.00: met; less than 1.00: missed" in text  # a ratio of 1.00, and a figure of 2.00
+    assert "ratio at least 1.00: met; less than 1.00 s: missed" in text  # a ratio of 1.00, and a figure of 2.00
 
 
 def test_what_is_compared_runs_in_turns() -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from leasehold.checker.cases import CaseFinder
 from leasehold.checker.crash import crash
-from leasehold.checker.explore import Engine, EngineError, Exploration, Limits, explore
-from leasehold.checker.explore.packed import PackedSearch, arrays, kernel
+from leasehold.checker.explore import Engine, EngineError, Exploration, Limits, explore, packed
+from leasehold.checker.explore.packed import PackedSearch, arrays, kernel, search
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.mutants import mutants
 from leasehold.spec import System, load
@@ -121,18 +125,27 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
         assert_alike(system, budget, limits, PACKED if budget is None else PACKED[:1])
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
-    """Two kinds: those of messages and faults, and those of all types and operators."""
-    rng = random.Random(seed)
-    engines = PACKED if seed % 3 == 0 else PACKED[:1]
-    system = by_chance(tmp_path / "a", rng)
-    if system is not None:
-        assert_alike(system, limits=Limits(states=5_000), engines=engines)
-        assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=5_000), engines)
-    other = busy(tmp_path / "b", rng)
-    if not isinstance(other, str):
-        assert_alike(other, limits=Limits(states=5_000), engines=engines)
+@pytest.mark.parametrize(("draw", "count"), [(by_chance, 30), (busy, 20)], ids=["messages", "types"])
+def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | None], count: int) -> None:
+    """Of two kinds: of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
+    loaded = 0
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(rng=st.randoms(use_true_random=False), both=st.booleans(), faulty=st.booleans())
+    def agree(rng: random.Random, both: bool, faulty: bool) -> None:
+        nonlocal loaded
+        with tempfile.TemporaryDirectory() as folder:
+            system = draw(Path(folder), rng)
+        if not isinstance(system, System):
+            return
+        loaded += 1
+        engines = PACKED if both else PACKED[:1]  # in NumPy small searches take long
+        assert_alike(system, limits=Limits(states=2_000), engines=engines)
+        if faulty and draw is by_chance:
+            assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=2_000), engines)
+
+    agree()
+    assert loaded > count / 4
 
 
 WRONG_LATER = {
@@ -193,6 +206,32 @@ def test_helpers_change_nothing(
     assert_found_alike(alone, helped)
     if alone.graph is not None:
         assert helped.graph.rows.tolist() == alone.graph.rows.tolist()
+
+
+def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops in the midst of a state's steps: those that were taken by then are that state's."""
+    system, began = load("lease", TINY), []
+
+    @contextmanager
+    def when_first_told() -> Iterator[Callable[[], bool]]:
+        yield lambda: len(running.told) > 2
+
+    class Search(PackedSearch):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            nonlocal running
+            super().__init__(*args, **more)
+            running = self
+
+    running: Any = None
+    monkeypatch.setattr(search, "interrupts", when_first_told)
+    monkeypatch.setattr(packed, "PackedSearch", Search)
+    found = explore(system, budget=Budget(crash=1, duplicate=1), engine="packed")
+    assert found.why_incomplete == "interrupted"
+    world, states = found.paths.world, found.paths.states
+    for source, target in zip(found.graph.sources.tolist(), found.graph.targets.tolist(), strict=True):
+        began.append(source)
+        assert states[target] in [after for _, after in world.successors(states[source])]
+    assert running.kernel.figure(kernel.SEARCHED) in [label for n in began for label in found.paths.labels.of[n]]
 
 
 def test_the_cases_of_crashes() -> None:

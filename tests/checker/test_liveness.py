@@ -14,26 +14,15 @@ from hypothesis import strategies as st
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.fairness import Demands, Fairness
-from leasehold.checker.explore.graph import Graph, Row
 from leasehold.checker.explore.liveness import fair_parts
 from leasehold.checker.explore.loops import loop_round
 from leasehold.checker.explore.parts import staying
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.export import to_promela, to_tla
 from leasehold.spec import SpecError, load
+from tests.checker.graphs import GROUPS, Edge, graph
 
-Edge = tuple[int, int, int]  # source, target, group; -1: of no group
 Make = Callable[..., Path]
-GROUPS = 3
-
-
-def graph(states: int, edges: list[Edge]) -> Graph:
-    """A graph with these edges."""
-    made = Graph()
-    made.kinds = [Row(group, False, False, False, (), -1) for group in range(-1, GROUPS)]
-    made.names = {("clock", n): n for n in range(GROUPS)}
-    columns = np.array(edges, dtype=np.int32).reshape(-1, 3).T
-    return made.take(states, columns[0], columns[1], columns[2] + 1)
 
 
 def fair(edges: list[Edge], among: set[int], inside: set[tuple[int, int]], asked: Demands) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from leasehold.checker.explore.graph import by_source
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.array_labels import LimitedLabels, after, classes, kinds_left, pays
 from leasehold.checker.explore.packed.array_steps import Changes
@@ -524,8 +525,7 @@ class ArrayKernel:
         steps = np.arange(block.begins[begin], block.begins[end])
         steps = steps[block.found[steps] >= 0]
         rows, states, lefts = [block.rows[steps]], [block.found[steps]], [block.lefts[steps]]
-        begins = self.begins.items.astype(np.int64)
-        ends = np.append(begins[1:], self.targets.size)
+        begins, ends = self.edges_begin[:-1], self.edges_begin[1:]
         for follow, others in block.followed:
             here = ((follow >= begin) & (follow < end)).nonzero()[0]
             other = others[here]
@@ -554,8 +554,7 @@ class ArrayKernel:
                 return self._level_states.size
         return {
             k.COUNT: self.count, k.GENERATED: self._generated, k.EDGES: self._edges, k.CUT: self.cut,
-            k.SEARCHED: self.searched, k.LABELS: self.labels, k.DEPTH: self._depth, k.KEPT_EDGES: self.targets.size,
-            k.BEGUN: self.begins.size,
+            k.SEARCHED: self.searched, k.LABELS: self.labels, k.DEPTH: self._depth,
         }[which]  # fmt: skip
 
     def asks(self, which: int) -> int:
@@ -569,12 +568,25 @@ class ArrayKernel:
         limited = self.limited
         arrays: dict[int, Growing] = {
             k.STATES: self.table.states, k.PARENTS: limited.parents if self._kinds else self._parents,
-            k.LABEL_STATES: limited.states, k.LEFTS: limited.lefts, k.BEGINS: self.begins, k.TARGETS: self.targets,
-            k.EDGE_CHANGES: self.edge_changes, k.LEVEL_STATES: self._level_states, k.LEVEL_LABELS: self._level_labels,
-            k.USES: self._uses, k.FIRST_LABEL: limited.first, k.LABEL_NEXT: limited.following,
+            k.LABEL_STATES: limited.states, k.LEFTS: limited.lefts, k.LEVEL_STATES: self._level_states,
+            k.LEVEL_LABELS: self._level_labels, k.USES: self._uses, k.FIRST_LABEL: limited.first,
+            k.LABEL_NEXT: limited.following,
             k.CELL_FIRST: self._surveyed.first, k.CELL_STATES: self._surveyed.sizes,
         }  # fmt: skip
         return (kind * items).from_buffer(arrays[which].at)
+
+    def edges(self, kinds: Any) -> tuple[Any, Any, Any, Any]:
+        """The edges in the order of their sources: where those of each state begin, sources, targets, and `kinds`."""
+        labels = np.arange(self.begins.size)
+        states = self.limited.states.at[labels] if self._kinds else labels
+        sources = np.repeat(states.astype(np.int32), np.diff(self.edges_begin))
+        rows = np.array(kinds, dtype=np.int32)[self.edge_changes.items]
+        return by_source(self.count, sources, self.targets.items.astype(np.int32), rows)
+
+    @property
+    def edges_begin(self) -> Any:
+        """By label where its edges begin, and where the last one's end."""
+        return np.append(self.begins.items, np.uint64(self.targets.size)).astype(np.int64)
 
     def mark(self, program: int, into: bytearray) -> bool:
         """Of each state whether a program says yes; False where an answer is not known, and it is to be asked again."""

@@ -349,24 +349,7 @@ class PackedPaths(Paths):
         return self.states.unpacked(numbers)
 
 
-def graph_of(kernel: AnyKernel, changes: Sequence[Change], labels: PackedLabels, faults_stop: bool) -> Graph:
+def graph_of(kernel: AnyKernel, changes: Sequence[Change], faults_stop: bool) -> Graph:
     """The steps of a search, as the reference keeps them."""
-    import numpy as np
-
     graph = Graph(faults_stop)
-    kinds = np.array([graph.row(change.action) for change in changes], dtype=np.int32)
-    size, searched = kernel.figure(k.KEPT_EDGES), kernel.figure(k.SEARCHED)
-    targets = _array(kernel, k.TARGETS, np.uint32, size).astype(np.int32)
-    rows = kinds[_array(kernel, k.EDGE_CHANGES, np.uint32, size)] if size else np.zeros(0, dtype=np.int32)
-    begins = _array(kernel, k.BEGINS, np.uint64, kernel.figure(k.BEGUN))[:searched].astype(np.int64)
-    lengths = np.diff(np.append(begins, size))
-    alone = isinstance(labels.states, range)  # each state has one label, of its own number
-    of = np.arange(searched) if alone else _array(kernel, k.LABEL_STATES, np.uint32, len(labels.states))
-    return graph.take(kernel.figure(k.COUNT), np.repeat(of[:searched].astype(np.int32), lengths), targets, rows)
-
-
-def _array(kernel: AnyKernel, which: int, kind: Any, items: int) -> Any:
-    import numpy as np
-
-    at = kernel.array(which, k.U8, items * np.dtype(kind).itemsize)
-    return np.frombuffer(at, dtype=kind) if items else np.zeros(0, dtype=kind)
+    return graph.take(*kernel.edges([graph.row(change.action) for change in changes]))

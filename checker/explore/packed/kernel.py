@@ -25,7 +25,7 @@ from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.packed.fields import Place
 from leasehold.checker.explore.packed.interface import Claims
 
-OPTIONS = ("-O2", "-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
+OPTIONS = ("-O1", "-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
 PATIENCE = 60.0  # seconds that a compiler may take
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
@@ -70,6 +70,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "came_from": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint64), POINTER(c_uint32))),
     "first_label": (c_uint32, (c_void_p, c_uint32)),
     "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
+    "edges_in_order": (None, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "survey": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint32))),
     "survey_edges": (c_uint32, (c_void_p,)),
 }  # fmt: skip
@@ -276,6 +277,20 @@ class Kernel:
         at = self.c.found(self._at, which)
         return (kind * items).from_address(at) if at else (kind * 0)()
 
+    def edges(self, kinds: Any) -> tuple[Any, Any, Any, Any]:
+        """The edges in the order of their sources: where those of each state begin, sources, targets, and `kinds`.
+
+        `kinds` has a number for each change.
+        """
+        import numpy as np
+
+        size = self.figure(KEPT_EDGES)
+        first = np.empty(self.figure(COUNT) + 1, dtype=np.int64)
+        sources, targets, rows = (np.empty(size, dtype=np.int32) for _ in range(3))
+        kinds = np.array(kinds, dtype=np.int32)
+        self.c.edges_in_order(self._at, *(a.ctypes.data for a in (kinds, first, sources, targets, rows)))
+        return first, sources, targets, rows
+
     # Leaving off, and going on in another process
 
     def kept(self) -> dict[str, Any]:
@@ -377,10 +392,10 @@ U8, U32, U64 = c_uint8, c_uint32, c_uint64
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
 DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
 OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
-COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, BEGUN, STEPS_BETWEEN = range(12)
+COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, STEPS_BETWEEN = range(11)
 WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
-(STATES, PARENTS, LABEL_STATES, LEFTS, BEGINS, TARGETS, EDGE_CHANGES, LEVEL_STATES, LEVEL_LABELS, USES, FIRST_LABEL,
- LABEL_NEXT, CELL_FIRST, CELL_STATES, BETWEEN) = range(15)  # fmt: skip
+(STATES, PARENTS, LABEL_STATES, LEFTS, LEVEL_STATES, LEVEL_LABELS, USES, FIRST_LABEL, LABEL_NEXT, CELL_FIRST,
+ CELL_STATES, BETWEEN) = range(12)  # fmt: skip
 
 
 def _u32(values: Any) -> Any:

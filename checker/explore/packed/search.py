@@ -569,8 +569,7 @@ class PackedSearch:
     def _result(self, why: str, started: float) -> Exploration:
         f = self.kernel.figure
         paths = self._paths()
-        labels = PackedLabels(self.kernel, self.world.budgeted)
-        graph = graph_of(self.kernel, self.changes, labels, self.faulty) if self.graphical else None
+        graph = graph_of(self.kernel, self.changes, self.faulty) if self.graphical else None
         faults = {kind: (words, paths.to(number)) for kind, (words, number) in self.faults.items()}
         try:
             found = verdicts(self.claims, paths, graph, faults, not why, why, self.fairness)

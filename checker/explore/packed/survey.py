@@ -70,7 +70,7 @@ class Survey:
 
     def _kept(self, labels: Any) -> tuple[Any, Any, Any]:
         kernel = self._kernel
-        begins = np.append(kernel.begins.items, np.uint64(kernel.targets.size)).astype(np.int64)
+        begins = kernel.edges_begin
         begin, end = begins[labels[0]], begins[labels[-1] + 1]
         states = kernel.limited.states.at[labels] if kernel.limited.states.size else labels
         sizes = np.diff(begins[labels[0] : labels[-1] + 2])

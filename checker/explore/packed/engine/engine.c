@@ -23,10 +23,6 @@
 #include <sys/resource.h>
 #endif
 
-#ifdef __BMI2__
-#include <immintrin.h>
-#endif
-
 #ifndef W
 #define W 1
 #endif
