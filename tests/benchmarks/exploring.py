@@ -11,13 +11,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
+from leasehold.checker.cache import VARIABLE
 from leasehold.checker.explore import explore, liveness
 from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.properties import Claims
+from leasehold.faults import Budget
 from leasehold.spec import load
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, say
 
@@ -27,18 +30,19 @@ DISTINCT = {3: 288, 4: 1_568, 5: 8_832, 7: 296_448, 8: 1_745_408, 9: 10_340_352,
 SLOWEST = {"reference": 7, "arrays": 8, "SPIN": 9}  # the most resource managers that each is asked about
 AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
 BYTES = 30
+COLD = "packed, nothing kept"
 WITH_FAULTS = 10.0  # seconds that were aimed at, for the lease under its default faults
 DECIDED = 1.0  # seconds that were aimed at, for `every run decides` after the search, of 7 resource managers
 HOW = """
 Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where messages are never consumed, for 7 to 10
 resource managers; and the lease, with the constants that it declares, and under its default faults with all that
-`leasehold crash` decides. Each figure is the wall time of a whole command in a process of its own, start-up
-included. Compiled before are the packed explorer's C part, once on a machine for all specifications, and SPIN's
-verifiers. `arrays` is the packed explorer in NumPy, for machines without a compiler. SPIN runs the model that
-`leasehold export --to promela` writes, with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. All must
-count the same states, or nothing is written. Memory is the most that the process held, over the number of states. That
-every run decides, under weak fairness (tests/truth/two_phase_live), is measured within one process: with the search,
-and alone on the finished graph.
+`leasehold crash` decides. Each figure is the wall time of a whole command in a process of its own, start-up included.
+Compiled before are SPIN's verifiers and the packed explorer's C part, which is compiled once on a machine, for all
+specifications; `packed, nothing kept` is a first command, which compiles it too. `arrays` is the packed explorer in
+NumPy, for machines without a compiler. SPIN runs the model that `leasehold export --to promela` writes, with `-O3
+-DNOREDUCE -DSAFETY` and a hash table that is large enough. All must count the same states, or nothing is written.
+Memory is the most that the process held, over the number of states. That every run decides, under weak fairness
+(tests/truth/two_phase_live), is measured within one process: with the search, and alone on the finished graph.
 """
 
 
@@ -52,8 +56,8 @@ def benchmark(quick: bool) -> Section:
         for n in sizes:
             tables += _two_phase(n, Path(name), 1 if quick or n > 8 else 3)
         tables.append(_every_run_decides(3 if quick else 7, 1 if quick else 3))
-        tables.append(_lease(quick, Path(name)))
-        tables.append(_lease_with_faults(quick, 1 if quick else 3))
+        tables += _lease(quick, Path(name))
+        tables += _lease_with_faults(quick, 1 if quick else 3)
     return Section("exploring", "Exploring: every state, from the command to its answer", HOW, tables, skipped)
 
 
@@ -66,6 +70,8 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
         if n <= SLOWEST.get(engine, n):
             held = memory.setdefault(engine, [])
             runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
+    if n in (3, *AT_MOST):
+        runs[COLD] = partial(_timed_anew, (*explore, "packed"), folder, DISTINCT[n])
     if shutil.which("spin") and n <= SLOWEST["SPIN"]:
         verifier = _spin(str(TWO_PHASE), settings, folder / f"two_phase{n}", DISTINCT[n])
         runs["SPIN"] = partial(_timed, verifier, folder, _spins, DISTINCT[n], memory.setdefault("SPIN", []))
@@ -74,19 +80,23 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     rows = []
     for what, seconds in figures.items():
         targets = []
-        if what == "packed":
+        if what in ("packed", COLD):
             targets = [Target(AT_MOST[n], least=False, of_ratio=False)] if n in AT_MOST else []
             targets += [Target(1 / 3, least=False)] if n == 9 and base else []
         rows.append(Row(what, seconds, base if what != "SPIN" else (), targets))
     title = f"two-phase commit, {n} resource managers: {DISTINCT[n]:,} states"
-    bytes_each = [
-        Row(
-            what, [b / DISTINCT[n] for b in held], (),
-            [Target(BYTES, least=False, of_ratio=False)] if what == "packed" and n == 10 else [],
-        )
-        for what, held in memory.items()
-    ]  # fmt: skip
-    return [Table(title, "s", rows, "SPIN" if base else ""), Table(f"the same, {n}: memory", "bytes/state", bytes_each)]
+    aimed = {"packed": [Target(BYTES, least=False, of_ratio=False)]} if n == 10 else {}
+    held_each = _memory(f"the same, {n}", DISTINCT[n], memory, aimed)
+    return [Table(title, "s", rows, "SPIN" if base else ""), held_each]
+
+
+def _memory(
+    what: str, states: int, held: Mapping[str, Sequence[float]],
+    aimed: Mapping[str, Sequence[Target]] = MappingProxyType({}),
+) -> Table:  # fmt: skip
+    """The bytes that were held at most by whoever searched, over the number of states."""
+    rows = [Row(who, [b / states for b in each], (), aimed.get(who, ())) for who, each in held.items()]
+    return Table(f"{what}: memory", "bytes/state", rows)
 
 
 def _every_run_decides(n: int, count: int) -> Table:
@@ -114,31 +124,36 @@ def _every_run_decides(n: int, count: int) -> Table:
     return Table(f"every run decides, {n} resource managers", "s", rows)
 
 
-def _lease(quick: bool, folder: Path) -> Table:
+def _lease(quick: bool, folder: Path) -> list[Table]:
     """The lease with its largest settings: those that it declares."""
     settings = ("--set", "max_units=1", "--set", "last_end=2") if quick else ()
-    system = load("lease", {"max_units": "1", "last_end": "2"} if quick else {})
-    states = explore(system).distinct
+    states = explore(load("lease", {"max_units": "1", "last_end": "2"} if quick else {})).distinct
     words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
-    engines = ("packed", "arrays", "reference")
-    runs = {engine: partial(_timed, (*words, engine), folder, _ours, states, []) for engine in engines}
+    memory: dict[str, list[float]] = {what: [] for what in ("packed", "arrays", "reference")}
+    runs = {engine: partial(_timed, (*words, engine), folder, _ours, states, held) for engine, held in memory.items()}
     if shutil.which("spin"):
-        runs["SPIN"] = partial(_timed, _spin("lease", settings, folder / "lease", states), folder, _spins, states, [])
+        verifier, memory["SPIN"] = _spin("lease", settings, folder / "lease", states), []
+        runs["SPIN"] = partial(_timed, verifier, folder, _spins, states, memory["SPIN"])
     figures = rounds(runs, 1)
     base = figures["reference"]
     rows = [Row(what, seconds, base if what != "reference" else ()) for what, seconds in figures.items()]
-    return Table(f"the lease{', small' if quick else ' as declared'}: {states:,} states", "s", rows, "the reference")
+    title = f"the lease{', small' if quick else ' as declared'}: {states:,} states"
+    return [Table(title, "s", rows, "the reference"), _memory("the same lease", states, memory)]
 
 
-def _lease_with_faults(quick: bool, count: int) -> Table:
+def _lease_with_faults(quick: bool, count: int) -> list[Table]:
     """`leasehold crash lease`: explored without faults and with them, convergence and the worst of every case."""
     system = load("lease")
-    faults = "crash=1" if quick else system.faults.budget
-    words = (sys.executable, "-m", "leasehold", "crash", "lease", "--faults", faults, "--json")
-    figures = rounds({"packed": partial(_timed, words, Path("."), _ours, None, [])}, count)
+    system = load("lease", system.faults.settings)
+    budget = Budget.parse("crash=1" if quick else system.faults.budget)
+    states = explore(system, budget=budget).distinct
+    words = (sys.executable, "-m", "leasehold", "crash", "lease", "--faults", str(budget), "--json")
+    memory: dict[str, list[float]] = {"packed": []}
+    figures = rounds({"packed": partial(_timed, words, Path("."), _ours, states, memory["packed"])}, count)
     targets = [] if quick else [Target(WITH_FAULTS, least=False, of_ratio=False)]
     rows = [Row(what, seconds, (), targets) for what, seconds in figures.items()]
-    return Table(f"crash lease --faults {faults}", "s", rows)
+    title = f"crash lease --faults {budget}: {states:,} states"
+    return [Table(title, "s", rows), _memory("the same crashes", states, memory)]
 
 
 def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tuple[str, ...]:
@@ -153,13 +168,21 @@ def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tupl
     return str(made / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
 
 
+def _timed_anew(words: Sequence[str], folder: Path, states: int) -> float:
+    """The same where nothing that was compiled is kept."""
+    with tempfile.TemporaryDirectory() as cache:
+        return _timed(words, folder, _ours, states, [], {VARIABLE: cache})
+
+
 def _timed(
-    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int | None, held: list[float]
-) -> float:
+    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float],
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> float:  # fmt: skip
     """Seconds that a command takes; the bytes that it held at most are added to `held`."""
     with tempfile.TemporaryFile("w+") as out:
         begun = time.perf_counter()
-        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.DEVNULL)
+        known = {**os.environ, **variables}
+        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.DEVNULL, env=known)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -167,7 +190,7 @@ def _timed(
         text = out.read()
     if process.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(words)} ends with {process.returncode}")
-    if expected is not None and states(text) != expected:
+    if states(text) != expected:
         raise RuntimeError(f"{' '.join(words)} counts {states(text):,} states, not {expected:,}")
     held.append(_bytes(usage))
     return seconds
