@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -31,6 +30,15 @@ SLOWEST = {"reference": 7, "arrays": 8, "SPIN": 9}  # the most resource managers
 AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
 BYTES = 30
 COLD = "packed, nothing kept"
+# A process is held to have had the memory of that which started it, so a small one does.
+LAUNCHER = """
+import os, sys, time
+begun = time.perf_counter()
+nowhere = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+process = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=nowhere)
+_, status, usage = os.wait4(process, 0)
+print(time.perf_counter() - begun, os.waitstatus_to_exitcode(status), usage.ru_maxrss, file=sys.stderr)
+"""
 WITH_FAULTS = 10.0  # seconds that were aimed at, for the lease under its default faults
 DECIDED = 1.0  # seconds that were aimed at, for `every run decides` after the search, of 7 resource managers
 HOW = """
@@ -179,25 +187,16 @@ def _timed(
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> float:  # fmt: skip
     """Seconds that a command takes; the bytes that it held at most are added to `held`."""
-    with tempfile.TemporaryFile("w+") as out:
-        begun = time.perf_counter()
-        known = {**os.environ, **variables}
-        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.DEVNULL, env=known)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        text = out.read()
-    if process.returncode not in (0, 1):
-        raise RuntimeError(f"{' '.join(words)} ends with {process.returncode}")
-    if states(text) != expected:
-        raise RuntimeError(f"{' '.join(words)} counts {states(text):,} states, not {expected:,}")
-    held.append(_bytes(usage))
-    return seconds
-
-
-def _bytes(usage: resource.struct_rusage) -> float:
-    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    launch = (sys.executable, "-S", "-c", LAUNCHER, *words)
+    done = subprocess.run(launch, cwd=folder, capture_output=True, text=True, env={**known, **variables}, check=True)
+    seconds, code, most = done.stderr.split()
+    if int(code) not in (0, 1):
+        raise RuntimeError(f"{' '.join(words)} ends with {code}")
+    if states(done.stdout) != expected:
+        raise RuntimeError(f"{' '.join(words)} counts {states(done.stdout):,} states, not {expected:,}")
+    held.append(float(most) * (1 if sys.platform == "darwin" else 1024))
+    return float(seconds)
 
 
 def _ours(text: str) -> int:
