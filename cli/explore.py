@@ -85,7 +85,7 @@ def explore(
     to fairness alone fails, and it is said why.
 
     With --workers or --cluster, several processes search, each of which keeps its part of the states. What asks for the
-    whole graph (leads_to, always_possible, convergence) is then left open.
+    whole graph (leads_to, always_possible, convergence) is then left open. --memory is what they may hold together.
 
     With --symmetry, one state is visited for each orbit: for all states that come of one another when instances of a
     role change places. It is printed how many states the orbits have. Where the specification tells instances apart,
@@ -156,7 +156,7 @@ def _check_team(
         raise click.UsageError("--workers starts processes here, --cluster names those of others; give one of the two")
     others = {
         "--engine": engine not in ("auto", "packed"), "--symmetry": symmetry, "--disk": limits.disk is not None,
-        "--resume": limits.keeping is not None and limits.keeping.resume, "--memory": limits.memory is not None,
+        "--resume": limits.keeping is not None and limits.keeping.resume,
         "--fairness": fairness is not Fairness.SPEC,
         "--checkpoint": limits.keeping is not None and limits.keeping.place is not None,
     }  # fmt: skip

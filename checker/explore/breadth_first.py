@@ -21,7 +21,13 @@ from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
+from leasehold.checker.explore.memory import (
+    held_memory,
+    memory_for_a_search,
+    memory_words,
+    peak_memory,
+    too_much_to_decide,
+)
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
@@ -97,6 +103,7 @@ class ReferenceSearch:
         self.taken: dict[str, int] = {}
         self.transitions: dict[int, tuple[str, ...]] = {}  # of numbered changes
         self.faults: dict[str, tuple[str, Path]] = {}
+        self.memory: int | None = None  # that may be held, in bytes
         machines = self.world.product()
         self.product_machines = tuple(name for name, _ in machines)
         self.product_cells = tuple(cell for _, cell in machines)
@@ -116,11 +123,14 @@ class ReferenceSearch:
 
     def _run(self) -> Exploration:
         started = time.perf_counter()
+        self.memory = self.limits.memory or memory_for_a_search()
         why = ""
         try:
             why = self._search(started)
         except KeyboardInterrupt:
             why = "interrupted"
+        if self.graph is not None and not why and (why := too_much_to_decide(self.edges, self.memory)):
+            self.graph = None
         try:
             results = self._results(not why, why)
         except KeyboardInterrupt:
@@ -143,7 +153,6 @@ class ReferenceSearch:
 
     def _search(self, started: float) -> str:
         """Runs until everything is visited; answers why it stopped before, or nothing."""
-        memory = self.limits.memory or memory_for_a_search()
         for first in self.world.initial_states():
             self.generated += 1
             state = first if self.canonical is None else self.canonical.form(first)
@@ -168,8 +177,8 @@ class ReferenceSearch:
                 return f"stopped after {self.limits.seconds:,.0f} s"
             if self.searched % REPORT_EVERY:
                 continue
-            if memory is not None and held_memory() > memory:
-                return memory_words(memory)
+            if self.memory is not None and held_memory() > self.memory:
+                return memory_words(self.memory)
             if self.progress is not None:
                 self.progress(
                     Progress(

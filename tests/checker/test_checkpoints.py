@@ -73,6 +73,31 @@ def test_a_checkpoint_stays_until_its_search_is_done(tmp_path: Path) -> None:
     assert not place.exists()
 
 
+@pytest.mark.parametrize("memory", [False, True], ids=["interrupted", "memory"])
+def test_leaving_off_while_the_graph_is_judged(
+    memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """The search is done: nothing of it is lost."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    place, model = tmp_path / "left", load("lease", TINY)
+    with monkeypatch.context() as patched:
+        if memory:
+            patched.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
+        else:
+            patched.setattr("leasehold.checker.explore.liveness.decide", interrupt)
+        part = explore(model, Limits(keeping=Keeping(place)))
+    assert (part.complete, part.graph, part.checkpoint) == (False, None, str(place))
+    says = r"stopped at its limit of [\d,]+ MB of memory: the search is done, but to decide .* MB more"
+    assert re.fullmatch(says if memory else "interrupted", part.why_incomplete)
+    assert {p.verdict for p in part.properties if p.kind == "leads_to"} == {"bounded"}
+    found = explore(model, Limits(keeping=Keeping(place, resume=True)))
+    assert_found_alike(explore(model, engine="packed"), found)
+    assert not place.exists()
+
+
 def test_a_periodic_checkpoint_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from leasehold.checker.explore.packed import search
 

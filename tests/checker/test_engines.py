@@ -255,6 +255,15 @@ def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
     assert {p.verdict for p in found.properties} <= {"bounded", "witnessed"}
 
 
+@pytest.mark.parametrize("engine", ["packed", "arrays", "reference"])
+def test_a_graph_that_is_too_large_to_be_judged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
+    found = explore(load("lease", TINY), engine=engine)
+    assert (found.complete, found.graph) == (False, None)
+    assert "the search is done, but to decide what asks for the whole graph takes about" in found.why_incomplete
+    assert explore(load(TRUTH / "two_phase"), engine=engine).complete  # nothing asks for its graph
+
+
 @pytest.fixture
 def compiled_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Nothing was compiled before, nor is it known after."""

@@ -86,6 +86,13 @@ states: {going: {initial: true, on: {go: {to: going, set: {at: at + 1}, when: at
 """
 
 
+def test_a_limit_of_memory(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "TURN", 0.0)
+    found = team.explore_by_team(load("two_phase_commit"), client, Limits(memory=3_000_000))
+    assert (found.complete, found.why_incomplete) == (False, "stopped at its limit of 1 MB of memory for a process")
+    assert {p.verdict for p in found.properties} <= {"bounded", "witnessed"}
+
+
 @pytest.mark.slow
 def test_values_that_are_met_on_the_way(made: Make, client: Any) -> None:
     """Numbers of values outgrow their places again and again: states are packed anew, in all processes."""
@@ -124,6 +131,7 @@ def test_the_command(run: Run) -> None:
     (["--workers", "2", "--symmetry"], "--symmetry is for a search by one process"),
     (["--workers", "2", "--resume"], "--resume is for a search by one process"),
     (["--workers", "2", "--engine", "reference"], "--engine is for a search by one process"),
+    (["--workers", "2", "--fairness", "none"], "--fairness is for a search by one process"),
     (["--workers", "2", "--cluster", "tcp://127.0.0.1:1"], "give one of the two"),
     (["--cluster", "nowhere"], "--cluster: no scheduler answers at nowhere"),
 ], ids=str)  # fmt: skip

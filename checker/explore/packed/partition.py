@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.checker.explore.memory import peak_memory
+from leasehold.checker.explore.memory import held_memory, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 
 Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its arguments
@@ -45,8 +45,9 @@ class Surveyed(NamedTuple):
 class Partition:
     """The states of one process."""
 
-    def __init__(self, words: int, me: int, processes: int) -> None:
+    def __init__(self, words: int, me: int, processes: int, memory: int | None = None) -> None:
         self.kernel = k.Kernel(words)
+        self.memory = memory
         self.me, self.processes = me, processes
         self._began = False
         self._from = 0  # whose box is being taken in
@@ -98,6 +99,10 @@ class Partition:
         if asks[k.OF] != k.OF_BOUNDS and what in (k.FIRED, k.FAULT):
             label = self.kernel.first_label(asks[k.NUMBER])
         return Said(what, asks, tuple(self.kernel.asked_words()), label)
+
+    def full(self) -> int:
+        """The limit of memory that this process has come to, in bytes; 0: none."""
+        return self.memory if self.memory is not None and held_memory() > self.memory else 0
 
     # What was found
 

@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.memory import held_memory, memory_for_a_search, memory_words, peak_memory
+from leasehold.checker.explore.memory import (
+    held_memory,
+    memory_for_a_search,
+    memory_words,
+    peak_memory,
+    too_much_to_decide,
+)
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.checkpoint import (
     Actions,
@@ -133,6 +139,7 @@ class PackedSearch:
         self.place: Path | None = None  # where a checkpoint is wanted
         self.left: Path | None = None  # where one was left
         self.seconds_before = 0.0
+        self.memory: int | None = None  # that may be held, in bytes
         kept = None
         if limits.keeping is not None:
             self.key = key_of(world, symmetry=canonical is not None)
@@ -282,6 +289,7 @@ class PackedSearch:
     def run(self) -> Exploration:
         """Searches, and answers what was found."""
         started = self.started = time.perf_counter()
+        self.memory = self.limits.memory or memory_for_a_search()
         why = ""
         try:
             with interrupts() as interrupted:
@@ -294,8 +302,7 @@ class PackedSearch:
         """Runs until everything is visited; answers why it stopped before, or nothing."""
         while not self.resumed and not self._begin():
             pass
-        limits = self.limits
-        memory, look_again = limits.memory or memory_for_a_search(), started + SLICE
+        limits, look_again = self.limits, started + SLICE
         keep_again = started + KEEP_EVERY
         self.kernel.limits(limits.states, limits.depth)
         while True:
@@ -311,8 +318,8 @@ class PackedSearch:
             look_again = now + SLICE
             if limits.seconds is not None and now - started > limits.seconds:
                 return self._leave(f"stopped after {limits.seconds:,.0f} s")
-            if memory is not None and held_memory() > memory:
-                return self._leave(memory_words(memory))
+            if self.memory is not None and held_memory() > self.memory:
+                return self._leave(memory_words(self.memory))
             if self.progress is not None:
                 self._show(started)
             if self.place is not None and now > keep_again:
@@ -365,13 +372,15 @@ class PackedSearch:
         return ""
 
     def _leave(self, why: str) -> str:
-        """Leaves a checkpoint, where one is wanted; answers why the search ends."""
-        if self.place is not None:
-            return self._pause() or self._kept(why)
-        return why
+        """Goes on until nothing is half done, where a checkpoint is wanted, and leaves one; answers why it ends."""
+        if self.place is None:
+            return why
+        return self._pause() or self._kept(why)
 
     def _kept(self, why: str) -> str:
-        """Leaves a checkpoint; answers why the search ends, and why there is none."""
+        """Leaves a checkpoint, where one is wanted; answers why the search ends, and why there is none."""
+        if self.place is None:
+            return why
         try:
             self._keep()
         except CheckpointError as error:
@@ -569,12 +578,17 @@ class PackedSearch:
     def _result(self, why: str, started: float) -> Exploration:
         f = self.kernel.figure
         paths = self._paths()
-        graph = graph_of(self.kernel, self.changes, self.faulty) if self.graphical else None
+        graph = None
+        if self.graphical:
+            if not why and (why := too_much_to_decide(f(k.EDGES), self.memory)):
+                why = self._kept(why)
+            else:
+                graph = graph_of(self.kernel, self.changes, self.faulty)
         faults = {kind: (words, paths.to(number)) for kind, (words, number) in self.faults.items()}
         try:
             found = verdicts(self.claims, paths, graph, faults, not why, why, self.fairness)
         except KeyboardInterrupt:
-            why, graph = why or "interrupted", None
+            why, graph = why or self._kept("interrupted"), None
             found = verdicts(self.claims, paths, None, faults, False, why, self.fairness)
         if why:
             self.left = self.left or (self.place if self.resumed else None)

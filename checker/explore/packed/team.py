@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.memory import peak_memory
+from leasehold.checker.explore.memory import memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.partition import Call, Partition, Said
 from leasehold.checker.explore.packed.search import SLICE, Fired, PackedSearch, interrupts
@@ -92,8 +92,10 @@ for _name in _RECORDED:
 _PARTITIONS: dict[str, Partition] = {}
 
 
-def _begin(team: str, words: int, me: int, processes: int) -> None:
-    _PARTITIONS[team] = Partition(words, me, processes)
+def _begin(team: str, words: int, me: int, processes: int, memory: int | None, beside: int) -> None:
+    """Begins the part of a process that may hold so much memory; None: its share, with so many others on its host."""
+    memory = memory_for_a_search(beside) if memory is None else memory
+    _PARTITIONS[team] = Partition(words, me, processes, memory)
 
 
 def _do(team: str, calls: Sequence[Call], method: str, *arguments: Any) -> Any:
@@ -109,16 +111,24 @@ def _end(team: str) -> None:
 
 
 class Team:
-    """The processes of a search."""
+    """The processes of a search, which together may hold so much memory; None: most of what their machines have."""
 
-    def __init__(self, client: Client, recorder: Recorder) -> None:
+    def __init__(self, client: Client, recorder: Recorder, memory: int | None) -> None:
         self.client, self.recorder = client, recorder
         self.name = uuid4().hex
-        self.workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        found = client.scheduler_info(n_workers=-1)["workers"]
+        self.workers = sorted(found)
         if not self.workers:
             raise TeamError("the cluster has no workers")
         self._told = [0] * len(self.workers)
-        self._ready([self._submit(p, _begin, self.name, recorder.words, p, len(self)) for p in range(len(self))])
+        hosts = [found[worker]["host"] for worker in self.workers]
+        each = None if memory is None else memory // len(self)
+        self._ready(
+            [
+                self._submit(p, _begin, self.name, recorder.words, p, len(self), each, hosts.count(host))
+                for p, host in enumerate(hosts)
+            ]
+        )
 
     def __len__(self) -> int:
         return len(self.workers)
@@ -202,6 +212,7 @@ class TeamSearch(PackedSearch):
     ) -> None:  # fmt: skip
         super().__init__(world, replace(limits, keeping=None, disk=None), progress, kernel=Recorder)
         self.client, self.warm = client, warm
+        self.look_again = 0.0
         self.team: Team | None = None
 
     @property
@@ -226,7 +237,7 @@ class TeamSearch(PackedSearch):
         self._warm_up(interrupted)
         self.claims.forget()
         self.faults, self.told = {}, []
-        self.team = Team(self.client, self.recorder)
+        self.team = Team(self.client, self.recorder, self.limits.memory)
         self._first_states(self.team)
         self.depth = -1
         states, why = 0, ""
@@ -325,8 +336,13 @@ class TeamSearch(PackedSearch):
         def pause() -> str:
             if interrupted():
                 return "interrupted"
-            if self.limits.seconds is not None and time.perf_counter() - started > self.limits.seconds:
+            now = time.perf_counter()
+            if self.limits.seconds is not None and now - started > self.limits.seconds:
                 return f"stopped after {self.limits.seconds:,.0f} s"
+            if now > self.look_again:
+                self.look_again = now + TURN
+                if limit := max(team.each("full")):
+                    return f"{memory_words(limit)} for a process"
             return ""
 
         def outward(who: Sequence[int]) -> list[Said]:
