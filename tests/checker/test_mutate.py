@@ -6,6 +6,7 @@ import importlib.util
 import pickle
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,19 @@ def test_a_sample_of_the_lease() -> None:
     cheap = Battery(battery_of(loader).trials[:3])
     found = mutate(loader, chosen, cheap)
     assert len(found.kills) >= 6, [o.mutation.name for o in found.survivors]
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(383, marks=pytest.mark.slow)])
+def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a search stops at the first violation too, what is found until then does not depend on who searches."""
+    loader = Loader("lease")
+    every, cheap = mutations(loader()), Battery(battery_of(loader).trials[:2])
+    found = []
+    for engine in ("packed", "reference"):
+        monkeypatch.setattr(campaign, "explore", partial(explore, engine=engine))
+        found.append(mutate(loader, random.Random(2).sample(every, count), cheap))
+    assert len(found[0].outcomes) == count
+    assert [(o.mutation, o.kill) for o in found[0].outcomes] == [(o.mutation, o.kill) for o in found[1].outcomes]
 
 
 @pytest.mark.slow
