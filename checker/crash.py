@@ -138,9 +138,14 @@ def crash(
     """Explores a system without faults, unless that is given, and with them, and decides what becomes of it.
 
     With a deviation, machines make that mistake where there are faults; what is legal is what it is without.
+
+    Raises:
+        KeyboardInterrupt: there was one before anything with faults was explored.
     """
     started = time.perf_counter()
     legal = legal or explore(system, limits, progress, engine=engine)
+    if legal.why_incomplete == "interrupted":
+        raise KeyboardInterrupt
     faulty = explore(system, limits, progress, budget=budget, deviation=deviation, engine=engine)
     asked = legal.complete and faulty.complete and budget.passes
     after = convergence(legal, faulty, throughout=True) if asked else None

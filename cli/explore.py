@@ -14,7 +14,16 @@ from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, only_these
 from leasehold.cli import tables
-from leasehold.cli.common import VIOLATED, console, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.common import (
+    HOLDS,
+    INTERRUPTED,
+    VIOLATED,
+    console,
+    load_or_exit,
+    parsed,
+    print_json,
+    system_options,
+)
 from leasehold.cli.exploring import (
     engine_option,
     exit_code,
@@ -52,7 +61,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
     "--disk",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
-    help="Keep what grows with the search in files there; in memory there is only the table of states.",
+    help="Keep states, paths and edges in files there, which are written out where memory is short.",
 )
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Search by so many processes.")
 @click.option("--cluster", metavar="ADDRESS", help="Search by the workers of a Dask cluster, given its scheduler.")
@@ -115,11 +124,9 @@ def explore(
     else:
         _check_team(engine, symmetry, fairness, workers, cluster, limits)
         found = explore_by_team_with_progress(asked, limits, workers, cluster, quiet=as_json, budget=budget)
-    after = (
-        _convergence(model, found, as_json, engine)
-        if found.graph is not None and budget is not None and budget.passes
-        else None
-    )
+    after, not_asked = None, ""
+    if found.graph is not None and budget is not None and budget.passes:
+        after, not_asked = _convergence(model, found, as_json, engine)
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
@@ -130,23 +137,30 @@ def explore(
         if budget is not None:
             report["faults"] = str(budget)
             report["convergence"] = None if after is None else after.as_json()
+            report["why_not_asked"] = not_asked
         print_json(report)
     else:
         _print(found, show, brief, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
             tables.convergence(console(), after, f"{budget}{under}")
-    sys.exit(VIOLATED if after is not None and not after.converges else exit_code(found))
+        if not_asked:
+            console().print(f"\nnot asked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
+    code = VIOLATED if after is not None and not after.converges else exit_code(found)
+    sys.exit(INTERRUPTED if not_asked.startswith("interrupted") and code == HOLDS else code)
 
 
-def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> Convergence | None:
-    """Whether the system stabilises; None where that is not known, as the search was cut short."""
+def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> tuple[Convergence | None, str]:
+    """Whether the system stabilises; or why that is not asked."""
     from leasehold.checker.stabilise import convergence  # it takes a while to load, and is seldom asked for
 
     if not found.complete:
-        return None
-    legal = explore_with_progress(model, quiet=quiet, engine=engine)
-    return convergence(legal, found) if legal.complete else None
+        return None, found.why_incomplete
+    try:
+        legal = explore_with_progress(model, quiet=quiet, engine=engine)
+        return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
+    except KeyboardInterrupt:
+        return None, "interrupted"
 
 
 def _check_team(

@@ -129,7 +129,7 @@ def exit_code(found: Exploration) -> int:
 
 
 def interrupted(found: Exploration) -> bool:
-    return found.why_incomplete == "interrupted"
+    return found.why_incomplete.startswith("interrupted")  # and perhaps why there is no checkpoint
 
 
 def parse_budget(model: System, words: str, where: str) -> Budget:

@@ -6,7 +6,8 @@ import importlib
 import os
 import sys
 from errno import EIO, ENOSPC
-from signal import SIGPIPE
+from signal import SIGINT, SIGPIPE
+from typing import Any
 
 import click
 
@@ -37,6 +38,13 @@ VERBS = {name: place for verbs in SECTIONS.values() for name, place in verbs.ite
 
 class Sections(click.Group):
     """A group whose help shows the verbs under headings, and that imports a verb when it is asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(128 + SIGINT)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -89,8 +97,9 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + SIGPIPE)
         raise
-    except MemoryError:
-        click.echo("leasehold: there is no more memory; a search stops before that with --memory SIZE", err=True)
+    except MemoryError as error:
+        words = str(error) or "there is no more memory; a search stops before that with --memory SIZE"
+        click.echo(f"leasehold: {words}", err=True)
         sys.exit(2)
     except OSError as error:
         if error.errno not in (ENOSPC, EIO):

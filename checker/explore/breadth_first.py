@@ -129,14 +129,15 @@ class ReferenceSearch:
             why = self._search(started)
         except KeyboardInterrupt:
             why = "interrupted"
-        if self.graph is not None and not why and (why := too_much_to_decide(self.edges, self.memory)):
-            self.graph = None
+        done = not why  # whether every state is visited
+        if self.graph is not None and (large := too_much_to_decide(self.edges, self.memory)):
+            why, self.graph = why or large, None
         try:
-            results = self._results(not why, why)
+            results = self._results(done, why)
         except KeyboardInterrupt:
             # The graph is there, but what has to be decided on the whole of it is not.
             why, self.graph = why or "interrupted", None
-            results = self._results(False, why)
+            results = self._results(done, why)
         complete = not why
         return Exploration(
             system=self.system, engine="reference", complete=complete, why_incomplete=why, distinct=len(self.states),
@@ -279,9 +280,9 @@ class ReferenceSearch:
         for name in names:
             self.taken[name] = self.taken.get(name, 0) + 1
 
-    def _results(self, complete: bool, why: str) -> list[PropertyResult]:
+    def _results(self, done: bool, why: str) -> list[PropertyResult]:
         graph = None if self.graph is None else self.graph.finish(len(self.states))
-        return verdicts(self.claims, self.paths, graph, self.faults, complete, why, self.fairness)
+        return verdicts(self.claims, self.paths, graph, self.faults, done, why, self.fairness)
 
 
 def at_fault(faults: Mapping[str, tuple[str, object]]) -> str:
@@ -292,15 +293,18 @@ def at_fault(faults: Mapping[str, tuple[str, object]]) -> str:
 
 
 def verdicts(
-    claims: Claims, paths: Paths, graph: Graph | None, faults: Mapping[str, tuple[str, Path]], complete: bool,
+    claims: Claims, paths: Paths, graph: Graph | None, faults: Mapping[str, tuple[str, Path]], done: bool,
     why: str, fairness: Fairness,
 ) -> list[PropertyResult]:  # fmt: skip
-    """The verdict on every property, once a search has ended; on what needs the graph only where there is one."""
-    results = claims.results(paths, complete, why)
+    """The verdict on every property, once a search has ended; on what needs the graph only where there is one.
+
+    `done`: every state was visited; else, and where there is no graph, `why` says why something is left open.
+    """
+    results = claims.results(paths, done, why)
     if graph is not None:
         from leasehold.checker.explore import liveness  # which needs NumPy, and that takes time and memory to load
 
-        results += liveness.decide(claims.graphical, graph, paths, complete, why, fairness)
+        results += liveness.decide(claims.graphical, graph, paths, done, why, fairness)
     else:
         results += [
             PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)

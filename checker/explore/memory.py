@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 SHARE = 0.75  # of what is free that a search may take: its tables grow by leaps
+MOST_EDGES = (1 << 31) - 1  # that have numbers on a finished graph
 TO_DECIDE = 50  # bytes for each edge that deciding on a finished graph takes: 34 to 46 were measured
 
 
@@ -55,6 +56,8 @@ def memory_words(limit: int) -> str:
 
 def too_much_to_decide(edges: int, limit: int | None) -> str:
     """Why what asks for the whole graph, which has so many edges, is not decided; nothing where there is room."""
+    if edges > MOST_EDGES:
+        return f"the search is done, but a graph of {edges:,} edges is too large to be decided on"
     needed = edges * TO_DECIDE
     if limit is None or held_memory() + needed <= limit:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from leasehold.checker.cases import CaseFinder
 from leasehold.checker.crash import crash
 from leasehold.checker.explore import Engine, EngineError, Exploration, Limits, explore, packed
 from leasehold.checker.explore.packed import PackedSearch, arrays, kernel, search
+from leasehold.checker.stabilise import convergence
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.mutants import mutants
 from leasehold.spec import System, load
@@ -161,6 +163,92 @@ states:
   bright: {on: {press: {to: dark}}}
 """,
 }
+
+
+MANY = {
+    "system.yaml": "system: many\ntypes: {thing: {count: COUNT}}\nroles: {box: {}}\nenvironment: {put: {to: box}}\n",
+    "roles/box.yaml": """
+role: box
+data: {held: "set[thing]"}
+events: {put: Something is put in.}
+states:
+  open:
+    initial: true
+    on:
+      put:
+        - {to: open, when: "thing[LAST] not in held", set: {held: "held | {thing[LAST]}"}}
+        - {to: open, when: "thing[LAST] in held", set: {held: "held | {thing[1]}"}}
+""",
+    "invariants.yaml": 'properties: {apart: {always: "thing[1] not in box.held"}}\n',
+}
+
+
+@pytest.mark.parametrize(("count", "engine"), [(70, "packed"), (4_500, "reference")])
+def test_sets_of_many_members(count: int, engine: str, tmp_path: Path) -> None:
+    """What does not go into one number, and what does not go into the words that a tree can ask for."""
+    changed = {"COUNT": str(count), "LAST": str(count - 1)}
+    files = {name: re.sub("|".join(changed), lambda m: changed[m[0]], text) for name, text in MANY.items()}
+    system = written(tmp_path, files)
+    found, plain = (crash(system, Budget(crash=1), engine=asked) for asked in ("auto", "reference"))
+    assert found.faulty.engine == engine
+    assert (found.legal.distinct, [p.verdict for p in found.legal.properties]) == (3, ["violated"])
+    assert found.convergence is not None
+    assert plain.convergence is not None
+    assert found.convergence.as_json() == plain.convergence.as_json()
+    if engine == "reference":
+        assert found.faulty.engine_reason == "a state takes 71 words of 64 bits, and it takes up to 64"
+        with pytest.raises(EngineError, match="a state takes 71 words"):
+            explore(system, engine="arrays")
+
+
+FAR = {  # maps whose numbers differ by 2 ** 64, if they are made of digits of base 300
+    "system.yaml": """
+system: far
+types: {thing: {count: 8}}
+roles: {box: {}, hand: {}}
+channels: {line: {from: hand, to: box, kind: fifo(2)}}
+environment: {count: {to: box}, begin: {to: hand}}
+""",
+    "messages.yaml": "messages: {poke: {from: hand, to: box}}\n",
+    "roles/hand.yaml": """
+role: hand
+events: {begin: It begins.}
+states:
+  idle: {initial: true, on: {begin: {to: done}}}
+  done: {tasks: [poke], ignore: {begin: once}}
+tasks: {poke: {send: poke, to: box}}
+""",
+    "roles/box.yaml": """
+role: box
+data: {held: "map[thing, int]", at: {type: int, min: 0, max: 299}, round: bool, poked: bool}
+events: {count: All count on.}
+states:
+  open:
+    initial: true
+    on:
+      count: {to: open, set: {at: (at + 1) % 300, round: round or at == 299, ALL}}
+      poke:
+        - {to: open, when: not poked, set: {poked: true}}
+        - {to: open, when: poked and round and at == 0, set: {FAR}}
+        - {to: open, when: poked and not (round and at == 0)}
+""",
+}
+DIGITS = (16, 72, 217, 170, 211, 52, 104, 84)  # of 2 ** 64
+
+
+def test_maps_of_many_values(tmp_path: Path) -> None:
+    changed = {
+        "ALL": ", ".join(f'"held[thing[{n}]]": (at + 1) % 300' for n in range(8)),
+        "FAR": ", ".join(f'"held[thing[{n}]]": {digit}' for n, digit in enumerate(DIGITS)),
+    }
+    files = {name: re.sub("ALL|FAR", lambda m: changed[m[0]], text) for name, text in FAR.items()}
+    system, budget = written(tmp_path, files), Budget(duplicate=1)
+    found = [
+        convergence(explore(system, engine=engine), explore(system, budget=budget, engine=engine))
+        for engine in (*PACKED, "reference")
+    ]
+    assert [after.converges for after in found] == [False] * 3
+    assert {after.legal_states for after in found} == {1_800}
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(stop_at_violation=True)], ids=["all", "first"])

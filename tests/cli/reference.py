@@ -68,6 +68,7 @@ FAULT_KEYS = {
     "faults": "the budget of faults",
     "convergence": "`legal_states`, `recovery_states`, `other_ends`, `converges`, and where runs have a common bound "
     "`worst_steps` and `worst_exchanges`; null where the search was cut short",
+    "why_not_asked": "why it is not asked whether the system stabilises, such as `interrupted`; empty where it is",
 }
 SYMMETRY_KEYS = {
     "symmetry": "`groups`: roles whose instances change places, those that do so together in one list; `orbits`, and "

@@ -83,8 +83,10 @@ def may_write(place: Path) -> None:
     """Looks whether a checkpoint can be written, before a search that would end without one.
 
     Raises:
-        CheckpointError: it cannot.
+        CheckpointError: it cannot, or something else is there.
     """
+    if place.is_file() and place.stat().st_size and not zipfile.is_zipfile(place):
+        raise CheckpointError(f"{place} is there, and is no checkpoint; name another file")
     with _writing(place), tempfile.TemporaryFile(dir=place.parent):
         pass
 
@@ -121,7 +123,7 @@ def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
             if about["key"] != key:
                 raise CheckpointError(
                     f"the checkpoint {place} is of another search ({about['what']}): the specification, a setting, "
-                    "a property or the faults differ"
+                    "a property, the faults or --symmetry differ"
                 )
             arrays = {name: found[name] if name in found else np.zeros(0, dtype=np.uint8) for name in names}
     except FileNotFoundError as error:
@@ -129,7 +131,7 @@ def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
             f"there is no checkpoint {place}; a search leaves one that is interrupted, or comes to its limit of memory"
         ) from error
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        why = str(error).partition(".")[0]  # no advice on how to trust it
+        why = "it is none" if isinstance(error, ValueError) else str(error)  # and no advice on how to trust it
         raise CheckpointError(f"{place} cannot be read as a checkpoint: {why}") from error
     return Checkpoint(about, arrays)
 

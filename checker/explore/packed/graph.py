@@ -11,7 +11,7 @@ from leasehold.checker.explore.graph import Graph, numbered
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.packed import kernel as k
-from leasehold.checker.explore.packed.fields import Fields, PlainCell, SetCell
+from leasehold.checker.explore.packed.fields import Fields, MapCell, PlainCell, SetCell
 from leasehold.checker.explore.packed.interface import AnyKernel
 from leasehold.checker.explore.packed.programs import Change
 from leasehold.checker.explore.paths import Paths
@@ -54,7 +54,7 @@ class PackedStates(_Listed):
         self._size = kernel.figure(k.COUNT)
         self._words = kernel.array(k.STATES, k.U64, self._size * kernel.words)
         self._values: dict[int, list[Any]] = {}
-        self._dense: dict[int, Any] = {}  # by cell of several atoms: what codes they have together
+        self._dense: dict[int, list[Any]] = {}  # by cell of several atoms: the codes that they have together
 
     def __len__(self) -> int:
         return self._size
@@ -98,22 +98,34 @@ class PackedStates(_Listed):
     def _codes(self, cell: int, table: Any) -> Any:
         import numpy as np
 
-        found = np.zeros(len(table), dtype=np.int64)
-        for atom, weight in self._weights(cell):
-            found += self._atom(atom, table).astype(np.int64) * weight
-        known = self._dense.get(cell)
-        if known is None:
-            return found
-        return np.searchsorted(known, found)
-
-    def _weights(self, cell: int) -> list[tuple[int, int]]:
         place = self.fields.cells[cell]
         if isinstance(place, PlainCell):
-            return [(place.atom, 1)]
-        weight, found = 1, []
-        for atom in place.atoms.values() if isinstance(place, SetCell) else place.atoms:
-            found.append((atom, weight))
-            weight *= len(self.fields.books[atom].values)
+            return self._atom(place.atom, table).astype(np.int64)
+        if cell not in self._dense:
+            self._dense[cell] = []
+            self._together(cell, self._table, learn=True)
+        return self._together(cell, table)
+
+    def _together(self, cell: int, table: Any, learn: bool = False) -> Any:
+        """By state of a table, the number of what it has in a cell of several atoms, among all that states have there.
+
+        A few atoms at a time are put into one number, which is then replaced by its rank: so no number grows too large.
+        """
+        import numpy as np
+
+        place, known = self.fields.cells[cell], self._dense[cell]
+        assert isinstance(place, SetCell | MapCell)
+        atoms = list(place.atoms.values() if isinstance(place, SetCell) else place.atoms)
+        found, stages = np.zeros(len(table), dtype=np.int64), 0
+        while atoms:
+            size = 1
+            while atoms and size * (values := len(self.fields.books[atoms[-1]].values)) <= 1 << 31:
+                found = found * values + self._atom(atoms.pop(), table).astype(np.int64)
+                size *= values
+            if learn:
+                known.append(np.unique(found))
+            found = np.searchsorted(known[stages], found)
+            stages += 1
         return found
 
     def repeated(self, slices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, int]]:
@@ -148,9 +160,8 @@ class PackedStates(_Listed):
             else:
                 import numpy as np
 
-                codes, examples = np.unique(self._codes(cell, self._table), return_index=True)
+                _, examples = np.unique(self._codes(cell, self._table), return_index=True)
                 found = [self.fields.value(cell, self.words(int(n))) for n in examples]
-                self._dense[cell] = codes
             self._values[cell] = found
         return found
 

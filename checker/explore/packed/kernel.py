@@ -97,8 +97,8 @@ def library(words: int) -> Any:
 def _loaded(words: int) -> Any:
     compiler = _compiler()
     text = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("engine").iterdir()}
-    about = compiler.stat()
-    known = repr((str(compiler), about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
+    about = Path(compiler[0]).stat()
+    known = repr((compiler, about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
     digest = hashlib.sha256(repr((sorted(text.items()), known)).encode()).hexdigest()
     kept = cache_folder() / "engine" / f"engine-{digest[:24]}.so"
     if kept.exists():
@@ -129,24 +129,26 @@ def _opened(made: Path) -> Any:
         raise NoCompiler(f"what was compiled cannot be loaded: {error}") from error
 
 
-def _compiler() -> Path:
-    wanted = os.environ.get("CC")
-    found = next((at for c in ([wanted] if wanted else ["cc", "gcc", "clang"]) if (at := shutil.which(c))), None)
+def _compiler() -> list[str]:
+    """The C compiler, and the options that CC gives it."""
+    wanted = os.environ.get("CC", "").split()
+    names = [wanted[0]] if wanted else ["cc", "gcc", "clang"]
+    found = next((at for name in names if (at := shutil.which(name))), None)
     if found is None:
-        raise NoCompiler(f"CC names {wanted[:60]}, which is not there" if wanted else "there is no C compiler here")
-    return Path(found)  # under this name: one program may be several compilers
+        raise NoCompiler(f"CC names {wanted[0][:60]}, which is not there" if wanted else "there is no C compiler here")
+    return [found, *wanted[1:]]  # under this name: one program may be several compilers
 
 
-def _compiled(compiler: Path, text: Mapping[str, bytes], words: int, folder: Path) -> Path:
+def _compiled(compiler: Sequence[str], text: Mapping[str, bytes], words: int, folder: Path) -> Path:
     source, result = folder / "engine.c", folder / "engine.so"
     for file, some in text.items():
         (folder / file).write_bytes(some)
-    command = [str(compiler), *OPTIONS, f"-DW={words}", "-o", str(result), str(source)]
+    command = [*compiler, *OPTIONS, f"-DW={words}", "-o", str(result), str(source)]
     try:
         subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
     except subprocess.SubprocessError as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        raise NoCompiler(f"{compiler} fails: {said[0] if said else error}") from error
+        said = (getattr(error, "stderr", None) or "").strip().splitlines()
+        raise NoCompiler(f"{compiler[0]} fails: {said[0] if said else 'and says nothing'}") from error
     return result
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.graph import Graph
 from leasehold.checker.explore.memory import (
     held_memory,
     memory_for_a_search,
@@ -59,7 +60,7 @@ from leasehold.checker.explore.packed.interface import AnyKernel
 from leasehold.checker.explore.packed.looks import Look, applied, writes
 from leasehold.checker.explore.packed.programs import NO, YES, Change, Claim, Programs
 from leasehold.checker.explore.properties import Claims
-from leasehold.checker.explore.result import Exploration, Orbits
+from leasehold.checker.explore.result import Exploration, Orbits, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.symmetry import inverse
 from leasehold.checker.explore.transition_system import TransitionSystem
@@ -79,6 +80,7 @@ MOST_LEFT = 127  # of one kind of fault
 MOST_KINDS = 7  # kinds of faults with a limit
 MOST_ALIKE = 20  # instances of a group whose slices are put in order
 MOST_SLICED = 400  # bits of a slice
+MOST_WORDS = 64  # of a state: the node of a tree has 6 bits for the word
 
 
 class Unpacked(Exception):
@@ -139,6 +141,7 @@ class PackedSearch:
         self.place: Path | None = None  # where a checkpoint is wanted
         self.left: Path | None = None  # where one was left
         self.seconds_before = 0.0
+        self.initial = self.generated = self.cut = 0  # first states, and those of them that are out of the bounds
         self.memory: int | None = None  # that may be held, in bytes
         kept = None
         if limits.keeping is not None:
@@ -163,6 +166,8 @@ class PackedSearch:
 
     def _prepare(self) -> None:
         """Everything that the C part must know before the first state."""
+        if self.fields.words > MOST_WORDS:
+            raise Unpacked(f"a state takes {self.fields.words:,} words of 64 bits, and it takes up to {MOST_WORDS}")
         self.kernel = self.new_kernel(self.fields.words)
         self._to_disk()
         self.kernel.lay_out(self.fields.places)
@@ -308,7 +313,7 @@ class PackedSearch:
         while True:
             what = self.kernel.search(SLICE)
             if what in _ENDS:
-                return self._ended(what)
+                return self._leave("interrupted") if interrupted() else self._ended(what)
             self._serve(what)
             now = time.perf_counter()
             if interrupted():
@@ -343,7 +348,8 @@ class PackedSearch:
             case k.FAULT:
                 self._note_fault()
             case k.NO_MEMORY:
-                raise MemoryError
+                where = "" if self.limits.disk is None else f", or no more room in {self.limits.disk}"
+                raise MemoryError(f"there is no more memory{where}; a search stops before that with --memory SIZE")
 
     def _ended(self, what: int) -> str:
         """Why the search ended by itself; nothing where everything is visited."""
@@ -557,7 +563,7 @@ class PackedSearch:
         self.progress(
             Progress(
                 distinct, f(k.GENERATED) + self.generated, f(k.LABELS) - f(k.SEARCHED), f(k.DEPTH),
-                time.perf_counter() - started, peak_memory(),
+                self.seconds_before + time.perf_counter() - started, peak_memory(),
             )
         )  # fmt: skip
 
@@ -578,18 +584,24 @@ class PackedSearch:
     def _result(self, why: str, started: float) -> Exploration:
         f = self.kernel.figure
         paths = self._paths()
-        graph = None
-        if self.graphical:
-            if not why and (why := too_much_to_decide(f(k.EDGES), self.memory)):
-                why = self._kept(why)
-            else:
-                graph = graph_of(self.kernel, self.changes, self.faulty)
+        graph, done = None, not why  # whether every state is visited
         faults = {kind: (words, paths.to(number)) for kind, (words, number) in self.faults.items()}
         try:
-            found = verdicts(self.claims, paths, graph, faults, not why, why, self.fairness)
+            if self.graphical and (large := too_much_to_decide(f(k.EDGES), self.memory)):
+                why = why or self._kept(large)
+            elif self.graphical:
+                graph = graph_of(self.kernel, self.changes, self.faulty)
+            found = verdicts(self.claims, paths, graph, faults, done, why, self.fairness)
         except KeyboardInterrupt:
             why, graph = why or self._kept("interrupted"), None
-            found = verdicts(self.claims, paths, None, faults, False, why, self.fairness)
+            found = verdicts(self.claims, paths, None, faults, done, why, self.fairness)
+        with interrupts():  # the rest takes little time, and is not broken off
+            return self._exploration(why, started, paths, graph, found)
+
+    def _exploration(
+        self, why: str, started: float, paths: PackedPaths, graph: Graph | None, found: list[PropertyResult]
+    ) -> Exploration:
+        f = self.kernel.figure
         if why:
             self.left = self.left or (self.place if self.resumed else None)
         elif self.left is not None or self.resumed:

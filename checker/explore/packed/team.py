@@ -12,6 +12,8 @@ Dask runs the processes and moves the data (https://distributed.dask.org).
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -122,7 +124,7 @@ class Team:
             raise TeamError("the cluster has no workers")
         self._told = [0] * len(self.workers)
         hosts = [found[worker]["host"] for worker in self.workers]
-        each = None if memory is None else memory // len(self)
+        each = None if memory is None else max(1, memory // len(self))
         self._ready(
             [
                 self._submit(p, _begin, self.name, recorder.words, p, len(self), each, hosts.count(host))
@@ -483,11 +485,26 @@ def local_team(workers: int) -> Iterator[Client]:
     """So many processes on this machine."""
     client, cluster_ = _distributed()
     # Encrypted, with keys of its own: a scheduler runs whatever it is sent.
-    with cluster_(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls://", security=True,
-        dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=40,
-    ) as cluster, client(cluster) as found:  # fmt: skip
+    with _ctrl_c_stays_here():
+        begun = cluster_(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls://", security=True,
+            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=40,
+        )  # fmt: skip
+    with begun as cluster, client(cluster) as found:
         yield found
+
+
+@contextmanager
+def _ctrl_c_stays_here() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C, which all get, to the one that leads the search."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which they inherit, as they would no function
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

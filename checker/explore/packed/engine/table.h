@@ -123,6 +123,7 @@ static int label_add(Engine *e, u32 state, u64 left, u32 parent)
 /* Room for one more state, and for labels and edges that follow at once. */
 static int room(Engine *e)
 {
+    if (e->count >= NONE) return 0;     /* there is no number for it */
     if (4 * (e->count + 1) > 3 * e->slots) {
         u64 slots = !e->slots ? 1 << 14 : e->slots < LEAPING ? 2 * e->slots : e->slots + e->slots / 3;
         hold(e);

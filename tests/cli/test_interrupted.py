@@ -1,0 +1,48 @@
+"""Ctrl-C at moments at which nobody searches: what is known is said, and the exit code is 130."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from leasehold.cli.main import cli
+
+WORDS = ["explore", "two_phase_commit", "--set", "participants=1", "--faults", "crash=1"]
+
+
+def press(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", [
+    "leasehold.checker.stabilise.convergence", "leasehold.cli.explore.explore_with_progress@2",
+])  # fmt: skip
+def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, _, second = where.partition("@")
+    if second:
+        from leasehold.cli import explore
+
+        calls = iter([explore.explore_with_progress, press])
+        monkeypatch.setattr(place, lambda *args, **more: next(calls)(*args, **more))
+    else:
+        monkeypatch.setattr(place, press)
+    done = CliRunner().invoke(cli, WORDS)
+    assert done.exit_code == 130
+    assert "not asked whether it stabilises: interrupted" in done.output
+    assert "holds      agreement" in done.output
+
+
+def test_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.cli.explore.load_or_exit", press)
+    done = CliRunner().invoke(cli, WORDS)
+    assert (done.exit_code, done.output) == (130, "interrupted\n")
+
+
+def test_before_faults_are_explored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`crash` explores without faults first."""
+    from leasehold.checker.explore.packed import PackedSearch
+
+    monkeypatch.setattr(PackedSearch, "_search", press)
+    done = CliRunner().invoke(cli, ["crash", *WORDS[1:]])
+    assert done.exit_code == 130
+    assert done.output.endswith("interrupted before it was decided\n")
