@@ -73,21 +73,21 @@ def test_a_checkpoint_stays_until_its_search_is_done(tmp_path: Path) -> None:
     assert not place.exists()
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("memory", [False, True], ids=["interrupted", "memory"])
 def test_leaving_off_while_the_graph_is_judged(
     memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """The search is done: nothing of it is lost."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     place, model = tmp_path / "left", load("lease", TINY)
     with monkeypatch.context() as patched:
         if memory:
             patched.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
         else:
-            patched.setattr("leasehold.checker.explore.liveness.decide", interrupt)
+            patched.setattr("leasehold.checker.explore.liveness.decide", _interrupt)
         part = explore(model, Limits(keeping=Keeping(place)))
     assert (part.complete, part.graph, part.checkpoint) == (False, None, str(place))
     says = r"stopped at its limit of [\d,]+ MB of memory: the search is done, but to decide .* MB more"
@@ -96,6 +96,25 @@ def test_leaving_off_while_the_graph_is_judged(
     found = explore(model, Limits(keeping=Keeping(place, resume=True)))
     assert_found_alike(explore(model, engine="packed"), found)
     assert not place.exists()
+
+
+def test_what_is_done_leaves_nothing_among_the_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path))
+    model, folder = load("two_phase_commit"), tmp_path / "checkpoints"
+    with monkeypatch.context() as patched:
+        patched.setattr("leasehold.checker.explore.liveness.decide", _interrupt)
+        part = explore(model, Limits(keeping=Keeping()))
+    assert [str(file) for file in folder.iterdir()] == [part.checkpoint]
+    assert explore(model, Limits(keeping=Keeping())).complete  # from the beginning
+    assert not list(folder.iterdir())
+
+
+def test_another_file_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "notes"
+    place.write_text("mine")
+    with pytest.raises(CheckpointError, match="is there, and is no checkpoint"):
+        explore(load("two_phase_commit"), Limits(keeping=Keeping(place)))
+    assert place.read_text() == "mine"
 
 
 def test_a_periodic_checkpoint_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ class Checkpoint:
     """
 
     about: Mapping[str, Any]
-    arrays: Mapping[str, Any]
+    arrays: dict[str, Any]
 
 
 def key_of(world: TransitionSystem, symmetry: bool) -> str:
@@ -79,13 +79,15 @@ def _writing(place: Path) -> Iterator[None]:
         raise CheckpointError(f"no checkpoint can be written to {place}: {error.strerror or error}") from error
 
 
-def may_write(place: Path) -> None:
+def may_write(place: Path, resume: bool) -> None:
     """Looks whether a checkpoint can be written, before a search that would end without one.
+
+    What is there is read anyway, if it is to go on from there.
 
     Raises:
         CheckpointError: it cannot, or something else is there.
     """
-    if place.is_file() and place.stat().st_size and not zipfile.is_zipfile(place):
+    if not resume and place.is_file() and place.stat().st_size and not zipfile.is_zipfile(place):
         raise CheckpointError(f"{place} is there, and is no checkpoint; name another file")
     with _writing(place), tempfile.TemporaryFile(dir=place.parent):
         pass

@@ -13,7 +13,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
@@ -308,10 +308,10 @@ class Kernel:
         """The numbers that are to be kept besides."""
         return [int(self.c.kept_number(self._at, which)) for which in range(NUMBERS)]
 
-    def go_on(self, kept: Mapping[str, Any], numbers: Sequence[int]) -> None:
-        """Goes on from what was kept. All changes are known again by then."""
+    def go_on(self, kept: MutableMapping[str, Any], numbers: Sequence[int]) -> None:
+        """Goes on from what was kept, which is taken away, so that it is not there twice. All changes are known."""
         for which, name in enumerate(LASTING):
-            some = kept[name]
+            some = kept.pop(name)
             _had(self.c.keep(self._at, which, some.ctypes.data, some.nbytes))
         for which, number in enumerate(numbers):
             self.c.keep_number(self._at, which, number)

@@ -139,6 +139,7 @@ class PackedSearch:
         self.faults: dict[str, tuple[str, int]] = {}  # by kind: what is said, and the state
         self.at_fault: set[int] = set()  # parts of which some step shows that the specification is wrong
         self.place: Path | None = None  # where a checkpoint is wanted
+        self.usual = limits.keeping is not None and limits.keeping.place is None  # that is where nobody else looks
         self.left: Path | None = None  # where one was left
         self.seconds_before = 0.0
         self.initial = self.generated = self.cut = 0  # first states, and those of them that are out of the bounds
@@ -148,7 +149,7 @@ class PackedSearch:
             self.key = key_of(world, symmetry=canonical is not None)
             self.place = limits.keeping.place or usual_place(self.key)
             if limits.keeping.place is not None:
-                may_write(self.place)
+                may_write(self.place, limits.keeping.resume)
             if limits.keeping.resume:
                 kept = load(self.place, self.key, k.LASTING)
                 self.at_fault = set(kept.about["at_fault"])
@@ -604,8 +605,7 @@ class PackedSearch:
         f = self.kernel.figure
         if why:
             self.left = self.left or (self.place if self.resumed else None)
-        elif self.left is not None or self.resumed:
-            assert self.place is not None
+        elif self.place is not None and (self.left is not None or self.resumed or self.usual):
             self.place.unlink(missing_ok=True)  # it has served its purpose
             self.left = None
         machines = self.world.product()
