@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -392,6 +393,21 @@ def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(monkeypatch: p
     monkeypatch.setenv("LEASEHOLD_CACHE", "/dev/null")
     kernel.library.cache_clear()
     assert explore(load("two_phase_commit")).engine == "packed"
+
+
+@pytest.mark.usefixtures("compiled_anew")
+def test_a_long_search_compiles_better_for_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(search, "LONG", 0.0)
+    monkeypatch.setattr(search, "SLICE", 0.005)
+    system = load(TRUTH / "two_phase", {"resource_managers": 5})
+    first = explore(system, engine="packed")
+    for thread in threading.enumerate():
+        if thread.name == search.IMPROVING:
+            thread.join()
+    assert len(list((tmp_path / "cache" / "engine").iterdir())) == 2
+    kernel.library.cache_clear()
+    assert Path(kernel.library(1)._name) == kernel._build(1).place(kernel.THOROUGH)
+    assert_found_alike(first, explore(system, engine="packed"))
 
 
 @pytest.mark.usefixtures("compiled_anew")

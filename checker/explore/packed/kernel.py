@@ -1,7 +1,9 @@
 """The engine's C part: compiled once for each number of words, kept, and loaded.
 
 No part of the model is in the C text, so it is compiled once on a machine and not once for each specification. What is
-kept is named by a digest of the text, the compiler and its options; a compiler that changed makes another.
+kept is named by a digest of the text, the compiler and its options; a compiler that changed makes another. Who needs it
+first should not wait long, so it is compiled quickly; while a search takes its time, it is compiled thoroughly, for the
+searches to come.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import tempfile
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -25,7 +28,8 @@ from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.packed.fields import Place
 from leasehold.checker.explore.packed.interface import Claims
 
-OPTIONS = ("-O1", "-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
+QUICK, THOROUGH = "-O1", "-O2"  # half the time to compile, or a seventh less to search
+OPTIONS = ("-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
 PATIENCE = 60.0  # seconds that a compiler may take
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
@@ -95,20 +99,65 @@ def library(words: int) -> Any:
 
 
 def _loaded(words: int) -> Any:
-    compiler = _compiler()
-    text = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("engine").iterdir()}
-    about = Path(compiler[0]).stat()
-    known = repr((compiler, about.st_size, about.st_mtime_ns, OPTIONS, words, platform.machine(), _processor()))
-    digest = hashlib.sha256(repr((sorted(text.items()), known)).encode()).hexdigest()
-    kept = cache_folder() / "engine" / f"engine-{digest[:24]}.so"
-    if kept.exists():
-        with suppress(OSError):  # it is damaged, or nothing may be run from there
-            return ctypes.CDLL(str(kept))
+    build = _build(words)
+    for level in (THOROUGH, QUICK):
+        if build.place(level).exists():
+            with suppress(OSError):  # it is damaged, or nothing may be run from there
+                return ctypes.CDLL(str(build.place(level)))
     with tempfile.TemporaryDirectory() as aside:
-        made = _compiled(compiler, text, words, Path(aside))
+        made = build.made(QUICK, Path(aside))
         with suppress(OSError):  # nothing can be kept there: it is compiled for this process alone
-            _keep(made, kept)
+            _keep(made, build.place(QUICK))
         return _opened(made)
+
+
+def improve(words: int) -> None:
+    """Compiles the C part thoroughly for later processes, where that was not done; without a word where it fails."""
+    with suppress(NoCompiler, OSError):
+        build = _build(words)
+        if not build.place(THOROUGH).exists():
+            with tempfile.TemporaryDirectory() as aside:
+                _keep(build.made(THOROUGH, Path(aside)), build.place(THOROUGH))
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """What the C part is made of."""
+
+    compiler: Sequence[str]  # and the options that CC gives it
+    text: Mapping[str, bytes]  # by file
+    words: int
+
+    def place(self, level: str) -> Path:
+        """Where the C part is kept that is compiled so thoroughly."""
+        about = Path(self.compiler[0]).stat()
+        machine = platform.machine(), _processor()
+        known = self.compiler, about.st_size, about.st_mtime_ns, level, OPTIONS, self.words, machine
+        digest = hashlib.sha256(repr((sorted(self.text.items()), known)).encode()).hexdigest()
+        return cache_folder() / "engine" / f"engine-{digest[:24]}.so"
+
+    def made(self, level: str, folder: Path) -> Path:
+        """Compiles it in a folder.
+
+        Raises:
+            NoCompiler: the compiler fails.
+        """
+        source, result = folder / "engine.c", folder / "engine.so"
+        for file, some in self.text.items():
+            (folder / file).write_bytes(some)
+        command = [*self.compiler, level, *OPTIONS, f"-DW={self.words}", "-o", str(result), str(source)]
+        try:
+            subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
+        except subprocess.SubprocessError as error:
+            said = (getattr(error, "stderr", None) or "").strip().splitlines()
+            raise NoCompiler(f"{self.compiler[0]} fails: {said[0] if said else 'and says nothing'}") from error
+        return result
+
+
+def _build(words: int) -> _Build:
+    compiler = _compiler()
+    files = resources.files(__package__).joinpath("engine").iterdir()
+    return _Build(compiler, {file.name: file.read_bytes() for file in files}, words)
 
 
 def _keep(made: Path, kept: Path) -> None:
@@ -137,19 +186,6 @@ def _compiler() -> list[str]:
     if found is None:
         raise NoCompiler(f"CC names {wanted[0][:60]}, which is not there" if wanted else "there is no C compiler here")
     return [found, *wanted[1:]]  # under this name: one program may be several compilers
-
-
-def _compiled(compiler: Sequence[str], text: Mapping[str, bytes], words: int, folder: Path) -> Path:
-    source, result = folder / "engine.c", folder / "engine.so"
-    for file, some in text.items():
-        (folder / file).write_bytes(some)
-    command = [*compiler, *OPTIONS, f"-DW={words}", "-o", str(result), str(source)]
-    try:
-        subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
-    except subprocess.SubprocessError as error:
-        said = (getattr(error, "stderr", None) or "").strip().splitlines()
-        raise NoCompiler(f"{compiler[0]} fails: {said[0] if said else 'and says nothing'}") from error
-    return result
 
 
 def _processor() -> str:

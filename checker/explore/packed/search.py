@@ -11,6 +11,7 @@ All that is said of the C part holds of the one in NumPy (arrays.py), which take
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import tempfile
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
 
 SLICE = 0.1  # seconds between two looks at limits and interrupts
 KEEP_EVERY = 1800.0  # seconds between two checkpoints
+LONG = 2.0  # seconds of a search after which the next one is worth a better C part
+IMPROVING = "leasehold-compiles"  # a thread
 _ENDS = (k.DONE, k.AT_STATES, k.AT_DEPTH)
 # Arrays of a search that are gone through in order, or seldom: where it may use a disk they are in files.
 _ON_DISK = ("states", "parents", "label_states", "label_next", "lefts", "begins", "targets", "edge_changes")
@@ -309,7 +312,7 @@ class PackedSearch:
         while not self.resumed and not self._begin():
             pass
         limits, look_again = self.limits, started + SLICE
-        keep_again = started + KEEP_EVERY
+        keep_again, improve_at = started + KEEP_EVERY, started + LONG
         self.kernel.limits(limits.states, limits.depth)
         while True:
             what = self.kernel.search(SLICE)
@@ -328,6 +331,9 @@ class PackedSearch:
                 return self._leave(memory_words(self.memory))
             if self.progress is not None:
                 self._show(started)
+            if now > improve_at and isinstance(self.kernel, k.Kernel):
+                threading.Thread(target=k.improve, args=(self.kernel.words,), name=IMPROVING).start()
+                improve_at = math.inf
             if self.place is not None and now > keep_again:
                 if ended := self._pause():
                     return ended
