@@ -46,13 +46,14 @@ Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where me
 resource managers; and the lease, with the largest constants that are checked, and under its default faults with all
 that `leasehold crash` decides. Each figure is the wall time of a whole command in a process of its own, start-up
 included. Compiled before are SPIN's verifiers and the packed explorer's C part, which is compiled once on a machine,
-for all specifications; `packed, nothing kept` is a first command, which compiles it too. `arrays` is the packed
-explorer in NumPy, for machines without a compiler. SPIN runs the model that `leasehold export --to promela` writes,
-with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough. The packed explorer searches by all processors,
-the others by one. Beyond 7 resource managers the reference takes too long, beyond 8 `arrays`, and beyond 9 SPIN. Long
-rounds are run once, others three times. All must count the same states, or nothing is written. Memory is the most that
-the process held, over the number of states. That every run decides, under weak fairness (tests/truth/two_phase_live),
-is measured within one process: with the search, and alone on the finished graph.
+for all specifications (quickly at first, and better after a search of a few seconds); `packed, nothing kept` is a first
+command, which compiles it too. `arrays` is the packed explorer in NumPy, for machines without a compiler. SPIN runs the
+model that `leasehold export --to promela` writes, with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough.
+The packed explorer searches by all processors, the others by one. Beyond 7 resource managers the reference takes too
+long, beyond 8 `arrays`, and beyond 9 SPIN. Long rounds are run once, others three times. All must count the same
+states, or nothing is written. Memory is the most that the process held, over the number of states. That every run
+decides, under weak fairness (tests/truth/two_phase_live), is measured within one process: with the search, and alone on
+the finished graph.
 """
 
 
