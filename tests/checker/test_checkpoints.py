@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import EngineError, Keeping, Limits, explore
-from leasehold.checker.explore.packed import CheckpointError, checkpoint, kernel
+from leasehold.checker.explore.packed import CheckpointError, checkpoint, library
 from leasehold.faults import Budget
 from leasehold.spec import load
 from tests.checker.test_engines import TINY, TRUTH, assert_found_alike
@@ -155,10 +155,10 @@ def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(EngineError, match="the reference engine neither leaves checkpoints"):
         explore(model, Limits(keeping=Keeping(tmp_path / "left")), engine="reference")
     monkeypatch.setenv("CC", "no_such_compiler")
-    kernel.library.cache_clear()
+    library.library.cache_clear()
     with pytest.raises(EngineError, match=r"the arrays engine .*, but CC names no_such_compiler, which is not there"):
         explore(model, Limits(keeping=Keeping(tmp_path / "left")))
-    kernel.library.cache_clear()
+    library.library.cache_clear()
 
 
 @pytest.mark.parametrize("other", [

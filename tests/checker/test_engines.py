@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from leasehold.checker.cases import CaseFinder
 from leasehold.checker.crash import crash
 from leasehold.checker.explore import Engine, EngineError, Exploration, Limits, explore, packed
-from leasehold.checker.explore.packed import PackedSearch, arrays, kernel, search
+from leasehold.checker.explore.packed import PackedSearch, arrays, kernel, library, search
 from leasehold.checker.stabilise import convergence
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.mutants import mutants
@@ -358,9 +358,9 @@ def test_a_graph_that_is_too_large_to_be_judged(engine: Any, monkeypatch: pytest
 def compiled_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Nothing was compiled before, nor is it known after."""
     monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path / "cache"))
-    kernel.library.cache_clear()
+    library.library.cache_clear()
     yield
-    kernel.library.cache_clear()
+    library.library.cache_clear()
 
 
 @pytest.mark.usefixtures("compiled_anew")
@@ -392,7 +392,7 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASEHOLD_CACHE", "/dev/null")
-    kernel.library.cache_clear()
+    library.library.cache_clear()
     assert explore(load("two_phase_commit")).engine == "packed"
 
 
@@ -406,8 +406,8 @@ def test_a_long_search_compiles_better_for_the_next(monkeypatch: pytest.MonkeyPa
         if thread.name == search.IMPROVING:
             thread.join()
     assert len(list((tmp_path / "cache" / "engine").iterdir())) == 2
-    kernel.library.cache_clear()
-    assert Path(kernel.library(1)._name) == kernel._build(1).place(kernel.THOROUGH)
+    library.library.cache_clear()
+    assert Path(library.library(1)._name) == library._build(1).place(library.THOROUGH)
     assert_found_alike(first, explore(system, engine="packed"))
 
 
@@ -420,7 +420,7 @@ def test_what_was_kept_and_is_damaged_is_compiled_anew(monkeypatch: pytest.Monke
     whole = kept.read_bytes()
     kept.unlink()  # this process still has it
     kept.write_bytes(whole[:40])
-    kernel.library.cache_clear()
+    library.library.cache_clear()
     assert explore(load("two_phase_commit")).engine == "packed"
     assert kept.read_bytes()[:64] == whole[:64]
     assert len(kept.read_bytes()) == len(whole)

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, 
 from leasehold.checker.explore.fairness import Fairness
 from leasehold.checker.explore.faulty import FaultySystem
 from leasehold.checker.explore.graph import Graph
+from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.memory import (
     held_memory,
     memory_for_a_search,
@@ -58,6 +58,7 @@ from leasehold.checker.explore.packed.graph import (
     graph_of,
 )
 from leasehold.checker.explore.packed.interface import AnyKernel
+from leasehold.checker.explore.packed.library import improve
 from leasehold.checker.explore.packed.looks import Look, applied, writes
 from leasehold.checker.explore.packed.programs import NO, YES, Change, Claim, Programs
 from leasehold.checker.explore.properties import Claims
@@ -113,7 +114,7 @@ class PackedSearch:
 
     Raises:
         Unpacked: it is not for this engine.
-        leasehold.checker.explore.packed.kernel.NoCompiler: there is no C compiler.
+        leasehold.checker.explore.packed.library.NoCompiler: there is no C compiler.
     """
 
     helpers = len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
@@ -332,7 +333,7 @@ class PackedSearch:
             if self.progress is not None:
                 self._show(started)
             if now > improve_at and isinstance(self.kernel, k.Kernel):
-                threading.Thread(target=k.improve, args=(self.kernel.words,), name=IMPROVING).start()
+                threading.Thread(target=improve, args=(self.kernel.words,), name=IMPROVING).start()
                 improve_at = math.inf
             if self.place is not None and now > keep_again:
                 if ended := self._pause():
@@ -644,29 +645,6 @@ class PackedSearch:
             for name in names if n else ():
                 found[name] = found.get(name, 0) + n
         return found
-
-
-@contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """What says whether Ctrl-C was pressed, which breaks nothing off; pressed again, it is a KeyboardInterrupt."""
-    pressed = False
-
-    def note(*_: object) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    mine = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if mine else None
-    if before is not signal.default_int_handler:  # somebody else sees to it
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _broken(when: Expression | None, claim: Expression) -> Expression:

@@ -23,10 +23,11 @@ from uuid import uuid4
 
 from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
 from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.memory import memory_for_a_search, memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.partition import Call, Partition, Said
-from leasehold.checker.explore.packed.search import SLICE, Fired, PackedSearch, interrupts
+from leasehold.checker.explore.packed.search import SLICE, Fired, PackedSearch
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
 from leasehold.checker.explore.transition_system import TransitionSystem
@@ -202,7 +203,7 @@ class TeamSearch(PackedSearch):
     Raises:
         TeamError: a process was lost.
         leasehold.checker.explore.packed.search.Unpacked: it is not for several processes.
-        leasehold.checker.explore.packed.kernel.NoCompiler: there is no C compiler.
+        leasehold.checker.explore.packed.library.NoCompiler: there is no C compiler.
     """
 
     keeps_graph = False
@@ -474,7 +475,7 @@ def explore_by_team(
     Raises:
         TeamError: a process was lost.
         leasehold.checker.explore.packed.search.Unpacked: the search is not for several processes.
-        leasehold.checker.explore.packed.kernel.NoCompiler: there is no C compiler.
+        leasehold.checker.explore.packed.library.NoCompiler: there is no C compiler.
     """
     world = TransitionSystem(system) if budget is None else FaultySystem(system, budget)
     return TeamSearch(world, limits or Limits(), progress, client, warm).run()
