@@ -77,22 +77,20 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("memory", [False, True], ids=["interrupted", "memory"])
-def test_leaving_off_while_the_graph_is_judged(
-    memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    """The search is done: nothing of it is lost."""
-    place, model = tmp_path / "left", load("lease", TINY)
+@pytest.mark.parametrize(
+    "where", ["explore.packed.search.graph_of", "explore.liveness.decide", "explore.memory.TO_DECIDE"]
+)
+def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Ctrl-C while edges are put in order, and while the graph is judged; and as it is too large: nothing is lost."""
+    place, model, large = tmp_path / "left", load("lease", TINY), where.endswith("TO_DECIDE")
     with monkeypatch.context() as patched:
-        if memory:
-            patched.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
-        else:
-            patched.setattr("leasehold.checker.explore.liveness.decide", _interrupt)
+        patched.setattr(f"leasehold.checker.{where}", 1 << 30 if large else _interrupt)
         part = explore(model, Limits(keeping=Keeping(place)))
     assert (part.complete, part.graph, part.checkpoint) == (False, None, str(place))
     says = r"stopped at its limit of [\d,]+ MB of memory: the search is done, but to decide .* MB more"
-    assert re.fullmatch(says if memory else "interrupted", part.why_incomplete)
+    assert re.fullmatch(says if large else "interrupted", part.why_incomplete)
     assert {p.verdict for p in part.properties if p.kind == "leads_to"} == {"bounded"}
+    assert {p.verdict for p in part.properties if p.kind == "step"} == {"exhausted"}
     found = explore(model, Limits(keeping=Keeping(place, resume=True)))
     assert_found_alike(explore(model, engine="packed"), found)
     assert not place.exists()
