@@ -81,7 +81,7 @@ def _interrupt(*_: object) -> None:
     "where", ["explore.packed.search.graph_of", "explore.liveness.decide", "explore.memory.TO_DECIDE"]
 )
 def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By Ctrl-C while edges are put in order, and while the graph is judged; and as it is too large: nothing is lost."""
+    """By Ctrl-C while edges are put in order or the graph is judged, and as it is too large: nothing is lost."""
     place, model, large = tmp_path / "left", load("lease", TINY), where.endswith("TO_DECIDE")
     with monkeypatch.context() as patched:
         patched.setattr(f"leasehold.checker.{where}", 1 << 30 if large else _interrupt)
