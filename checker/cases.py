@@ -12,7 +12,7 @@ import numpy as np
 from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.fault_layout import DOWN, Actor
 from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.graph import Graph, numbered, raise_to, spread
+from leasehold.checker.explore.graph import Graph, numbered, raise_to, spread, sums_before
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.parts import parts_among
 from leasehold.checker.explore.paths import Paths
@@ -187,8 +187,7 @@ class CaseFinder:
                 raise_to(found[mode][i], before[at_once], self.after[i][up[at_once]])
         whole = [row for worst in found.values() for row in worst if (row != _NONE).any()]
         every = np.array([row[states_down] for row in whole], dtype=np.int32).T.copy()  # a state's numbers lie together
-        first = np.zeros(len(states_down) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(sources, minlength=len(states_down)), out=first[1:])
+        first = sums_before(np.bincount(sources, minlength=len(states_down)))
         for single, knots in layers(down, part_of, graph) if whole else ():
             single = place[single]
             for states in (single, *(place[np.array(knot)] for knot in knots)):

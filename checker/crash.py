@@ -144,7 +144,7 @@ def crash(
     """
     started = time.perf_counter()
     legal = legal or explore(system, limits, progress, engine=engine)
-    if legal.why_incomplete == "interrupted":
+    if legal.interrupted:
         raise KeyboardInterrupt
     faulty = explore(system, limits, progress, budget=budget, deviation=deviation, engine=engine)
     asked = legal.complete and faulty.complete and budget.passes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph import Graph, in_order
+from leasehold.checker.explore.graph import Graph, in_order, sums_before
 from leasehold.checker.explore.parts import between
 from leasehold.checker.explore.waves import waves
 
@@ -43,8 +43,7 @@ def _of_parts(part_of: Any, sources: Any, targets: Any) -> Iterator[tuple[Any, l
     sizes = np.bincount(part_of)
     order = in_order(ends, len(sizes))
     behind = begins if order is None else begins[order]  # the parts that lead to each part lie together
-    first = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends, minlength=len(sizes)), out=first[1:])
+    first = sums_before(np.bincount(ends, minlength=len(sizes)))
     members = np.argsort(part_of, kind="stable")
     at = np.cumsum(sizes) - sizes
     for wave in waves(first, behind, np.bincount(begins, minlength=len(sizes))).waves:

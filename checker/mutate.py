@@ -225,7 +225,7 @@ def _limits(states: int, stop_at_violation: bool = False) -> Limits:
 
 def _explored(system: System, limits: Limits, trial: Trial | None = None) -> Exploration:
     found = explore(system, limits, budget=trial.budget if trial is not None else None)
-    if found.why_incomplete == "interrupted":
+    if found.interrupted:
         raise KeyboardInterrupt
     return found
 

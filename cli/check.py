@@ -25,7 +25,6 @@ from leasehold.cli.exploring import (
     engine_option,
     engine_or_usage_error,
     explore_with_progress,
-    interrupted,
     parse_budget,
     progress_line,
 )
@@ -92,12 +91,12 @@ def check(
             if number:
                 screen.print()
             _print(found, expectation, differ, proof)
-        if interrupted(found):
+        if found.interrupted:
             break
     crashed: CrashReport | None = None
     not_met: Sequence[Difference] = ()
     wrong: list[str] = []  # what is proved, and broken by faults
-    if budget is not None and not any(interrupted(found) for found, *_ in results):
+    if budget is not None and not any(found.interrupted for found, *_ in results):
         if not as_json:
             screen.print()
             crash_text.asked(screen, str(budget), "system.yaml", own)
@@ -124,7 +123,7 @@ def check(
             report["runs"] = [_json(*r) for r in results]
         print_json(report)
     failed = sum(1 for _, _, differ, _ in results if differ)
-    stopped = any(interrupted(found) for found, *_ in results)
+    stopped = any(found.interrupted for found, *_ in results)
     if not as_json and len(runs) > 1:
         screen.print(f"\n{len(runs) - failed} of {len(runs)} settings are as expected", markup=False)
     violated = any(

@@ -39,7 +39,6 @@ from leasehold.cli.crash_seeded import crash_seeded
 from leasehold.cli.exploring import (
     engine_option,
     engine_or_usage_error,
-    interrupted,
     memory_option,
     parse_budget,
     progress_line,
@@ -229,7 +228,7 @@ def crash_code(found: CrashReport, cut: bool = False) -> int:
     """1 when something breaks, 130 when the search was interrupted before anything did."""
     if not found.holds:
         return VIOLATED
-    return INTERRUPTED if cut or interrupted(found.legal) or interrupted(found.faulty) else HOLDS
+    return INTERRUPTED if cut or found.legal.interrupted or found.faulty.interrupted else HOLDS
 
 
 def _write(

@@ -125,11 +125,7 @@ def exit_code(found: Exploration) -> int:
     """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
     if not found.holds:
         return VIOLATED
-    return INTERRUPTED if interrupted(found) else HOLDS
-
-
-def interrupted(found: Exploration) -> bool:
-    return found.why_incomplete.startswith("interrupted")  # and perhaps why there is no checkpoint
+    return INTERRUPTED if found.interrupted else HOLDS
 
 
 def parse_budget(model: System, words: str, where: str) -> Budget:

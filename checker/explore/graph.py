@@ -77,6 +77,15 @@ def in_order(keys: Any, size: int) -> Any:
     return table.tocsc().indices
 
 
+def sums_before(numbers: Any, kind: str = "int64") -> Any:
+    """The sum of all numbers before each, and last that of all."""
+    import numpy as np
+
+    found = np.zeros(len(numbers) + 1, dtype=kind)
+    np.cumsum(numbers, out=found[1:])
+    return found
+
+
 def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, Any, Any, Any]:
     """Edges in the order of their sources: where those of each of so many states begin, and the three columns."""
     import numpy as np
@@ -84,9 +93,7 @@ def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, 
     order = in_order(sources, states)
     if order is not None:
         sources, targets, rows = sources[order], targets[order], rows[order]
-    first = np.zeros(states + 1, dtype=np.int64)
-    np.cumsum(np.bincount(sources, minlength=states), out=first[1:])
-    return first, sources, targets, rows
+    return sums_before(np.bincount(sources, minlength=states)), sources, targets, rows
 
 
 def spread(first: Any, states: Any) -> tuple[Any, Any]:
@@ -221,8 +228,7 @@ class Graph:
 
         size = len(self.first) - 1
         sources, targets = self.sources[self.lasting], self.targets[self.lasting]
-        first = np.zeros(size + 1, dtype=np.int32)
-        np.cumsum(np.bincount(targets, minlength=size), out=first[1:])
+        first = sums_before(np.bincount(targets, minlength=size), "int32")
         order = in_order(targets, size)
         return first, sources if order is None else sources[order]
 
@@ -320,16 +326,12 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
-        import numpy as np
-
         other = Graph(self.faults_stop)
         other.kinds, other.names, other.points = self.kinds, self.names, self.points
         kept = ~self.column("fault")
         if self.faults_stop:  # no cycle that counts has a fault in it
             other.backward, other.waves, other.on_cycles = self.backward, self.waves, self.on_cycles
-        before = np.zeros(len(kept) + 1, dtype=np.int64)
-        np.cumsum(kept, out=before[1:])
-        return other.take(before[self.first], self.sources[kept], self.targets[kept], self.rows[kept])
+        return other.take(sums_before(kept)[self.first], self.sources[kept], self.targets[kept], self.rows[kept])
 
 
 _NUMBERS = ("group", "point")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leasehold.checker.explore.fairness import Demands
-from leasehold.checker.explore.graph import Graph, in_order
+from leasehold.checker.explore.graph import Graph, in_order, sums_before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,9 +34,7 @@ def reached(starts: Marks, graph: Graph, edges: Any) -> Marks:
 
 def chosen(graph: Graph, edges: Any) -> tuple[Any, Any]:
     """Some edges of a graph (truths by edge): where those of each state begin, and their targets."""
-    before = np.zeros(len(edges) + 1, dtype=np.int32)
-    np.cumsum(edges, out=before[1:])
-    return before[graph.first], graph.targets[edges]
+    return sums_before(edges, "int32")[graph.first], graph.targets[edges]
 
 
 def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
@@ -44,9 +42,7 @@ def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
     first, sources = graph.backward
     if among is not None:
         kept = among[sources] & among[np.repeat(np.arange(len(among)), np.diff(first))]
-        where = np.zeros(len(sources) + 1, dtype=np.int32)
-        np.cumsum(kept, out=where[1:])
-        first, sources = where[first], sources[kept]
+        first, sources = sums_before(kept, "int32")[first], sources[kept]
     return reached_by(ends, first, sources)
 
 
@@ -92,8 +88,7 @@ def parts_among(among: Marks, graph: Graph) -> Any:
 def _rows(sources: Any, targets: Any, size: int) -> tuple[Any, Any]:
     """Where the edges of each state begin, and the targets in that order."""
     order = in_order(sources, size)
-    first = np.zeros(size + 1, dtype=np.int32)
-    np.cumsum(np.bincount(sources, minlength=size), out=first[1:])
+    first = sums_before(np.bincount(sources, minlength=size), "int32")
     return first, (targets if order is None else targets[order]).astype(np.int32, copy=False)
 
 

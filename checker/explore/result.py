@@ -200,6 +200,10 @@ class Exploration:
     def holds(self) -> bool:
         return all(p.verdict != "violated" for p in self.properties)
 
+    @property
+    def interrupted(self) -> bool:
+        return self.why_incomplete.startswith("interrupted")  # and perhaps why there is no checkpoint
+
     def path_to(self, cell: Cell) -> Path:
         """A shortest path from an initial state to the cell."""
         path: Path = self.paths.to(cell.first)

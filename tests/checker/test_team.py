@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from leasehold.faults import Budget
 from leasehold.spec import System, load
 from tests.checker.test_engines import TINY, TRUTH
 from tests.checker.test_explore import Make, made
-from tests.cli.conftest import Run, hear_ctrl_c, run
+from tests.cli.conftest import Run, interrupted, run
 
 pytest.importorskip("distributed")
 __all__ = ["made", "run"]  # fixtures
@@ -129,23 +127,12 @@ def test_the_command(run: Run) -> None:
     assert "it asks for all steps at once" in (done.stdout + done.stderr)
 
 
-def test_ctrl_c_is_for_the_one_that_leads() -> None:
+def test_ctrl_c_is_for_the_one_that_leads(tmp_path: Path) -> None:
     """A terminal sends it to all processes."""
-    words = [sys.executable, "-m", "leasehold", "explore", str(TRUTH / "two_phase"), "--set", "resource_managers=9"]
-    screen, terminal = os.openpty()
-    with subprocess.Popen(
-        [*words, "--workers", "2"], stdout=subprocess.PIPE, stderr=terminal, text=True, preexec_fn=hear_ctrl_c,
-        start_new_session=True,
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        shown = b""
-        while b" waiting" not in shown:
-            shown += os.read(screen, 4096)
-        os.killpg(process.pid, signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    os.close(screen)
-    assert process.returncode == 130
-    assert "not complete: interrupted\n" in said
+    words = ["explore", str(TRUTH / "two_phase"), "--set", "resource_managers=9", "--workers", "2"]
+    done = interrupted(*words, cwd=tmp_path)
+    assert done.returncode == 130
+    assert "not complete: interrupted\n" in done.stdout
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -58,7 +58,10 @@ def hear_ctrl_c() -> None:
 
 
 def interrupted(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs `leasehold` on a terminal, and presses Ctrl-C once it says how far its search has come."""
+    """Runs `leasehold` on a terminal, and presses Ctrl-C once it says how far its search has come.
+
+    As a terminal does, it sends that to all its processes.
+    """
     screen, terminal = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "leasehold", *words],
@@ -67,12 +70,13 @@ def interrupted(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         stderr=terminal,
         text=True,
         preexec_fn=hear_ctrl_c,
+        start_new_session=True,
     ) as process:
         os.close(terminal)
         shown = b""
         while b" waiting" not in shown:
             shown += os.read(screen, 4096)
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     with contextlib.suppress(OSError):  # the other end is closed
         while more := os.read(screen, 4096):

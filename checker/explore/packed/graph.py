@@ -103,13 +103,16 @@ class PackedStates(_Listed):
             return self._atom(place.atom, table).astype(np.int64)
         if cell not in self._dense:
             self._dense[cell] = []
-            self._together(cell, self._table, learn=True)
+            found = self._together(cell, self._table)
+            if table is self._table:
+                return found
         return self._together(cell, table)
 
-    def _together(self, cell: int, table: Any, learn: bool = False) -> Any:
+    def _together(self, cell: int, table: Any) -> Any:
         """By state of a table, the number of what it has in a cell of several atoms, among all that states have there.
 
         A few atoms at a time are put into one number, which is then replaced by its rank: so no number grows too large.
+        What ranks there are is found when all states are asked about, before any others.
         """
         import numpy as np
 
@@ -122,7 +125,7 @@ class PackedStates(_Listed):
             while atoms and size * (values := len(self.fields.books[atoms[-1]].values)) <= 1 << 31:
                 found = found * values + self._atom(atoms.pop(), table).astype(np.int64)
                 size *= values
-            if learn:
+            if stages == len(known):
                 known.append(np.unique(found))
             found = np.searchsorted(known[stages], found)
             stages += 1

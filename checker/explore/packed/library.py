@@ -98,14 +98,15 @@ def library(words: int) -> Any:
 
 def _loaded(words: int) -> Any:
     build = _build(words)
-    for level in (THOROUGH, QUICK):
-        if build.place(level).exists():
+    quick = build.place(QUICK)
+    for kept in (build.place(THOROUGH), quick):
+        if kept.exists():
             with suppress(OSError):  # it is damaged, or nothing may be run from there
-                return ctypes.CDLL(str(build.place(level)))
+                return ctypes.CDLL(str(kept))
     with tempfile.TemporaryDirectory() as aside:
         made = build.made(QUICK, Path(aside))
         with suppress(OSError):  # nothing can be kept there: it is compiled for this process alone
-            _keep(made, build.place(QUICK))
+            _keep(made, quick)
         return _opened(made)
 
 
@@ -113,9 +114,10 @@ def improve(words: int) -> None:
     """Compiles the C part thoroughly for later processes, where that was not done; without a word where it fails."""
     with suppress(NoCompiler, OSError):
         build = _build(words)
-        if not build.place(THOROUGH).exists():
+        kept = build.place(THOROUGH)
+        if not kept.exists():
             with tempfile.TemporaryDirectory() as aside:
-                _keep(build.made(THOROUGH, Path(aside)), build.place(THOROUGH))
+                _keep(build.made(THOROUGH, Path(aside)), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +127,11 @@ class _Build:
     compiler: Sequence[str]  # and the options that CC gives it
     text: Mapping[str, bytes]  # by file
     words: int
+    digest: str  # of all this, the compiler's program and the processor
 
     def place(self, level: str) -> Path:
         """Where the C part is kept that is compiled so thoroughly."""
-        about = Path(self.compiler[0]).stat()
-        machine = platform.machine(), _processor()
-        known = self.compiler, about.st_size, about.st_mtime_ns, level, OPTIONS, self.words, machine
-        digest = hashlib.sha256(repr((sorted(self.text.items()), known)).encode()).hexdigest()
-        return cache_folder() / "engine" / f"engine-{digest[:24]}.so"
+        return cache_folder() / "engine" / f"engine-{self.digest[:24]}{level}.so"
 
     def made(self, level: str, folder: Path) -> Path:
         """Compiles it in a folder.
@@ -154,8 +153,11 @@ class _Build:
 
 def _build(words: int) -> _Build:
     compiler = _compiler()
-    files = resources.files(__package__).joinpath("engine").iterdir()
-    return _Build(compiler, {file.name: file.read_bytes() for file in files}, words)
+    text = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("engine").iterdir()}
+    about = Path(compiler[0]).stat()
+    machine = platform.machine(), _processor()
+    known = sorted(text.items()), compiler, about.st_size, about.st_mtime_ns, OPTIONS, words, machine
+    return _Build(compiler, text, words, hashlib.sha256(repr(known).encode()).hexdigest())
 
 
 def _keep(made: Path, kept: Path) -> None:

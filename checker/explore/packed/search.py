@@ -152,7 +152,7 @@ class PackedSearch:
         if limits.keeping is not None:
             self.key = key_of(world, symmetry=canonical is not None)
             self.place = limits.keeping.place or usual_place(self.key)
-            if limits.keeping.place is not None:
+            if not self.usual:
                 may_write(self.place, limits.keeping.resume)
             if limits.keeping.resume:
                 kept = load(self.place, self.key, k.LASTING)
@@ -366,8 +366,7 @@ class PackedSearch:
         if what == k.AT_STATES:
             return self._stopped()
         why = f"stopped at depth {self.limits.depth}"
-        asked = self.limits.keeping is not None and self.limits.keeping.place is not None
-        return self._kept(why) if asked else why
+        return why if self.usual else self._kept(why)
 
     def _stopped(self) -> str:
         if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):

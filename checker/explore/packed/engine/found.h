@@ -34,13 +34,13 @@ void edges_in_order(Engine *e, const i32 *kinds, u64 *first, i32 *sources, i32 *
     send_home(e);
     const u64 *begins = ITEMS(e->begins, u64);
     const u32 *ends = ITEMS(e->targets, u32), *changes = ITEMS(e->edge_changes, u32);
-    u64 labels = COUNT(e->begins, u64), edges = COUNT(e->targets, u32);
+    u64 labels = COUNT(e->begins, u64);
     memset(first, 0, (e->count + 1) * sizeof(u64));
-    for (u64 n = 0; n < labels; n++) first[state_of(e, n) + 1] += (n + 1 < labels ? begins[n + 1] : edges) - begins[n];
+    for (u64 n = 0; n < labels; n++) first[state_of(e, n) + 1] += edges_end(e, n) - begins[n];
     for (u64 n = 0; n < e->count; n++) first[n + 1] += first[n];
     for (u64 n = 0; n < labels; n++) {
         u32 state = state_of(e, n);
-        u64 at = first[state], end = n + 1 < labels ? begins[n + 1] : edges;
+        u64 at = first[state], end = edges_end(e, n);
         for (u64 i = begins[n]; i < end; i++, at++) {
             sources[at] = (i32)state;
             targets[at] = (i32)ends[i];

@@ -9,6 +9,13 @@ static inline u32 class_of(const Engine *e, u64 left)
 
 static inline u64 left_of(const Engine *e, u64 label) { return e->kinds ? ITEMS(e->lefts, u64)[label] : 0; }
 static inline u32 state_of(const Engine *e, u64 label) { return e->kinds ? ITEMS(e->label_states, u32)[label] : (u32)label; }
+
+/* Where the edges of a label end that has some kept. */
+static inline u64 edges_end(const Engine *e, u64 label)
+{
+    return label + 1 < COUNT(e->begins, u64) ? ITEMS(e->begins, u64)[label + 1] : COUNT(e->targets, u32);
+}
+
 /* Whether an earlier label is of the same state. */
 static inline int met_before(const Engine *e, u64 label, u32 state)
 {

@@ -79,7 +79,7 @@ u32 survey_edges(Engine *e)
         const u64 *s = STATE(e, state_of(e, label));
         u32 here = *cell_slot(e, s) - 1;
         if (e->graph) {
-            u64 end = label + 1 < COUNT(e->begins, u64) ? ITEMS(e->begins, u64)[label + 1] : COUNT(e->targets, u32);
+            u64 end = edges_end(e, label);
             for (u64 i = ITEMS(e->begins, u64)[label]; i < end; i++) {
                 u32 there = *cell_slot(e, STATE(e, ITEMS(e->targets, u32)[i])) - 1;
                 u32 tag = ITEMS(e->changes, Change)[ITEMS(e->edge_changes, u32)[i]].tag;
