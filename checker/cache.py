@@ -1,4 +1,4 @@
-"""Where the checker keeps what it would have to make again: proofs, and its compiled engine."""
+"""Where the checker keeps what it would have to make again: proofs and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,77 +1,124 @@
-"""`leasehold check`: everything that is known about a system, against what it says must be found."""
+"""`leasehold check`: a system explored, crashed and compared with its expected.yaml."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
 
 import click
+from rich.console import Console
+from rich.text import Text
 
-from leasehold.checker.crash import CrashReport
-from leasehold.checker.crash import crash as crash_test
-from leasehold.checker.expectations import Difference, differences, expectation_for
-from leasehold.checker.explore import Engine, Exploration
-from leasehold.checker.prove.induct import ANY
-from leasehold.checker.prove.kept import Kept, keep, kept
-from leasehold.checker.prove.proof import prove as prove_all
-from leasehold.checker.prove.values import Unsupported
-from leasehold.checker.unmet import differences as unmet_differences
-from leasehold.checker.unmet import unmet
-from leasehold.cli import crash_text, tables
-from leasehold.cli.common import HOLDS, INTERRUPTED, VIOLATED, console, load_or_exit, parsed, print_json, system_options
+from leasehold.checker.crash.analysis import CrashReport
+from leasehold.checker.crash.analysis import crash as crash_test
+from leasehold.checker.crash.unmet import differences as unmet_differences
+from leasehold.checker.crash.unmet import unmet
+from leasehold.checker.explore import Engine, Exploration, Limits
+from leasehold.checker.explore.expectations import Difference, differences, expectation_for
+from leasehold.checker.prove import ANY, StoredProof, Unsupported, store, stored
+from leasehold.checker.prove import prove as prove_all
+from leasehold.cli import crash_report, tables
+from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options
 from leasehold.cli.crash import crash_code, load_for_faults, reasons_or_exit
-from leasehold.cli.exploring import (
+from leasehold.cli.expected import CannotRenew, difference, renewed
+from leasehold.cli.progress import Status
+from leasehold.cli.prove import ProofProgress
+from leasehold.cli.search import (
     engine_option,
     engine_or_usage_error,
     explore_with_progress,
+    memory_option,
     parse_budget,
-    progress_line,
+    replay_command,
+    search_progress,
+    size_options,
+    time_option,
 )
-from leasehold.cli.prove import progress as proving_line
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report
-from leasehold.spec import System
+from leasehold.reports.words import counted, together
+from leasehold.spec import SHIPPED, System, find
+from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.model import Expectation
+from leasehold.spec.language.types import show
 
-_Result: TypeAlias = tuple[Exploration, Expectation | None, Sequence[Difference], Kept | None]
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was found for one setting, beside what was expected and what is proved."""
+
+    found: Exploration
+    meant: Expectation | None
+    differ: Sequence[Difference]
+    proof: StoredProof | None
+
+    @property
+    def unexpected(self) -> list[str]:
+        """The properties that are violated and should not be."""
+        meant = self.meant.violated if self.meant else {}
+        return [p.name for p in self.found.properties if p.verdict == "violated" and p.name not in meant]
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether nothing is wrong but that not everything was explored."""
+        return not self.found.complete and len(self.differ) == 1
 
 
 @click.command()
 @system_options
 @engine_option
+@size_options
+@memory_option
+@time_option
 @click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
 @click.option("--no-crash", is_flag=True, help="Leave out the faults that system.yaml asks for.")
-@click.option("--prove", "proving", is_flag=True, help="Prove the properties too, unless their proof was kept.")
+@click.option("--prove", "proving", is_flag=True, help="Prove the properties too, unless a proof is stored.")
+@click.option("--write", is_flag=True, help="Renew the numbers in expected.yaml, and show the difference.")
+@click.option("--verbose", is_flag=True, help="List every property with its verdict.")
 def check(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, every: bool, slow: bool, no_crash: bool,
-    proving: bool,
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
+    memory: int | None, seconds: float | None, every: bool, slow: bool, no_crash: bool, proving: bool, write: bool,
+    verbose: bool,
 ) -> None:  # fmt: skip
     """Lint and explore SYSTEM, compare with its expected.yaml, and crash-test it.
 
-    A property that fails, a number that differs, and a transition or claim that is never put to the test and not
-    explained all fail the check. Without an expected.yaml, no number is compared.
+    The check fails if a property fails, if a number differs, or if a transition is never taken or a property vacuous
+    without an explanation. Without an expected.yaml, no number is compared.
 
-    Where `faults` in system.yaml has a budget `check`, SYSTEM is also explored under these faults. A property that they
-    break fails the check, and so does a system that does not come back once they stop, or a crash point at which
-    nothing stops and that crash.yaml does not explain; with --set, such points are listed only.
+    Where `faults` in system.yaml has a budget `check`, SYSTEM is also explored under these faults. The check then fails
+    if they break a property, if the system does not return to a legal state once they stop, or if a crash point is not
+    met and crash.yaml does not explain it; with --set, such points are only listed.
 
-    `leasehold prove` keeps its proof: what is proved of SYSTEM as it is now is shown as proved. With --prove, SYSTEM is
-    proved first where no proof was kept; what that leaves undecided has the verdict of exploring.
+    `leasehold prove` stores its proof, and a property that is proved of SYSTEM as it is now is shown as proved. With
+    --prove, SYSTEM is proved first if no proof is stored; a property that is left undecided has the explorer's verdict.
+
+    --max-states, --depth and --memory limit each search, --time all of them together; a check that they cut short
+    before anything failed exits with 3.
+
+    --write renews expected.yaml: numbers, a run for a setting that has none, and explanations of what is no longer so.
+    What needs a reason, such as a violation, is left for you to explain, and fails the check until then.
 
     \b
     Example:  leasehold check lease
               leasehold check lease --all
               leasehold check ./my_system --set clients=3
+              leasehold check ./my_system --time 2m --verbose
+              leasehold check ./my_system --all --write
     """  # noqa: D301 (click reads the character)
     chosen = parsed(settings)
     if every and chosen:
         raise click.UsageError("--all takes its settings from expected.yaml; it does not go with --set")
+    if write and system in SHIPPED:
+        raise click.UsageError(f"--write renews a folder of yours: `leasehold init NAME --from {system}` makes one")
     first = load_or_exit(system, chosen, as_json)
-    runs: list[tuple[System, Expectation | None]] = [(first, expectation_for(first))]
+    todo: list[tuple[System, Expectation | None]] = [(first, expectation_for(first))]
     if every and first.expectations:
-        runs = [
+        todo = [
             (load_or_exit(system, {n: str(v) for n, v in e.settings.items()}, as_json), e)
             for e in first.expectations
             if slow or not e.slow
@@ -80,103 +127,170 @@ def check(
     budget = parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
     faulty, own = load_for_faults(system, chosen, as_json) if asked else (first, {})
     known = reasons_or_exit(system, faulty, as_json) if asked else ()
-    results: list[_Result] = []
+    started = time.monotonic()
+
+    def limits() -> Limits:
+        left = None if seconds is None else max(0.0, seconds - (time.monotonic() - started))
+        return Limits(max_states, depth, left, memory)
+
+    runs: list[_Run] = []
     screen = console()
-    for number, (model, expectation) in enumerate(runs):
-        proof = kept(model) or (_proof(model, as_json) if proving else None)
-        found = explore_with_progress(model, quiet=as_json, engine=engine)
-        differ = differences(found, expectation)
-        results.append((found, expectation, differ, proof))
-        if not as_json:
-            if number:
+    for model, expectation in todo:
+        proof = stored(model) or (_proof(model) if proving else None)
+        found = explore_with_progress(model, limits(), engine=engine)
+        runs.append(_Run(found, expectation, differences(found, expectation), proof))
+        if not as_json and not write:
+            if len(runs) > 1:
                 screen.print()
-            _print(found, expectation, differ, proof)
+            _print(screen, runs[-1], system, verbose)
         if found.interrupted:
             break
+    changes: list[str] = []
+    if write:
+        runs, changes = _renew(system, runs, as_json)
+        for run in runs if not as_json else ():
+            _print(screen, run, system, verbose)
+            screen.print()
+        for line in changes if not as_json else ():
+            screen.print(line, markup=False, soft_wrap=True)
     crashed: CrashReport | None = None
     not_met: Sequence[Difference] = ()
     wrong: list[str] = []  # what is proved, and broken by faults
-    if budget is not None and not any(found.interrupted for found, *_ in results):
-        if not as_json:
-            screen.print()
-            crash_text.asked(screen, str(budget), "system.yaml", own)
+    if budget is not None and not any(run.found.interrupted for run in runs):
         try:
-            with engine_or_usage_error(), progress_line(quiet=as_json) as show:
-                crashed = crash_test(faulty, budget, show, engine=engine)
+            with engine_or_usage_error(), Status("exploring") as status:
+                crashed = crash_test(
+                    faulty, budget, search_progress(status, f"faults {budget}"), limits(), engine=engine
+                )
         except KeyboardInterrupt:
             click.echo("interrupted before it was decided", err=True)
-            sys.exit(INTERRUPTED)
+            sys.exit(Exit.INTERRUPTED)
         missed = unmet(crashed, known)
         not_met = [] if chosen or not crashed.complete else list(unmet_differences(missed, known))
-        proof = results[0][-1]
+        proof = runs[0].proof
         wrong = proof.contradicted(crashed.faulty.properties, budget) if proof is not None else []
         if not as_json:
-            crash_text.brief(screen, crashed, missed)
+            screen.print()
+            crash_report.brief(screen, crashed, missed, system, own, len(not_met), verbose)
             tables.contradicted(screen, wrong)
-            _print_differences(not_met)
+            _print_differences(screen, not_met)
     if as_json:
-        report = _json(*results[0], wrong)
+        report = _json(runs[0], wrong)
         report["crash"] = None if crashed is None else {
             **crash_json(crashed, cells=False, known=known), "differences": _differences_json(not_met)
         }  # fmt: skip
+        if write:
+            report["renewed"] = changes
         if every:
-            report["runs"] = [_json(*r) for r in results]
+            report["runs"] = [_json(run) for run in runs]
         print_json(report)
-    failed = sum(1 for _, _, differ, _ in results if differ)
-    stopped = any(found.interrupted for found, *_ in results)
-    if not as_json and len(runs) > 1:
-        screen.print(f"\n{len(runs) - failed} of {len(runs)} settings are as expected", markup=False)
-    violated = any(
-        p.verdict == "violated" and not (meant and p.name in meant.violated)
-        for found, meant, *_ in results
-        for p in found.properties
-    )
-    code = INTERRUPTED if stopped and not violated else VIOLATED if failed or not_met else HOLDS
-    sys.exit(code or (HOLDS if crashed is None else crash_code(crashed)))
+    elif len(todo) > 1:
+        failed = sum(1 for run in runs if run.differ)
+        screen.print(f"\n{len(todo) - failed} of {len(todo)} settings are as expected", markup=False)
+    sys.exit(_exit_code(runs, crashed, not_met))
 
 
-def _proof(model: System, quiet: bool) -> Kept | None:
+def _renew(system: str, runs: Sequence[_Run], as_json: bool) -> tuple[list[_Run], list[str]]:
+    """Renews expected.yaml; what the runs are beside it then, and what was changed, line by line."""
+    folder, shown = find(system)
+    file = folder / "expected.yaml"
+    try:
+        old = file.read_text(encoding="utf-8") if file.exists() else ""
+        new = renewed(old, [(run.found, run.meant) for run in runs if run.found.complete])
+        file.write_text(new, encoding="utf-8")
+    except CannotRenew as error:
+        raise click.UsageError(f"{shown}/expected.yaml: {error}") from error
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
+    again = []
+    for run in runs:
+        constants = {name: show(c.type, c.value) for name, c in run.found.system.constants.items()}
+        meant = expectation_for(load_or_exit(system, constants, as_json))
+        again.append(replace(run, meant=meant, differ=differences(run.found, meant)))
+    return again, difference(old, new, f"{shown}/expected.yaml")
+
+
+def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Sequence[Difference]) -> Exit:
+    if any(run.unexpected for run in runs):
+        return Exit.VIOLATED
+    if any(run.found.interrupted for run in runs):
+        return Exit.INTERRUPTED
+    if not_met or any(run.differ and not run.cut_short for run in runs):
+        return Exit.VIOLATED
+    code = Exit.HOLDS if crashed is None else crash_code(crashed)
+    undecided = any(run.cut_short for run in runs) or (crashed is not None and not crashed.complete)
+    return Exit.UNDECIDED if undecided and code is Exit.HOLDS else code
+
+
+def _proof(model: System) -> StoredProof | None:
     """A proof that is made now, and kept. What contradicts a property is left to the exploring that follows."""
     try:
-        with proving_line(quiet) as shown:
-            return keep(prove_all(model, ANY, watch=shown.steps), ANY)
+        with Status("encoding") as status:
+            return store(prove_all(model, ANY, watch=ProofProgress(status).steps), ANY)
     except Unsupported as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)
         return None
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
 
 
-def _print(
-    found: Exploration, expectation: Expectation | None, differ: Sequence[Difference], proof: Kept | None
-) -> None:  # fmt: skip
-    screen = console()
-    if expectation is not None:
-        doc = f": {expectation.doc}" if expectation.doc else ""
-        screen.print(f"setting {expectation.name}{doc}", markup=False, style="dim")
+def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
+    """The verdict in a sentence, then figures, then what is wrong."""
+    found, meant = run.found, run.meant.violated if run.meant else {}
+    sentence, style = _verdict(run)
+    screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
+    if run.meant is not None:
+        doc = f": {run.meant.doc}" if run.meant.doc else ""
+        screen.print(f"setting {run.meant.name}{doc}", markup=False, style="dim")
     tables.headline(screen, found)
-    meant = expectation.violated if expectation else {}
-    tables.properties(screen, found.properties, meant, found.why_incomplete, proof)
-    if proof is not None:
-        tables.for_what(screen, found, proof)
-    if expectation is not None and found.complete:
+    plain = ("exhausted", "witnessed", "bounded")
+    shown = [p for p in found.properties if verbose or p.verdict not in plain]
+    tables.properties(screen, shown, meant, found.why_incomplete, run.proof)
+    if run.proof is not None:
+        tables.for_what(screen, found, run.proof)
+    if run.meant is not None and found.complete:
         for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
-            tables.explained_ones(screen, len(expectation.explained.intersection(names)), what)
-    tables.counterexamples(screen, [p for p in found.properties if p.name not in meant], found.system.properties)
+            tables.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
+    replay = partial(replay_command, found.system, system)
+    failed = [p for p in found.properties if p.name not in meant]
+    tables.counterexamples(screen, failed, found.system.properties, replay)
     for warning in found.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
-    _print_differences(differ)
-    if not differ:
-        words = "as expected.yaml says" if expectation else "expected.yaml has no numbers for this setting"
-        screen.print(f"[green]holds[/] [dim]({words})[/]")
+    if not run.cut_short:
+        _print_differences(screen, run.differ)
 
 
-def _print_differences(differ: Sequence[Difference]) -> None:
+# Of each verdict: the noun, and the verb for one and for several.
+_BOUNDS = "in every reachable state within the bounds"
+_SAID = (
+    ("proved", "property", "is proved", "are proved"),
+    ("exhausted", "property", f"holds {_BOUNDS}", f"hold {_BOUNDS}"),
+    ("witnessed", "witness", "was found", "were found"),
+    ("violated", "property", "is violated, as expected", "are violated, as expected"),
+)
+
+
+def _verdict(run: _Run) -> tuple[str, str]:
+    """What was found for a setting, as a sentence, and its colour."""
+    found, name = run.found, run.found.system.name
+    if run.unexpected:
+        return f"{name} fails: {listed(run.unexpected)} {'is' if len(run.unexpected) == 1 else 'are'} violated.", "red"
+    if not found.complete:
+        return f"{name} is not decided: no property is violated so far, but {found.why_incomplete}.", "yellow"
+    if run.differ:
+        return f"{name} is not as expected: {counted(len(run.differ), 'difference')}.", "red"
+    verdicts = Counter(run.proof.strongest(p) if run.proof else p.verdict for p in found.properties)
+    said = [
+        f"{counted(verdicts[kind], noun)} {words[verdicts[kind] > 1]}" for kind, noun, *words in _SAID if verdicts[kind]
+    ]
+    compared = "as expected.yaml says" if run.meant else "expected.yaml has no numbers for this setting"
+    return f"{name} holds: {together(said) or 'it has no properties'} ({compared}).", "green"
+
+
+def _print_differences(screen: Console, differ: Sequence[Difference]) -> None:
     if differ:
-        screen = console()
-        count = f"{len(differ)} difference{'s' if len(differ) != 1 else ''}"
-        screen.print(f"\nnot as expected: {count}", markup=False, style="red")
+        screen.print(f"\nnot as expected: {counted(len(differ), 'difference')}", markup=False, style="red")
         tables.differences(screen, differ)
 
 
@@ -184,17 +298,14 @@ def _differences_json(differ: Sequence[Difference]) -> list[dict[str, str]]:
     return [{"what": d.what, "expected": d.expected, "found": d.found} for d in differ]
 
 
-def _json(
-    found: Exploration, expectation: Expectation | None, differ: Sequence[Difference], proof: Kept | None,
-    wrong: Sequence[str] = (),
-) -> dict[str, object]:  # fmt: skip
-    report = json_report(found, proof=proof)
+def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:
+    report = json_report(run.found, proof=run.proof)
     for p in report["properties"]:
         if p["name"] in wrong:  # nothing is proved that faults break
             p["verdict"] = "violated"
             p.pop("method", None)
-    report["setting"] = expectation.name if expectation else None
-    report["warnings"] = [w.as_json() for w in found.system.warnings]
-    report["differences"] = _differences_json(differ)
-    report["as_expected"] = not differ
+    report["setting"] = run.meant.name if run.meant else None
+    report["warnings"] = [w.as_json() for w in run.found.system.warnings]
+    report["differences"] = _differences_json(run.differ)
+    report["as_expected"] = not run.differ
     return report

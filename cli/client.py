@@ -13,9 +13,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from leasehold.cli.common import BAD_SPEC, VIOLATED, console, print_json
-from leasehold.cli.explain_text import explained
-from leasehold.cli.lease_tables import lease_table, one_lease
+from leasehold.cli.common import Exit, console, print_json
+from leasehold.cli.leases import explained, lease_table, one_lease
 from leasehold.impl.server.client import Absent, Client, ClientError, Unreachable, sockets
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +36,7 @@ def at_options(command: F) -> F:
 def no(error: Exception) -> NoReturn:
     """Says why not, and leaves: 2 where nobody answers, 1 where an actor said no."""
     click.echo(f"leasehold: {error}", err=True)
-    sys.exit(BAD_SPEC if isinstance(error, Unreachable) else VIOLATED)
+    sys.exit(Exit.BAD_SPEC if isinstance(error, Unreachable) else Exit.VIOLATED)
 
 
 @contextmanager
@@ -63,7 +62,7 @@ def clients(at: Path) -> list[Client]:
         return [Client(path, LIMIT_SECONDS) for path in sockets(at)]
     except ClientError as error:
         click.echo(f"leasehold: {error}", err=True)
-        sys.exit(BAD_SPEC)
+        sys.exit(Exit.BAD_SPEC)
 
 
 def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
 from errno import EACCES
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -19,7 +20,30 @@ from leasehold.spec.language.diagnostics import NOWHERE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-HOLDS, VIOLATED, BAD_SPEC, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+
+class Exit(IntEnum):
+    """The exit codes of all verbs; docs/reference/command_line.md has them in a table."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Exit:
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
+
+    HOLDS = 0, "all holds, or the search that was asked for (`explore --max-states`, `--depth`) contradicts nothing"
+    VIOLATED = 1, (
+        "a property is violated; for `check` also any other difference from `expected.yaml`; for `crash`, `check` "
+        "and `explore --faults` also a system that does not return; for `mutate` a survivor that nothing "
+        "explains; for `migrate` records that do not fit; for the verbs that talk to actors: the actor said no"
+    )  # fmt: skip
+    BAD_SPEC = 2, (
+        "the specification, a setting, a configuration or the command is wrong, nobody answers, there is no more "
+        "memory, or the output cannot be written"
+    )  # fmt: skip
+    UNDECIDED = 3, "nothing is contradicted, but `prove` leaves a property undecided, or a limit cut `check` short"
+    INTERRUPTED = 130, "Ctrl-C ended the work before anything was violated"
+    NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"
 
 
 def console(stderr: bool = False) -> Console:
@@ -69,7 +93,7 @@ def fail(error: SpecError, as_json: bool) -> NoReturn:
         print_json(diagnostics_json(error.diagnostics))
     else:
         print_diagnostics(console(stderr=True), error.diagnostics)
-    sys.exit(BAD_SPEC)
+    sys.exit(Exit.BAD_SPEC)
 
 
 def print_diagnostics(screen: Console, diagnostics: Iterable[Diagnostic]) -> None:
@@ -102,3 +126,13 @@ def make_folder(folder: Path) -> None:
             raise PermissionError(EACCES, os.strerror(EACCES))
     except OSError as error:
         raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Writes these files into a folder; a usage error where that cannot be done."""
+    try:
+        for name, content in files.items():
+            (folder / name).write_bytes(content.encode())
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return [folder / name for name in files]

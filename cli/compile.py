@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import HOLDS, fail, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.common import Exit, fail, load_or_exit, parsed, print_json, system_options
 from leasehold.impl.compiler.program import NotRunnable, source_of
 
 
@@ -50,4 +50,4 @@ def compile_(system: str, settings: tuple[str, ...], as_json: bool, out: Path | 
         click.echo(source, nl=False)
     else:
         click.echo(f"wrote {out}: {source.count(chr(10)):,} lines, specification {model.digest[:12]}")
-    sys.exit(HOLDS)
+    sys.exit(Exit.HOLDS)

@@ -1,27 +1,25 @@
-"""`leasehold crash`: crashes of every actor at every point, and what becomes of the system."""
+"""`leasehold crash`: crashes of every actor at every point, and whether the system survives them."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leasehold.checker.battery import Explanation
-from leasehold.checker.crash import CrashReport
-from leasehold.checker.crash import crash as crash_test
-from leasehold.checker.deepen import deepen
-from leasehold.checker.explore import Engine, Limits
-from leasehold.checker.unmet import explanations, unmet
-from leasehold.cli import crash_text
+from leasehold.checker.crash.analysis import CrashReport
+from leasehold.checker.crash.deepen import deepen
+from leasehold.checker.crash.explanation import Explanation
+from leasehold.checker.crash.unmet import explanations, unmet
+from leasehold.checker.explore import Engine, Progress
+from leasehold.cli import crash_report
 from leasehold.cli.common import (
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
+    Exit,
     console,
     fail,
     load_or_exit,
@@ -29,19 +27,17 @@ from leasehold.cli.common import (
     parsed,
     print_json,
     system_options,
+    write_files,
 )
-from leasehold.cli.crash_by_chance import crash_by_chance
-from leasehold.cli.crash_case import Wanted, print_case, wanted_case
-from leasehold.cli.crash_processes import crash_processes
-from leasehold.cli.crash_real import DEFAULT as LEASE
-from leasehold.cli.crash_real import PREFIX, crash_real
-from leasehold.cli.crash_seeded import crash_seeded
-from leasehold.cli.exploring import (
+from leasehold.cli.crash_report import Wanted, print_case, wanted_case
+from leasehold.cli.progress import Status
+from leasehold.cli.search import (
     engine_option,
     engine_or_usage_error,
     memory_option,
     parse_budget,
-    progress_line,
+    search_progress,
+    time_option,
 )
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
@@ -49,6 +45,9 @@ from leasehold.reports.json_report import dumps
 from leasehold.spec import SpecError, System
 
 DEEP = "deep"
+CASE = "crash:"  # the name of a case begins with it
+TIME_SECONDS = 60.0  # for the default budget, which is more than many systems can take
+PLAYED = "lease"  # the system of which real actors play cases
 
 
 class Hours(click.FloatRange):
@@ -68,7 +67,12 @@ class Hours(click.FloatRange):
 @system_options
 @engine_option
 @memory_option
-@click.option("--faults", metavar="BUDGET", help="What may go wrong, such as crash=2,lose=any; `deep`: more and more.")
+@partial(time_option, left_out=f"{TIME_SECONDS:.0f}s for the default budget, else no limit")
+@click.option(
+    "--faults",
+    metavar="BUDGET",
+    help="Explore this budget alone, such as crash=2,lose=any; `deep`: ever larger ones.",
+)
 @click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`, or --real: for how long.")
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
 @click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
@@ -79,12 +83,6 @@ class Hours(click.FloatRange):
 @click.option("--pairs", is_flag=True, help="With --real: also stop an actor once more, at each point after a restart.")
 @click.option("--random", "runs", metavar="RUNS", type=click.IntRange(min=1), help="With --real: so many random runs.")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), help="With --random: the first run's seed; 0.")
-@click.option(
-    "--seeded",
-    metavar="BUG",
-    multiple=True,
-    help="With --real: plant this bug, or `all`, and see what catches it.",
-)
 @click.option("--jobs", type=click.IntRange(min=1), help="With --real: processes; one for each processor.")
 @click.option("--processes", is_flag=True, help="With --real: with processes, real stores and real faults.")
 @click.option("--only", metavar="NAME", help="With --processes: the case of that name, or all that begin so.")
@@ -94,28 +92,31 @@ class Hours(click.FloatRange):
     help="Write crash.md, crash.json and worst.svg; with --real, recovery.html and recovery.json.",
 )  # fmt: skip
 def crash(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, memory: int | None, faults: str | None,
-    hours: float | None, points: bool, cell: str | None, point: str | None, mode: str | None, all_cells: bool,
-    real: bool, pairs: bool, runs: int | None, seed: int | None, seeded: tuple[str, ...], jobs: int | None,
-    processes: bool, only: str | None, quick: bool, out: Path | None,
+    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, memory: int | None,
+    seconds: float | None, faults: str | None, hours: float | None, points: bool, cell: str | None,
+    point: str | None, mode: str | None, all_cells: bool, real: bool, pairs: bool, runs: int | None,
+    seed: int | None, jobs: int | None, processes: bool, only: str | None, quick: bool,
+    out: Path | None,
 ) -> None:  # fmt: skip
-    """Crash every actor of SYSTEM at every point of its work, and see what becomes of it.
+    """Crash every actor of SYSTEM at every point of its work, and decide what follows.
 
-    Every case is tried: a cell of the product, a crash point, and a mode in which the actor restarts. It is decided
-    which properties hold under these faults, and whether the system comes back, once faults stop, to a state that it
-    could be in without any; after how many steps and messages at most; and for each property that breaks, the weakest
-    faults that break it.
+    A case is a cell of the product, a crash point, and a mode in which the actor restarts; every case is tried. The
+    verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state that
+    is reachable without any, and after how many steps and messages at most; and for each property that breaks, the
+    weakest faults that break it.
 
-    Without --faults, the system's own budget is used, from `faults` in system.yaml. The constants that it sets there
-    are used too, unless --set gives them.
+    Without --faults, a single crash is explored first, and then ever larger parts of the system's own budget (`faults`
+    in system.yaml), or else of the default one: each is decided exactly, and printed as soon as it is, until --time is
+    over. The constants that system.yaml sets for faults are used, unless --set gives them.
 
-    With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart; and it is
-    looked at what becomes of the lease, the actors, their policies and the units. In place of SYSTEM the name of a case
-    may stand, POINT@MODE@CELL, or the beginning of one. With --random or --hours, runs are made by chance instead: many
-    leases, contention and mixes of faults; of a run that fails, the seed and the smallest plan that still fails.
+    With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart. Then the
+    lease, the actors, their policies and the units are checked. In place of SYSTEM the name of a case may stand,
+    POINT@MODE@CELL, or the beginning of one. With --random or --hours, random runs are played instead: many leases,
+    contention and mixes of faults. A run that fails is printed with its seed and the smallest plan that still fails.
 
     \b
     Example:  leasehold crash two_phase_commit --set participants=2
+              leasehold crash ./my_system --time 10m
               leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
               leasehold crash lease --faults deep --hours 8 --json
               leasehold crash lease --points
@@ -124,30 +125,29 @@ def crash(
               leasehold crash --real crash:authority/priming#after-setup@over
               leasehold crash lease --real --random 10000
               leasehold crash lease --real --hours 8
-              leasehold crash lease --real --seeded all
               leasehold crash lease --real --processes --only kill/site/before-commit
     """  # noqa: D301 (click reads the character)
     if (processes and not real) or ((only is not None or quick) and not processes):
         raise click.UsageError("--processes goes with --real; --only and --quick go with --processes")
+    if real:
+        from leasehold.cli import campaigns  # they take a while to load
     if processes:
-        others = (settings, faults, points, cell, all_cells, pairs, runs is not None, seed is not None, seeded, out)
+        others = (settings, faults, points, cell, all_cells, pairs, runs is not None, seed is not None, out)
         if any(others):
             raise click.UsageError("--processes takes --only, --quick, --jobs, --hours and --json, and no other option")
         model = load_or_exit(system, {}, as_json)
-        crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
-    if system.startswith(PREFIX):
+        campaigns.crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
+    if system.startswith(CASE):
         if not real:
             raise click.UsageError(f"{system[:60]} names a case, which is played with --real")
-        system, only = LEASE, system
+        system, only = PLAYED, system
     by_chance = runs is not None or (real and hours is not None) or seed is not None
-    if (pairs or jobs is not None or by_chance or seeded) and not real:
-        raise click.UsageError("--pairs, --random, --seed, --seeded and --jobs go with --real")
+    if (pairs or jobs is not None or by_chance) and not real:
+        raise click.UsageError("--pairs, --random, --seed and --jobs go with --real")
     if real and (faults or points or cell or all_cells):
         raise click.UsageError("--real plays every case of one crash; it takes no --faults, --points or --case")
-    if by_chance and (pairs or only or seeded):
-        raise click.UsageError("random runs are no cases: leave out --pairs, --seeded and the name")
-    if seeded and (pairs or only):
-        raise click.UsageError("seeded bugs are tried with every case of one crash: leave out --pairs and the name")
+    if by_chance and (pairs or only):
+        raise click.UsageError("random runs are no cases: leave out --pairs and the name")
     if hours is not None and faults != DEEP and not real:
         raise click.UsageError(f"--hours goes with --faults {DEEP}, or with --real for random runs")
     if (cell is None) != (point is None) or (mode is not None and cell is None):
@@ -157,48 +157,61 @@ def crash(
         if out is not None:
             make_folder(out)
         if by_chance:
-            crash_by_chance(model, runs=runs, hours=hours, seed=seed or 0, jobs=jobs, as_json=as_json, out=out)
-        if seeded:
-            crash_seeded(model, names=seeded, jobs=jobs, as_json=as_json, out=out)
-        crash_real(model, only=only, pairs=pairs, jobs=jobs, as_json=as_json, out=out)
+            campaigns.crash_random(model, runs=runs, hours=hours, seed=seed or 0, jobs=jobs, as_json=as_json, out=out)
+        campaigns.crash_real(model, only=only, pairs=pairs, jobs=jobs, as_json=as_json, out=out)
     if points:
         _print_points(model, as_json)
         return
     known = reasons_or_exit(system, model, as_json)
     case = None if cell is None or point is None else wanted_case(model, cell, point, mode)
-    budget, source = (None, "") if faults == DEEP else budget_of(model, faults)
+    if faults == DEEP:
+        budgets, source, seconds = [], f"for {hours or 1:g} h", (hours or 1) * 3600
+    else:
+        budget, source = budget_of(model, faults)
+        budgets = list(budget.parts()) if faults is None and case is None else [budget]
+    several = len(budgets) != 1
+    if len(budgets) > 1 and seconds is None and not model.faults.budget:
+        seconds = TIME_SECONDS
     if out is not None:
         make_folder(out)
     screen = console()
     if not as_json:
-        crash_text.asked(screen, str(budget or DEEP), source or f"for {hours or 1:g} h", own)
-    tried: list[crash_text.Completed] = []
+        words = f"{budgets[0]} to {budgets[-1]}" if len(budgets) > 1 else str(budgets[0]) if budgets else DEEP
+        limit = f", {seconds:g} s at most (--time)" if budgets and seconds is not None else ""
+        crash_report.asked(screen, words, source, own, limit)
+    tried: list[crash_report.Completed] = []
+    found: CrashReport | None = None
+    width = max((len(str(b)) for b in budgets), default=24)
     try:
-        with engine_or_usage_error(), progress_line(quiet=as_json) as show:
-            if budget is None:
-                found = None
-                for report in deepen(model, (hours or 1) * 3600, show, engine, memory):
-                    tried.append(crash_text.Completed.of(report))
-                    found = report if report.complete or found is None else found
-                assert found is not None
-            else:
-                found = crash_test(model, budget, show, Limits(memory=memory), engine=engine)
-            written = _write(found, case, known, out)
+        with engine_or_usage_error(), Status("exploring") as status:
+            watch = partial(_watch, status)
+            for report in deepen(model, seconds, watch, engine, memory, budgets):
+                tried.append(crash_report.Completed.of(report))
+                found = report if report.complete or found is None else found
+                if several and not as_json:
+                    status.clear()
+                    crash_report.completed(screen, tried[-1], width)
+        assert found is not None
+        written = _write(found, case, known, out)
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     if case is not None:
         print_case(found, case, as_json)
     elif as_json:
-        extra = {"budgets": [asdict(b) for b in tried]} if tried else {}
+        extra = {"budgets": [asdict(b) for b in tried]} if several else {}
         print_json({**crash_json(found, known=known), **extra})
     else:
-        if tried:
-            crash_text.budgets(screen, tried)
-        crash_text.report(screen, found, unmet(found, known), system, all_cells)
+        if several:
+            crash_report.largest(screen, found, tried, budgets)
+        crash_report.report(screen, found, unmet(found, known), system, all_cells)
     if written and not as_json:
         screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
-    sys.exit(crash_code(found, cut=bool(tried) and tried[-1].verdict.endswith("interrupted")))
+    sys.exit(crash_code(found, cut=tried[-1].verdict.endswith("interrupted")))
+
+
+def _watch(status: Status, budget: Budget) -> Callable[[Progress], None]:
+    return search_progress(status, f"faults {budget}")
 
 
 def load_for_faults(system: str, chosen: Mapping[str, str], as_json: bool) -> tuple[System, dict[str, str]]:
@@ -224,11 +237,11 @@ def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
     return (parse_budget(model, own, f"{place}: faults.budget"), "system.yaml") if own else (DEFAULT, "the default")
 
 
-def crash_code(found: CrashReport, cut: bool = False) -> int:
+def crash_code(found: CrashReport, cut: bool = False) -> Exit:
     """1 when something breaks, 130 when the search was interrupted before anything did."""
     if not found.holds:
-        return VIOLATED
-    return INTERRUPTED if cut or found.legal.interrupted or found.faulty.interrupted else HOLDS
+        return Exit.VIOLATED
+    return Exit.INTERRUPTED if cut or found.legal.interrupted or found.faulty.interrupted else Exit.HOLDS
 
 
 def _write(
@@ -243,13 +256,7 @@ def _write(
             "crash.json": dumps(crash_json(found, measured=False, known=known)), "worst.svg": worst_svg(found),
         }
     )  # fmt: skip
-    try:
-        for name, content in files.items():
-            if content is not None:
-                (folder / name).write_bytes(content.encode())
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
-    return [folder / name for name, content in files.items() if content is not None]
+    return write_files(folder, {name: content for name, content in files.items() if content is not None})
 
 
 def _print_points(model: System, as_json: bool) -> None:

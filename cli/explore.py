@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leasehold.checker.expectations import expectation_for
 from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
-from leasehold.checker.explore.fairness import Fairness
+from leasehold.checker.explore.expectations import expectation_for
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, only_these
 from leasehold.cli import tables
-from leasehold.cli.common import (
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
-    console,
-    load_or_exit,
-    parsed,
-    print_json,
-    system_options,
-)
-from leasehold.cli.exploring import (
+from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.search import (
     engine_option,
     exit_code,
-    explore_by_team_with_progress,
+    explore_distributed_with_progress,
     explore_with_progress,
     fairness_option,
     memory_option,
     parse_budget,
+    replay_command,
+    size_options,
+    time_option,
 )
 from leasehold.reports.json_report import json_report
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import near_miss
 
 if TYPE_CHECKING:
-    from leasehold.checker.stabilise import Convergence
+    from leasehold.checker.crash.convergence import Convergence
 
 # What the language itself claims of every system, under names that no property can take from it.
 _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
@@ -47,15 +43,15 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.command()
 @system_options
 @engine_option
-@click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")
-@click.option("--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps.")
+@size_options
 @memory_option
-@click.option("--resume", is_flag=True, help="Go on where an interrupted search left off.")
+@time_option
+@click.option("--resume", is_flag=True, help="Continue an interrupted search.")
 @click.option(
     "--checkpoint",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where an interrupted search leaves off; left out: a file of its own among the kept ones.",
+    help="The checkpoint's file; left out: a file of its own in the cache.",
 )
 @click.option(
     "--disk",
@@ -66,41 +62,40 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Search by so many processes.")
 @click.option("--cluster", metavar="ADDRESS", help="Search by the workers of a Dask cluster, given its scheduler.")
 @click.option(
-    "--only", metavar="PROPERTY", multiple=True, help="Judge this property alone; may be given several times."
+    "--only", metavar="PROPERTY", multiple=True, help="Decide this property alone; may be given several times."
 )
 @click.option("--faults", metavar="BUDGET", help="Explore with faults, such as crash=1,duplicate=1 or `default`.")
-@click.option("--symmetry", is_flag=True, help="Visit one state for all that differ in which instance is which.")
+@click.option("--symmetry", is_flag=True, help="Visit one state of each orbit of interchangeable instances.")
 @fairness_option
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
     system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
-    memory: int | None, resume: bool, checkpoint: Path | None, disk: Path | None, only: tuple[str, ...],
-    faults: str | None, symmetry: bool, fairness: Fairness, workers: int | None, cluster: str | None,
-    show: tuple[str, ...], brief: bool,
+    memory: int | None, seconds: float | None, resume: bool, checkpoint: Path | None, disk: Path | None,
+    only: tuple[str, ...], faults: str | None, symmetry: bool, fairness: Fairness, workers: int | None,
+    cluster: str | None, show: tuple[str, ...], brief: bool,
 ) -> None:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
 
-    The path to a violation is printed step by step, and is a shortest one. Ctrl-C ends the search; what was found until
-    then is printed, and a checkpoint is left, from which --resume goes on: with the same settings, faults and
-    properties. So it is where the search comes to its limit of memory, and every half hour.
+    The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints what was
+    found and leaves a checkpoint, from which --resume continues with the same settings, faults and properties. A
+    checkpoint is also written at the limit of memory, and every half hour.
 
     With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
-    are lost, received twice or overtake (lose, duplicate, reorder: N or any). What is then decided of the properties
-    holds under these faults; and it is said whether the system comes back, once they stop, to a state that it could be
-    in without any.
+    are lost, received twice or overtake (lose, duplicate, reorder: N or any). The properties are decided under these
+    faults, and so is whether the system returns, once faults stop, to a state that is reachable without any.
 
-    What is claimed of endless runs is judged as the system declares fairness. Under --fairness none, what holds thanks
-    to fairness alone fails, and it is said why.
+    Properties of infinite runs are decided under the fairness that the system declares. Under --fairness none, those
+    that need fairness fail, with the reason.
 
-    With --workers or --cluster, several processes search, each of which keeps its part of the states. What asks for the
-    whole graph (leads_to, always_possible, convergence) is then left open. --memory is what they may hold together.
+    With --workers or --cluster, several processes search, and each keeps a part of the states. Properties that need the
+    whole graph (leads_to, always_possible, convergence) are then not decided. --memory limits all processes together.
 
-    With --symmetry, one state is visited for each orbit: for all states that come of one another when instances of a
-    role change places. It is printed how many states the orbits have. Where the specification tells instances apart,
-    where a property does, and where one is a leads_to, all states are visited, and it is said why.
+    With --symmetry, one state is visited for each orbit: for all states that differ only in which instance of a role is
+    which. The number of states in the orbits is printed. Where the specification or a property distinguishes instances,
+    and where a property is a leads_to, all states are visited, and the reason is printed.
 
-    With --only, nothing is kept or worked out for the other properties.
+    With --only, the other properties are not decided.
 
     \b
     Example:  leasehold explore lease --set max_units=1
@@ -115,15 +110,13 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else parse_budget(model, faults, "--faults")
-    limits = Limits(max_states, depth, memory=memory, keeping=Keeping(checkpoint, resume), disk=disk)
+    limits = Limits(max_states, depth, seconds, memory, keeping=Keeping(checkpoint, resume), disk=disk)
     asked = only_these(model, only) if only else model
     if workers is None and cluster is None:
-        found = explore_with_progress(
-            asked, limits, quiet=as_json, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness
-        )
+        found = explore_with_progress(asked, limits, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness)
     else:
         _check_team(engine, symmetry, fairness, workers, cluster, limits)
-        found = explore_by_team_with_progress(asked, limits, workers, cluster, quiet=as_json, budget=budget)
+        found = explore_distributed_with_progress(asked, limits, workers, cluster, budget=budget)
     after, not_asked = None, ""
     if found.graph is not None and budget is not None and budget.passes:
         after, not_asked = _convergence(model, found, as_json, engine)
@@ -140,24 +133,27 @@ def explore(
             report["why_not_asked"] = not_asked
         print_json(report)
     else:
-        _print(found, show, brief, with_left_over=not only and budget is None)
+        options = [] if budget is None else ["--faults", str(budget)]
+        options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
+        replay = partial(replay_command, model, system, options=options)
+        _print(found, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
             tables.convergence(console(), after, f"{budget}{under}")
         if not_asked:
-            console().print(f"\nnot asked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
-    code = VIOLATED if after is not None and not after.converges else exit_code(found)
-    sys.exit(INTERRUPTED if not_asked.startswith("interrupted") and code == HOLDS else code)
+            console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
+    code = Exit.VIOLATED if after is not None and not after.converges else exit_code(found)
+    sys.exit(Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code)
 
 
 def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> tuple[Convergence | None, str]:
-    """Whether the system stabilises; or why that is not asked."""
-    from leasehold.checker.stabilise import convergence  # it takes a while to load, and is seldom asked for
+    """Whether the system stabilises; or why that is not checked."""
+    from leasehold.checker.crash.convergence import convergence  # it takes a while to load, and is seldom asked for
 
     if not found.complete:
         return None, found.why_incomplete
     try:
-        legal = explore_with_progress(model, quiet=quiet, engine=engine)
+        legal = explore_with_progress(model, engine=engine)
         return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
     except KeyboardInterrupt:
         return None, "interrupted"
@@ -180,18 +176,20 @@ def _check_team(
 
 def _check_property(model: System, option: str, name: str) -> None:
     names = [*model.properties, *([DEADLOCK] if model.ends is not None else [])]
-    if name not in names:
+    if name not in (*names, *_ALWAYS_JUDGED):
         near = near_miss(name, names)
         hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'none'}"
         raise click.UsageError(f"{option}: {model.name} has no property {name[:60]!r}; {hint}")
 
 
-def _print(found: Exploration, show: tuple[str, ...], brief: bool, with_left_over: bool) -> None:
+def _print(
+    found: Exploration, show: tuple[str, ...], brief: bool, replay: Callable[[str], str], with_left_over: bool
+) -> None:
     screen = console()
     tables.headline(screen, found)
     tables.properties(screen, found.properties, stopped=found.why_incomplete)
     if with_left_over:
         expectation = expectation_for(found.system)
         tables.left_over(screen, found, expectation.explained if expectation else ())
-    tables.counterexamples(screen, found.properties, found.system.properties, brief, show)
+    tables.counterexamples(screen, found.properties, found.system.properties, replay, brief, show)
     tables.witnesses(screen, found.properties, show, brief)

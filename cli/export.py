@@ -7,14 +7,17 @@ from pathlib import Path
 
 import click
 
-from leasehold.checker.export import SLOTS, Exported, Unsupported, to_promela, to_tla
-from leasehold.cli.common import HOLDS, load_or_exit, parsed, print_json, system_options
+from leasehold.checker.export import FORMATS, SLOTS, Exported, Options, Unsupported, export_system
+from leasehold.cli.common import Exit, load_or_exit, parsed, print_json, system_options
 from leasehold.spec import System
 
 
 @click.command()
 @system_options
-@click.option("--to", "to", type=click.Choice(["promela", "tla"]), required=True, help="For SPIN, or for TLC.")
+@click.option(
+    "--to", "to", type=click.Choice(list(FORMATS)), required=True,
+    help="; ".join(f"{name}: {readers}" for name, readers in FORMATS.items()) + ".",
+)  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False),
     help="Write the model there, not on the screen; for TLC a .cfg beside it.",
@@ -24,7 +27,7 @@ from leasehold.spec import System
     help="With promela: messages for which a channel without a capacity has room between two machines.",
 )  # fmt: skip
 def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: Path | None, slots: int) -> None:
-    """Write SYSTEM as a model that another checker explores: in Promela for SPIN, in TLA+ for TLC.
+    """Write SYSTEM as a model that another checker explores.
 
     It is the system without faults of actors, as `leasehold explore SYSTEM` explores it, with the same states and the
     same properties. Properties that the other language cannot say are named in the model, and here.
@@ -35,7 +38,7 @@ def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: 
     """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     try:
-        made = to_promela(model, slots=slots) if to == "promela" else to_tla(model, _module(out))
+        made = export_system(model, to, Options(out, slots))
     except Unsupported as error:
         raise click.UsageError(f"{model.name} cannot be exported to {to}: {error}") from error
     files = _write(out, made)
@@ -48,18 +51,7 @@ def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: 
         click.echo(made.settings, nl=False)
     else:
         click.echo(f"wrote {', '.join(map(str, files))}: specification {model.digest[:12]}")
-    sys.exit(HOLDS)
-
-
-def _module(out: Path | None) -> str:
-    """The module's name, which has to be that of its file."""
-    if out is None:
-        return ""
-    if not (out.stem.isascii() and out.stem.replace("_", "a").isalnum() and not out.stem.isdigit()):
-        raise click.UsageError(f"--out: {out.stem[:60]!r} is no name of a TLA+ module; use letters, digits and `_`")
-    if out.suffix != ".tla":
-        raise click.UsageError(f"--out: TLC reads modules from files that end in .tla, not {out.name[:60]!r}")
-    return out.stem
+    sys.exit(Exit.HOLDS)
 
 
 def _write(out: Path | None, made: Exported) -> list[Path]:

@@ -41,7 +41,7 @@ def init(name: str, parent: Path, template: str) -> None:
     try:
         if folder.exists() or folder.is_symlink():
             raise click.UsageError(f"{folder} is there already; nothing was changed")
-        for path, source in _files(resources.files("leasehold.spec") / template):
+        for path, source in _files(resources.files("leasehold.spec") / "systems" / template):
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             text = source.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import BAD_SPEC, print_json
+from leasehold.cli.common import Exit, print_json
 from leasehold.impl.identity.keys import KeyFault, PrivateKey, PublicKey
 from leasehold.impl.identity.trust import TrustFault
 
@@ -26,7 +26,7 @@ def one_line() -> Iterator[None]:
         yield
     except (KeyFault, TrustFault) as fault:
         click.echo(f"leasehold: {fault}", err=True)
-        sys.exit(BAD_SPEC)
+        sys.exit(Exit.BAD_SPEC)
 
 
 def public_key(words: str) -> PublicKey:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from leasehold.cli.common import BAD_SPEC, HOLDS, console, diagnostics_json, parsed, print_diagnostics, print_json
+from leasehold.cli.common import Exit, console, diagnostics_json, parsed, print_diagnostics, print_json
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, load
 
@@ -39,4 +39,4 @@ def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_
         print_json(diagnostics_json(found))
     else:
         print_diagnostics(console(), found)
-    sys.exit(BAD_SPEC if any(d.severity == "error" for d in found) else HOLDS)
+    sys.exit(Exit.BAD_SPEC if any(d.severity == "error" for d in found) else Exit.HOLDS)

@@ -1,4 +1,4 @@
-"""The command line: `leasehold VERB`. Exit codes: 0 holds, 1 a violation, 2 a bad specification or usage."""
+"""The command line: `leasehold VERB`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib
 import os
 import sys
 from errno import EIO, ENOSPC
-from signal import SIGINT, SIGPIPE
 from typing import Any
 
 import click
 
+from leasehold.cli.common import Exit
 from leasehold.impl.words import did_you_mean
 
 # Where each verb is, as `module:name`, in the order in which the help shows them. A verb is imported when it is asked
@@ -19,7 +19,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Systems": {
         "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
         "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "compile:compile_", "export": "export:export",
-        "report": "report:report", "init": "init:init",
+        "report": "report:report", "init": "init:init", "schema": "schema:schema",
     },
     "Running actors": {
         "demo": "demo:demo", "run": "run:run", "demand": "client:demand", "leases": "client:leases",
@@ -33,6 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "remove-actor": "trust:remove_actor", "readdress": "trust:readdress_",
     },
 }  # fmt: skip
+WHOLE = 1000  # letters of a summary, which click would cut to a line
 VERBS = {name: place for verbs in SECTIONS.values() for name, place in verbs.items()}
 
 
@@ -44,7 +45,7 @@ class Sections(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
-            ctx.exit(128 + SIGINT)
+            ctx.exit(Exit.INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -65,11 +66,10 @@ class Sections(click.Group):
             raise click.UsageError(f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], VERBS)}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = formatter.width - 6 - max(map(len, VERBS))
         for heading, verbs in SECTIONS.items():
             found = [(name, self.get_command(ctx, name)) for name in verbs]
             with formatter.section(heading):
-                formatter.write_dl([(name, verb.get_short_help_str(width)) for name, verb in found if verb is not None])
+                formatter.write_dl([(name, verb.get_short_help_str(WHOLE)) for name, verb in found if verb is not None])
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -95,16 +95,16 @@ def main() -> None:
         # Whoever read our output has gone (`| head`): click says 1 then, which is the code of a violation.
         if isinstance(leaving.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(128 + SIGPIPE)
+            sys.exit(Exit.NO_READER)
         raise
     except MemoryError as error:
         words = str(error) or "there is no more memory; a search stops before that with --memory SIZE"
         click.echo(f"leasehold: {words}", err=True)
-        sys.exit(2)
+        sys.exit(Exit.BAD_SPEC)
     except OSError as error:
         if error.errno not in (ENOSPC, EIO):
             raise
         # Nothing more can be printed there, and nobody should take the part that was for the whole.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"leasehold: the output cannot be written: {error.strerror}", err=True)
-        sys.exit(2)
+        sys.exit(Exit.BAD_SPEC)

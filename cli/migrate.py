@@ -12,18 +12,7 @@ from typing import NoReturn
 import click
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from leasehold.cli.common import (
-    BAD_SPEC,
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
-    console,
-    fail,
-    load_or_exit,
-    parsed,
-    print_json,
-    system_options,
-)
+from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.migrate.layout import Layout
 from leasehold.impl.migrate.migration import MigrationError, Summary
@@ -74,15 +63,15 @@ def migrate(
         _refuse(error, as_json)
     except StoreError as error:
         _say_error(str(error), as_json)
-        sys.exit(BAD_SPEC)
+        sys.exit(Exit.BAD_SPEC)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     if as_json:
         print_json(summary.as_json())
     else:
         for line in _told(summary):
             click.echo(line)
-    sys.exit(HOLDS)
+    sys.exit(Exit.HOLDS)
 
 
 async def _migrated(
@@ -116,13 +105,13 @@ def _refuse(error: MigrationError, as_json: bool) -> NoReturn:
                 "problems_total": error.total,
             }
         )
-        sys.exit(VIOLATED)
+        sys.exit(Exit.VIOLATED)
     for problem in error.problems:
         click.echo(str(problem), err=True)
     if error.total > len(error.problems):
         click.echo(f"and {error.total - len(error.problems):,} more", err=True)
     click.echo(f"leasehold: {error}", err=True)
-    sys.exit(VIOLATED)
+    sys.exit(Exit.VIOLATED)
 
 
 def _say_error(words: str, as_json: bool) -> None:

@@ -8,25 +8,15 @@ import sys
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
-from leasehold.checker.battery import Loader, battery_of, fits
-from leasehold.checker.mutate import MutationError, MutationReport, Outcome, Progress
-from leasehold.checker.mutate import mutate as campaign
-from leasehold.cli.common import (
-    BAD_SPEC,
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
-    console,
-    fail,
-    load_or_exit,
-    parsed,
-    print_json,
-    system_options,
-)
-from leasehold.faults.mutation import RULES, Mutation, mutations
+from leasehold.checker.crash.explanation import fits
+from leasehold.checker.mutation.battery import Loader, battery_of
+from leasehold.checker.mutation.mutate import MutantOutcome, MutationError, MutationReport
+from leasehold.checker.mutation.mutate import mutate as campaign
+from leasehold.checker.mutation.operators import RULES, Mutation, mutations
+from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.progress import Status
 from leasehold.spec import SpecError, System
 
 
@@ -42,12 +32,12 @@ def mutate(
     system: str, settings: tuple[str, ...], as_json: bool, rules: tuple[str, ...], every_target: bool, only: str | None,
     sample: int | None, seed: int, jobs: int | None,
 ) -> None:  # fmt: skip
-    """Make small mistakes in SYSTEM by rule, and see which of them its properties find.
+    """Make small mistakes in SYSTEM by rule, and report which of them its properties find.
 
     A mutant lacks a guard, a task or an update, or has a transition that goes to another state. It is killed when a
-    property that SYSTEM satisfies is violated, or has lost its cases, or when it no longer stabilises under faults. In
-    what each mutant is tried, and which survivors are known and why, stands in SYSTEM's mutation.yaml; without that
-    file it is tried with the declared constants, without faults, with crash=1 and with the default faults.
+    property that SYSTEM satisfies is violated or becomes vacuous, or when it no longer stabilises under faults.
+    SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors; without that file each is
+    tried with the declared constants, without faults, with crash=1 and with the default faults.
 
     The exit code is 0 when every survivor is explained.
 
@@ -72,36 +62,25 @@ def mutate(
         mutants = [m for i, m in enumerate(mutants) if i in wanted]
     # With other constants than the battery's it cannot be said that an explanation is out of date.
     whole: tuple[Mutation, ...] = () if chosen else every
-    screen = console(stderr=True)
     try:
-        if as_json or not sys.stderr.isatty():
-            found = campaign(loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole)
-        else:
-            with Live(console=screen, transient=True, auto_refresh=False) as live:
-                found = campaign(
-                    loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole,
-                    progress=lambda p: live.update(_progress(p, screen.width), refresh=True),
-                )  # fmt: skip
+        with Status("preparing trials") as status:
+            found = campaign(
+                loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole,
+                progress=lambda p: status.show(
+                    f"trial {p.trial} of {p.trials}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
+                    f"{p.mutants - p.killed} alive",
+                ),
+            )  # fmt: skip
     except MutationError as error:
         click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
-        sys.exit(BAD_SPEC)
+        sys.exit(Exit.BAD_SPEC)
     if as_json:
         print_json(_json(model, found))
     else:
         _print(console(), model, found)
     if found.unexplained or found.out_of_date:
-        sys.exit(VIOLATED)
-    sys.exit(INTERRUPTED if found.undecided else HOLDS)
-
-
-def _progress(p: Progress, width: int) -> Text:
-    parts = [
-        f"trial {p.trial} of {p.trials}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
-        f"{p.mutants - p.killed} alive", f"{p.seconds:,.0f} s", "Ctrl-C stops and reports",
-    ]  # fmt: skip
-    while len("  ".join(parts)) >= width and len(parts) > 1:
-        parts.pop()
-    return Text("  ".join(parts))
+        sys.exit(Exit.VIOLATED)
+    sys.exit(Exit.INTERRUPTED if found.undecided else Exit.HOLDS)
 
 
 def _print(screen: Console, system: System, found: MutationReport) -> None:
@@ -130,7 +109,7 @@ def _print(screen: Console, system: System, found: MutationReport) -> None:
         screen.print(Text(f"out of date: nothing that is explained as `{pattern}` survives", style="red"))
 
 
-def _survivor(screen: Console, outcome: Outcome) -> None:
+def _survivor(screen: Console, outcome: MutantOutcome) -> None:
     m = outcome.mutation
     screen.print(Text(f"  {m.name}", style="" if outcome.explanation else "red"), soft_wrap=True)
     screen.print(Text(f"      {m.place.file}:{m.place.line}: {m.what}", style="dim"), soft_wrap=True)

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
-from leasehold.checker.prove.certificate import Unproved
-from leasehold.checker.prove.certificate import certificate as certified
-from leasehold.checker.prove.induct import LIMIT_SECONDS, Setting
-from leasehold.checker.prove.kept import keep
-from leasehold.checker.prove.mining import lemmas_yaml
-from leasehold.checker.prove.proof import Proof, Verdict
-from leasehold.checker.prove.proof import prove as prove_all
-from leasehold.checker.prove.steps import Scope
-from leasehold.checker.prove.values import Unsupported
+from leasehold.checker.explore import Progress
+from leasehold.checker.prove import (
+    LIMIT_SECONDS,
+    FaultScope,
+    Proof,
+    Setting,
+    Unproved,
+    Unsupported,
+    Verdict,
+    lemmas_yaml,
+    store,
+)
+from leasehold.checker.prove import certificate as certified
+from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import tables
-from leasehold.cli.common import (
-    HOLDS,
-    INTERRUPTED,
-    UNDECIDED,
-    VIOLATED,
-    console,
-    load_or_exit,
-    parsed,
-    print_json,
-    system_options,
-)  # fmt: skip
+from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options  # fmt: skip
+from leasehold.cli.progress import Status
+from leasehold.cli.search import replay_command, search_progress
 from leasehold.reports.json_report import path_json
 from leasehold.reports.words import counted
 from leasehold.spec import System
@@ -54,12 +49,12 @@ from leasehold.spec.language.diagnostics import near_miss
     type=click.FloatRange(min=0.1),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="For one question to the solver, and for each other way to prove a property that induction does not keep.",
+    help="For one question to the solver, and for each strategy for a property that is not inductive.",
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
 )
-@click.option("--no-search", is_flag=True, help="Induction alone: look neither for runs nor for lemmas.")
+@click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
 @click.option(
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="Write what was proved as SMT-LIB, for another solver to check.",
@@ -72,11 +67,11 @@ def prove(
     """Prove the properties of SYSTEM about states and steps.
 
     Numbers and times have no bounds, constants and the number of machines are any, and so are the numbers of
-    crashes, losses, duplicates and overtakings. Where a property needs to know more than its system's properties
-    say, lemmas.yaml beside them says it; lemmas are proved with them, nothing is assumed.
+    crashes, losses, duplicates and overtakings. Where the properties alone are not inductive, lemmas.yaml beside them
+    strengthens them; lemmas are proved together with the properties, and nothing is assumed.
 
-    For what induction does not keep, small settings are explored: is there a run that contradicts it? If not, deeper
-    induction, Spacer, and lemmas from explored states are tried; lemmas that prove something are shown, to be kept.
+    For properties that are not inductive, the prover searches small settings for a run that violates them; then it
+    tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
     Exit codes: 0, all is proved; 1, a run contradicts a property; 3, some property is undecided.
 
     \b
@@ -88,29 +83,32 @@ def prove(
     small = None if no_search else load_or_exit(system, {**model.faults.settings, **chosen}, as_json)
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
-    setting = Setting(_sizes(model, instances), Scope(False, False) if no_faults else None, limit)
+    setting = Setting(_sizes(model, instances), FaultScope(False, False) if no_faults else None, limit)
     try:
-        with progress(quiet=as_json) as shown:
-            found = prove_all(model, setting, jobs=jobs, watch=shown.steps, tell=shown.tell, small=small)
+        with Status("encoding") as status:
+            shown = ProofProgress(status)
+            found = prove_all(
+                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
+            )
     except Unsupported as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
-        sys.exit(INTERRUPTED)
-    keep(found, setting)
+        sys.exit(Exit.INTERRUPTED)
+    store(found, setting)
     if certificate is not None and found.induction is not None:
         _write(certificate, certified(found.strengthened or model, setting, found.induction))
     if as_json:
         print_json(_json(found))
     else:
-        _print(console(), found, brief)
+        _print(console(), found, brief, partial(replay_command, small or model, system))
         if certificate is not None:
             console().print(f"wrote {certificate}", markup=False, soft_wrap=True)
             assert found.induction is not None
             others = [v.name for v in found.of("proved") if v.name not in found.induction.proved]
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
-    sys.exit(HOLDS if found.holds else VIOLATED if found.of("counterexample") else UNDECIDED)
+    sys.exit(Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED)
 
 
 def _write(file: Path, parts: Iterator[str]) -> None:
@@ -139,35 +137,25 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
-class Shown:
-    """What a terminal shows of a proof while it is made; nothing where nobody looks."""
+class ProofProgress:
+    """Says how far a proof has come."""
 
-    def __init__(self, live: Live | None) -> None:
-        self._live = live
-        self._words = ""
+    def __init__(self, status: Status) -> None:
+        self._status = status
+        self._strategy: tuple[str, ...] = ()
 
     def steps(self, asked: int, of: int, left: int) -> None:
-        """How far induction has come."""
-        self._show(f"{asked:,} of {of:,} steps  {left:,} claims hold so far")
+        """Steps that induction has asked the solver about, and claims that none of them has contradicted."""
+        self._status.show(*self._strategy, f"{asked:,} of {of:,} steps", f"{left:,} claims hold so far")
 
-    def tell(self, words: str) -> None:
+    def tell(self, strategy: str) -> None:
         """What is tried beyond induction."""
-        self._words = f"{words}  "
-        self._show("")
+        self._strategy = (strategy,)
+        self._status.show(strategy)
 
-    def _show(self, words: str) -> None:
-        if self._live is not None:
-            self._live.update(Text(f"{self._words}{words}  Ctrl-C ends"), refresh=True)
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[Shown]:
-    """What shows how far a proof has come."""
-    if quiet or not sys.stderr.isatty():
-        yield Shown(None)
-        return
-    with Live(console=console(stderr=True), transient=True, auto_refresh=False) as live:
-        yield Shown(live)
+    def search(self, p: Progress) -> None:
+        """How far exploring a small setting has come."""
+        search_progress(self._status, *self._strategy)(p)
 
 
 def _json(found: Proof) -> dict[str, Any]:
@@ -203,14 +191,14 @@ def _verdict_json(v: Verdict) -> dict[str, Any]:
         made["reason"] = v.reason
     if v.fixed:
         made["proved_for"] = v.fixed
-    if v.unkept is not None:
-        made["counterexample_to_induction"] = v.unkept.words
+    if v.cti is not None:
+        made["counterexample_to_induction"] = v.cti.words
     if v.path is not None:
         made |= {"faults": v.faults, "path": path_json(v.path)}
     return made
 
 
-def _print(screen: Console, found: Proof, brief: bool) -> None:
+def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str]) -> None:
     system = found.system
     screen.print(f"[bold]{system.name}[/]  spec {system.digest[:12]}", soft_wrap=True)
     screen.print(f"for {found.for_what}", markup=False, soft_wrap=True)
@@ -244,11 +232,13 @@ def _print(screen: Console, found: Proof, brief: bool) -> None:
         for line in lemmas_yaml(found.lemmas).splitlines():
             screen.print(line, markup=False, highlight=False, soft_wrap=True)
     for v in found.of("undecided"):
-        if v.unkept is not None:
-            screen.print(f"\n[yellow]{v.name}[/] is not kept by induction", soft_wrap=True)
-            for line in v.unkept.words:
+        if v.cti is not None:
+            screen.print(f"\n[yellow]{v.name}[/] is not inductive; a counterexample to induction:", soft_wrap=True)
+            for line in v.cti.words:
                 screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for v in found.of("counterexample"):
         if v.path is not None:
             screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))
             tables.path(screen, v.path, brief)
+            options = ["--faults", v.faults] if v.faults else []
+            screen.print(f"replay it:  {replay(v.name, options=options)}", markup=False, soft_wrap=True)

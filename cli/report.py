@@ -9,7 +9,7 @@ import click
 
 from leasehold.checker.explore import Engine
 from leasehold.cli.common import console, load_or_exit, make_folder, parsed, print_json, system_options
-from leasehold.cli.exploring import engine_option, exit_code, explore_with_progress
+from leasehold.cli.search import engine_option, exit_code, explore_with_progress
 from leasehold.reports.write import FORMATS, write_report
 
 
@@ -36,7 +36,7 @@ def report(
     model = load_or_exit(system, parsed(settings), as_json)
     folder = out if out is not None else Path(f"report-{model.name}")
     make_folder(folder)  # before the search, which may take long
-    found = explore_with_progress(model, quiet=as_json, engine=engine)
+    found = explore_with_progress(model, engine=engine)
     notes: list[str] = []
     try:
         written = write_report(found, folder, formats or None, say=notes.append)

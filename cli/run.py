@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import BAD_SPEC, HOLDS, INTERRUPTED, VIOLATED, fail
+from leasehold.cli.common import Exit, fail
 from leasehold.impl.core.errors import CoreError, RecordError
+from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import WatchError
-from leasehold.impl.policy.inventory import InventoryError
 from leasehold.impl.server.build import build
 from leasehold.impl.server.config import ConfigError, read
 from leasehold.impl.server.serve import serve
@@ -48,16 +48,16 @@ def run(role: str, path: Path, check: bool) -> None:
         built = build(config, (role,))
         if check:
             click.echo(f"{config.name} can run as {role}: specification {built.actor.program.digest[:12]}")
-            sys.exit(HOLDS)
+            sys.exit(Exit.HOLDS)
         logs.configure(config.log.form, config.log.level, actor=config.name, digest=built.actor.program.digest)
         asyncio.run(serve(built))
     except SpecError as error:
         fail(error, as_json=False)
     except (ConfigError, WatchError) as error:
         click.echo(f"leasehold: {error}", err=True)
-        sys.exit(BAD_SPEC)
+        sys.exit(Exit.BAD_SPEC)
     except (StoreError, RecordError, CoreError, InventoryError) as error:
         click.echo(f"leasehold: {error}", err=True)
-        sys.exit(VIOLATED)
+        sys.exit(Exit.VIOLATED)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)

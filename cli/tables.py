@@ -1,4 +1,4 @@
-"""An exploration as a few lines that a person reads at a glance.
+"""An exploration as a few lines of text.
 
 Lines are laid out here and not by a table widget: into a file they go whole, without padding, and on a narrow terminal
 a note that does not fit moves below its property.
@@ -7,27 +7,28 @@ a note that does not fit moves below its property.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from leasehold.checker.expectations import Difference
 from leasehold.checker.explore import Exploration, PropertyResult
-from leasehold.checker.explore.fairness import Fairness
+from leasehold.checker.explore.expectations import Difference
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.result import Orbits, Path
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
-from leasehold.reports.trace import trace_text
+from leasehold.reports.trace import title_to_tell, trace_text
 from leasehold.reports.words import counted
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
+from leasehold.spec.language.unbounded import unbounded
 
 if TYPE_CHECKING:  # they take a while to load
-    from leasehold.checker.prove.kept import Kept
-    from leasehold.checker.stabilise import Convergence
+    from leasehold.checker.crash.convergence import Convergence
+    from leasehold.checker.prove import StoredProof
 
 # The word for each verdict, and its colour.
 _WORDS = {
@@ -35,7 +36,7 @@ _WORDS = {
     "witnessed": ("witnessed", "green"),
     "violated": ("VIOLATED", "red"),
     "bounded": ("bounded", "yellow"),
-    "unasked": ("not asked", "yellow"),
+    "unasked": ("not checked", "yellow"),
 }
 _BESIDE_PROOFS = {**_WORDS, "proved": ("proved", "green"), "exhausted": ("exhausted", "green")}  # "holds" would be both
 _AS_EXPECTED = ("violated, as expected", "green")
@@ -71,6 +72,8 @@ def headline(screen: Console, found: Exploration) -> None:
         screen.print(f"under --fairness {found.fairness}: {found.fairness.words}", markup=False)
     if not found.complete:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
+        for (role, name), transition in unbounded(system).items():
+            screen.print(f"[yellow]nothing bounds {role}.{name}: {transition.name} adds to it each time[/]")
     if found.checkpoint:
         screen.print(f"--resume goes on from {escape(found.checkpoint)}", soft_wrap=True)
 
@@ -85,7 +88,7 @@ _AT_A_GLANCE = 12  # properties that hold and still get a line each
 
 def properties(
     screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = "",
-    proof: Kept | None = None,
+    proof: StoredProof | None = None,
 ) -> None:  # fmt: skip
     """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already.
 
@@ -126,7 +129,7 @@ def _run_together(screen: Console, word: str, style: str, names: Sequence[str]) 
         screen.print(Text(lead if not i else " " * len(lead), style=style).append(part, style="default"))
 
 
-def for_what(screen: Console, found: Exploration, proof: Kept) -> None:
+def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
     """What the verdicts on properties that hold are worth, beside a proof: for which runs each was established."""
     shown = {proof.strongest(p) for p in found.properties}
     bounds = "with these constants, no faults but those that channels declare"
@@ -149,10 +152,13 @@ def contradicted(screen: Console, names: Sequence[str]) -> None:
 
 
 def counterexamples(
-    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property], brief: bool = False,
-    whole: Iterable[str] = (),
+    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property],
+    replay: Callable[[str], str], brief: bool = False, whole: Collection[str] = (),
 ) -> None:  # fmt: skip
-    """Every violated property that a path contradicts: what it means, what it claims, and the path, step by step."""
+    """Every violated property that a path contradicts: its meaning, its claim, the path, and how to see it again.
+
+    `replay` makes the command that shows the path of a property; what was asked for by name (`whole`) needs none.
+    """
     for p in results:
         if p.verdict == "violated" and p.path is not None:
             screen.print(f"\n[red]{escape(p.name)} is violated[/]" + (f": {escape(p.reason)}" if p.reason else ""))
@@ -161,6 +167,8 @@ def counterexamples(
             for line in _claim(declared.get(p.name)):
                 screen.print(Text(f"  {line}"), soft_wrap=True)
             path(screen, p.path, brief, None if p.name in whole else LONG)
+            if p.name not in whole:
+                screen.print(f"replay it:  {replay(p.name)}", markup=False, soft_wrap=True)
 
 
 def witnesses(screen: Console, results: Iterable[PropertyResult], names: Iterable[str], brief: bool = False) -> None:
@@ -178,9 +186,7 @@ def path(screen: Console, found: Path, brief: bool, limit: int | None = None) ->
     if limit is not None and len(found) > limit:
         path(screen, Path(found.initial, found.steps[: limit // 2]), brief)
         loop = "" if found.loop is None else f"; from step {found.loop + 1} on they repeat"
-        screen.print(
-            f"  --- {counted(len(found) - limit // 2, 'more step')}{loop} (--show prints them all) ---", markup=False
-        )
+        screen.print(f"  --- {counted(len(found) - limit // 2, 'more step')}{loop} ---", markup=False)
         return
     if not brief:
         screen.print(trace_text(found), markup=False, end="", soft_wrap=True)
@@ -192,7 +198,7 @@ def path(screen: Console, found: Path, brief: bool, limit: int | None = None) ->
         changes = [f"{m}: {control[m]} -> {s}" for m, s in step.state.control.items() if control[m] != s]
         if changes and step.machine is not None:
             changes[0] = changes[0].removeprefix(f"{step.machine}: ")
-        words = f"{number + 1:>4}  {step.title}" + (f"  [{'; '.join(changes)}]" if changes else "")
+        words = f"{number + 1:>4}  {title_to_tell(step)}" + (f"  [{'; '.join(changes)}]" if changes else "")
         screen.print(words, markup=False, soft_wrap=True)
         control = step.state.control
     if found.loop is not None:
@@ -253,7 +259,7 @@ def _claim(p: Property | None) -> Iterator[str]:
     width = max(len(word) for word, e in sides if e is not None)
     for word, e in sides:
         if e is not None:
-            parts = e.operands if isinstance(e, x.Logic) and e.op == "and" else (e,)
+            parts = x.conjuncts(e)
             for number, part in enumerate(parts):
                 text = x.text(part, 3 if len(parts) > 1 else 0)
                 yield f"{word if number == 0 else '':<{width}}  {'and ' if number else ''}{text}"
@@ -276,12 +282,12 @@ def convergence(screen: Console, found: Convergence, faults: str) -> None:
     stabilises(screen, found, stabilises_words(found))
 
 
-def stabilises(screen: Console, found: Convergence | None, words: str) -> None:
-    """These words, what they leave unsaid of runs that end elsewhere, and the run that does not come back."""
+def stabilises(screen: Console, found: Convergence | None, words: str, verbose: bool = True) -> None:
+    """These words, what they leave unsaid of runs that end elsewhere, and the run that does not return."""
     style = "yellow" if found is None else "green" if found.converges else "red"
     lead, colon, rest = words.partition(":")
     screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
-    for line in textwrap.wrap(other_ends_words(found), min(screen.width, 110) - 2):
+    for line in textwrap.wrap(other_ends_words(found) if verbose else "", min(screen.width, 110) - 2):
         screen.print(Text(f"  {line}", style="dim"))
     if found is not None and not found.converges and found.path is not None:
         path(screen, found.path, brief=False)

@@ -7,10 +7,11 @@ clocks differ, and `byzantine` names roles.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
 from itertools import cycle, product
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from leasehold.faults.catalogue import Fault, Unit, budgeted
 
 Count: TypeAlias = int | Literal["any"]
 
@@ -19,46 +20,68 @@ ALONE = {
     "none": "", "default": "",
     "deep": ": ever larger budgets are tried, for as long as --hours says, as in `crash lease --faults deep --hours 2`",
 }  # fmt: skip
-_UNLIMITED = ("duplicate", "lose", "reorder")
 
 
 class BudgetError(ValueError):
     """A text is not a budget: the user's fault. The message says what is wrong, and the near miss."""
 
 
-@dataclass(frozen=True, slots=True)
 class Budget:
-    """What may go wrong, and how often; faults/catalogue.yaml says what each means.
+    """What may go wrong, and how often: by kind of fault a value, as faults/catalogue.yaml says what each means.
+
+    A kind is an attribute, too: `budget.crash` is 0 where no crash is in the budget, `budget.byzantine` is empty.
 
     Attributes:
-        crash: an actor, or the actors of one node, stop at any point of any step, and restart.
-        power_cut: all actors stop at once, at any point of any step, and restart.
-        halt: an actor stops for good.
-        duplicate: a message is received twice.
-        lose: a message is lost although its sender runs; those of a crashed sender may always be lost.
-        reorder: a message overtakes earlier ones.
-        partition: the actors fall into two sides that do not hear of each other, until it heals.
-        skew: ticks by which an actor's clock may be ahead of true time; not a count.
-        byzantine: the role whose machines send whatever they can sign; empty for none.
+        given: by kind, its value, in the order of the catalogue; kinds that are not in the budget are missing.
     """
 
-    crash: int = 0
-    power_cut: int = 0
-    halt: int = 0
-    duplicate: Count = 0
-    lose: Count = 0
-    reorder: Count = 0
-    partition: int = 0
-    skew: int = 0
-    byzantine: str = ""
+    __slots__ = ("given",)
+    given: Mapping[str, Count | str]
+
+    def __init__(self, **given: Count | str) -> None:
+        unknown = given.keys() - budgeted().keys()
+        if unknown:
+            raise TypeError(f"there is no fault {min(unknown)}")
+        self.given = {name: given[name] for name in budgeted() if given.get(name)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in budgeted():
+            raise AttributeError(name)
+        return self.given.get(name, budgeted()[name].nothing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Budget) and self.given == other.given
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.given.items()))
+
+    def __repr__(self) -> str:
+        return f"Budget({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _budget, (dict(self.given),)
 
     def __str__(self) -> str:
-        return ",".join(f"{f.name}={v}" for f in fields(self) if (v := getattr(self, f.name))) or "none"
+        return ",".join(f"{name}={value}" for name, value in self.given.items()) or "none"
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """By kind that is counted, how many a whole run may have."""
+        return {n: v for n, v in self.given.items() if budgeted()[n].counted and isinstance(v, int)}
+
+    @property
+    def unlimited(self) -> frozenset[str]:
+        """The kinds of which a run may have any number."""
+        return frozenset(n for n, v in self.given.items() if v == "any")
+
+    def with_more(self, **given: Count | str) -> Budget:
+        """The budget with other values for some kinds."""
+        return Budget(**{**self.given, **given})
 
     @property
     def passes(self) -> bool:
         """Whether all of it is over once faults stop: nobody is gone, lies, or has another time."""
-        return not (self.halt or self.byzantine or self.skew)
+        return not any(budgeted()[name].lasts for name in self.given)
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -69,7 +92,7 @@ class Budget:
         """
         if text.strip() in ("none", "default"):
             return DEFAULT if text.strip() == "default" else cls()
-        given: dict[str, Count] = {}
+        given: dict[str, Count | str] = {}
         if not text.strip():
             raise BudgetError("there is no fault in an empty text; write `none` for no faults")
         for word in text.split(","):
@@ -78,17 +101,34 @@ class Budget:
                 raise BudgetError(f"{name} is given twice")
             fault = _known(name)
             given[fault] = _count(fault, value)
-        return cls(**given)  # type: ignore[arg-type]
+        return cls(**given)
 
     def weaker(self) -> Iterator[Budget]:
-        """Every budget with fewer faults (but some), the weakest first: by how many, then in the order of fields."""
-        choices = [_fewer(getattr(self, f.name)) for f in fields(self)]
-        found = [Budget(*values) for values in product(*choices)]  # type: ignore[arg-type]
+        """Every budget with fewer faults (but some), the weakest first: by how many, then in the order of kinds."""
+        values = product(*(_fewer(fault, self) for fault in budgeted().values()))
+        found = [Budget(**dict(zip(budgeted(), chosen, strict=True))) for chosen in values]
         yield from sorted((b for b in found if b not in (self, Budget())), key=Budget._weight)
 
+    def parts(self) -> Iterator[Budget]:
+        """Ever larger parts of this budget, one more fault at a time, and at last the whole of it."""
+        counts = {name: value for name, value in self.given.items() if name in self.limits or value == "any"}
+        part = Budget(**{name: value for name, value in self.given.items() if name not in counts})
+        if not counts:
+            yield part
+        for number in range(1, 1 + max((self.limits.get(name, 1) for name in counts), default=0)):
+            for name, value in counts.items():
+                if number <= self.limits.get(name, 1):
+                    part = part.with_more(**{name: value if value == "any" else number})
+                    yield part
+
     def _weight(self) -> tuple[int, tuple[int, ...]]:
-        sizes = tuple(99 if v == "any" else v if isinstance(v, int) else bool(v) for v in _values(self))
+        values = [self.given.get(name, 0) for name in budgeted()]
+        sizes = tuple(99 if v == "any" else v if isinstance(v, int) else bool(v) for v in values)
         return sum(sizes), tuple(-n for n in sizes)
+
+
+def _budget(given: dict[str, Count | str]) -> Budget:
+    return Budget(**given)
 
 
 def deepening() -> Iterator[Budget]:
@@ -99,22 +139,19 @@ def deepening() -> Iterator[Budget]:
         count = getattr(budget, more)
         if count == 99:
             return
-        budget = replace(budget, **{more: count + 1})
+        budget = budget.with_more(**{more: count + 1})
         yield budget
 
 
-def _values(budget: Budget) -> list[Count | str]:
-    return [getattr(budget, f.name) for f in fields(budget)]
-
-
-def _fewer(value: Count | str) -> list[Count | str]:
+def _fewer(fault: Fault, budget: Budget) -> list[Count | str]:
+    value = budget.given.get(fault.name, fault.nothing)
     if value == "any":
         return [0, 1, "any"]
     return list(range(value + 1)) if isinstance(value, int) else list(dict.fromkeys(["", value]))
 
 
 def _known(name: str) -> str:
-    names = [f.name for f in fields(Budget)]
+    names = list(budgeted())
     if name in ALONE:
         raise BudgetError(f"`{name}` stands alone, without a number or other faults{ALONE[name]}")
     if name not in names:
@@ -124,15 +161,16 @@ def _known(name: str) -> str:
     return name
 
 
-def _count(name: str, value: str) -> Count:
-    if name == "byzantine":
+def _count(name: str, value: str) -> Count | str:
+    unit = budgeted()[name].unit
+    if unit is Unit.ROLE:
         if not value.isidentifier():
-            raise BudgetError(f"byzantine needs the name of a role, as in byzantine=broker, not {value[:40]!r}")
-        return value  # type: ignore[return-value]
-    if value == "any" and name in _UNLIMITED:
+            raise BudgetError(f"{name} needs the name of a role, as in {name}=broker, not {value[:40]!r}")
+        return value
+    if value == "any" and unit is Unit.COUNT_OR_ANY:
         return "any"
     if not value.isascii() or not value.isdigit() or len(value) > 2:
-        more = " or `any`" if name in _UNLIMITED else ""
+        more = " or `any`" if unit is Unit.COUNT_OR_ANY else ""
         raise BudgetError(f"{name} needs a number from 0 to 99{more}, as in {name}=1, not {value[:40]!r}")
     return int(value)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 
 import yaml
 
-from leasehold.faults.budget import Budget
+
+class Unit(StrEnum):
+    """What a budget says of a kind of fault."""
+
+    COUNT = "count"  # how many a whole run may have
+    COUNT_OR_ANY = "count or any"  # the same, or `any` for no limit: it cannot make a run endless
+    TICKS = "ticks"  # a bound that is not used up
+    ROLE = "role"  # whose fault it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +25,9 @@ class Fault:
     """One kind of fault.
 
     Attributes:
-        name: the field of Budget that limits it, where it has a limit.
+        name: as a budget calls it.
+        unit: what a budget says of it; None where it needs no budget and comes with every crash.
+        lasts: it is not over once faults stop: somebody is gone, lies, or has another time.
         doc: what it is, in a sentence.
         model: what the explorer does.
         actor: what is done to a running actor.
@@ -25,6 +36,8 @@ class Fault:
     """
 
     name: str
+    unit: Unit | None
+    lasts: bool
     doc: str
     model: str
     actor: str
@@ -32,9 +45,14 @@ class Fault:
     steps: tuple[str, ...]
 
     @property
-    def limited(self) -> bool:
-        """Whether a budget says how often it comes; else it comes with every crash."""
-        return self.name in {f.name for f in fields(Budget)}
+    def counted(self) -> bool:
+        """Whether what a budget has of it is used up."""
+        return self.unit in (Unit.COUNT, Unit.COUNT_OR_ANY)
+
+    @property
+    def nothing(self) -> int | str:
+        """The value that says that a budget has none of it."""
+        return "" if self.unit is Unit.ROLE else 0
 
 
 @cache
@@ -43,8 +61,15 @@ def catalogue() -> tuple[Fault, ...]:
     text = resources.files("leasehold.faults").joinpath("catalogue.yaml").read_text("utf-8")
     return tuple(
         Fault(
-            name, entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
+            name, Unit(entry["budget"]) if "budget" in entry else None, entry.get("lasts", False),
+            entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
             tuple(entry["steps"]),
         )
         for name, entry in yaml.safe_load(text).items()
     )  # fmt: skip
+
+
+@cache
+def budgeted() -> Mapping[str, Fault]:
+    """The faults that a budget has something to say of, by name."""
+    return {fault.name: fault for fault in catalogue() if fault.unit is not None}

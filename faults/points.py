@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from leasehold.spec.language.model import Call, Role, Send, State, System, Transition
+from leasehold.spec.language.lower import work_of
+from leasehold.spec.language.model import Call, Role, Send, State, System
 
 BEFORE, AFTER, ACKNOWLEDGE, RECOVERING = "before-commit", "after-commit", "before-acknowledge", "recovering"
 
@@ -81,7 +82,7 @@ def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str
     for transition in role.transitions():
         if transition.target == state.name:
             finished = named(ACKNOWLEDGE) if transition.event in system.messages else at_rest
-            for done, seen, everything in _subsets(system, role, _work(state, transition)):
+            for done, seen, everything in _subsets(system, role, work_of(role, transition)):
                 effect = finished if seen is None else named(AFTER, seen)
                 yield (finished, effect, ()) if everything else (named(AFTER, done), effect, done)
     if any(m.name in {*state.ignore, *state.refuse} for m in system.received_by(role.name)):
@@ -89,10 +90,6 @@ def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str
     for done, seen, everything in _subsets(system, role, state.tasks):
         if not everything or not done:
             yield named(RECOVERING, done), at_rest if seen is None else named(RECOVERING, seen), done
-
-
-def _work(state: State, transition: Transition) -> tuple[str, ...]:
-    return transition.also if transition.internal else (*state.tasks, *transition.also)
 
 
 def _subsets(

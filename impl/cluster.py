@@ -9,29 +9,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.environment import Environment, Options
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.null import Null
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
-from leasehold.impl.policy.authority import FirstFit
-from leasehold.impl.policy.broker import FirstComeFirstServed
-from leasehold.impl.policy.inventory import Inventory
-from leasehold.impl.policy.service_manager import FixedDemand, Wish
+from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.service_manager import FixedDemand, Wish
+from leasehold.impl.policy.policy import Policy
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key, Store
 from leasehold.impl.transport.memory import Hand, MemoryTransport, Network
 from leasehold.impl.transport.transport import Transport
-from leasehold.spec import load
+from leasehold.spec import System, load
 
 TENANT, BROKER, SITE = "tenant", "broker", "site"
 _ROLES = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
+
+
+@lru_cache(typed=True)
+def _compiled(**settings: int | bool) -> tuple[System, Program]:
+    """The lease with these constants; neither changes, so clusters share them."""
+    system = load("lease", settings)
+    return system, compile_system(system)
 
 
 class Cluster:
@@ -40,7 +51,7 @@ class Cluster:
     Args:
         units: of the site.
         settings: constants of the lease's specification.
-        hand: what the network does to parcels.
+        hand: what the network does to frames.
         store: makes the store of an actor; the same one again after a restart. Left out: in memory.
         handler: of the site's units; left out: a simulated world, `world`.
         transport: makes the transport of an actor; left out: in memory, over `network`.
@@ -51,8 +62,7 @@ class Cluster:
         store: Callable[[str], Store] | None = None, options: Options | None = None, handler: Any = None,
         transport: Callable[[str], Transport] | None = None,
     ) -> None:  # fmt: skip
-        self.system = load("lease", {"max_units": units, **(settings or {})})
-        self.program = compile_system(self.system)
+        self.system, self.program = _compiled(**{"max_units": units, **(settings or {})})
         self.clock, self.network = HandClock(), Network(hand)
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
         self.handler = handler or Simulated()
@@ -82,7 +92,7 @@ class Cluster:
         role = _ROLES[name]
         actor = self.actors[name] = Actor(
             self._identities[name], self.program, (role,), self._store(name), self._transport(name),
-            self.clock, self._world(role), self.options,
+            self.clock, self._environment(name), self.options,
         )  # fmt: skip
         self._publish(name, await actor.start())
         return actor
@@ -98,25 +108,27 @@ class Cluster:
         await self.actors[name].kill()
         self.disks[name].crash()
 
-    def _world(self, role: str) -> World:
-        if role == "service_manager":
-            peers = {"broker": BROKER, "authority": SITE}
-            return World({role: FixedDemand()}, {"join": Null(), "leave": Null()}, peers=peers)
-        if role == "broker":
-            return World(
-                {role: FirstComeFirstServed(self.inventory)}, peers={"authority": SITE}, inventory=self.inventory
-            )
-        names = tuple(unit.name for unit in self.inventory.units)
+    def _environment(self, name: str) -> Environment:
+        if name == TENANT:
+            null, peers = Null(), {"broker": BROKER, "authority": SITE}
+            return self._made(name, FixedDemand(), {"join": null, "leave": null}, peers)
+        if name == BROKER:
+            return self._made(name, FirstComeFirstServed(self.inventory), {}, {"authority": SITE}, self.inventory)
         acts = dict.fromkeys(("setup", "modify", "teardown"), self.handler)
-        return World({role: FirstFit(self.inventory)}, acts, {"unit": names}, inventory=self.inventory)
+        return self._made(name, FirstFit(self.inventory), acts, {}, self.inventory)
+
+    def _made(
+        self, name: str, policy: Policy, handlers: Mapping[str, Handler], peers: Mapping[str, str],
+        units: Inventory | None = None,
+    ) -> Environment:  # fmt: skip
+        credentials = TicketCredentials(self.program, self._identities[name], peers)
+        return Environment({_ROLES[name]: policy}, handlers, peers, units, credentials)
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
         """Asks for units until a time, in terms of so many ticks; answers the lease's name."""
         self._number += 1
         lease = name or f"{TENANT}:{self._number}"
-        await self.tenant.wish(
-            "service_manager", lambda policy, now: policy.demand(lease, units, until, term, now=now)
-        )  # fmt: skip
+        await self.tenant.command("service_manager", "demand", lease, units, until, term)
         await self.settle()
         return lease
 
@@ -134,12 +146,12 @@ class Cluster:
 
     def state(self, lease: str) -> tuple[str | None, ...]:
         """The control state of the lease's machine at each actor; None where it has none."""
-        found = (self.actors[n].memory.held.get(Key(lease, role)) for n, role in _ROLES.items())
+        found = (self.actors[n].table.instances.get(Key(lease, role)) for n, role in _ROLES.items())
         return tuple(None if held is None else held.state for held in found)
 
     def wish(self, lease: str) -> Wish | None:
         """What is wanted of a lease."""
-        policy: FixedDemand = self.tenant.world.policies["service_manager"]  # type: ignore[assignment]
+        policy: FixedDemand = self.tenant.environment.policies["service_manager"]  # type: ignore[assignment]
         return policy.wish(lease)
 
     async def settle(self, turns: int = 2_000) -> None:

@@ -77,23 +77,20 @@ class Notices:
     """The subscribers of an actor, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._all: list[Subscriber] = []
+        self.subscribers: list[Subscriber] = []
         self.masked = 0  # errors of subscribers
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Adds a subscriber; what comes back takes it away again.
+        """Adds a subscriber; returns what takes it away again.
 
-        A subscriber answers nothing, or the notice as it wants it to be.
+        A subscriber returns nothing, or the notice as it wants it to be.
         """
-        self._all.append(subscriber)
-        return lambda: self._all.remove(subscriber)
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
+        self.subscribers.append(subscriber)
+        return lambda: self.subscribers.remove(subscriber)
 
     def tell(self, notice: Notice) -> Notice | None:
         """Tells all; the notice as they leave it, or None where one has consumed it."""
-        for subscriber in tuple(self._all):
+        for subscriber in tuple(self.subscribers):
             try:
                 answer = subscriber(notice)
             except Consumed:

@@ -53,7 +53,7 @@ class EmbeddedCluster:
         self._run(self._flex(lease, units))
 
     async def _flex(self, lease: str, units: int) -> None:
-        await self.cluster.tenant.wish("service_manager", lambda p, now: p.flex(lease, units, now=now, soon=True))
+        await self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True)
         await self.cluster.settle()
 
     def close(self, lease: str) -> None:

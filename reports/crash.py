@@ -1,4 +1,4 @@
-"""What crashes do to a system, for people and programs: the paper's table of states and crash points, made whole.
+"""The results of the crash analysis as JSON and Markdown: for each cell of the product, every crash point and mode.
 
 The page is meant to be compared, so nothing in it differs between two runs of the same system. `measured=False` keeps
 time and memory out of the JSON for the same reason.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from leasehold.checker.battery import Explanation
-from leasehold.checker.crash import CellVerdict, CrashReport
+from leasehold.checker.crash.analysis import CellVerdict, CrashReport
+from leasehold.checker.crash.explanation import Explanation
+from leasehold.checker.crash.unmet import Unmet, unmet
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.checker.unmet import Unmet, unmet
 from leasehold.reports.crash_words import (
+    byzantine_note,
     case_command,
     cell_name,
     convergence_words,
-    liar_words,
     longest_case,
     longest_words,
     never_reached,
@@ -27,7 +27,7 @@ from leasehold.reports.crash_words import (
     worst_case,
     worst_words,
 )
-from leasehold.reports.json_report import constant_value, path_json, property_json
+from leasehold.reports.json_report import path_json, property_json, system_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.markdown import code, prose, table_rows
 from leasehold.reports.verdicts import WORDS
@@ -37,16 +37,14 @@ from leasehold.spec.language.types import show
 def crash_json(
     report: CrashReport, *, cells: bool = True, measured: bool = True, known: Iterable[Explanation] = ()
 ) -> dict[str, Any]:
-    """The report as JSON values; null stands for what was not asked or has no number.
+    """The report as JSON values; null stands for what was not checked or has no number.
 
-    `worst_path` is a run with the longest way back, or, where the system does not stabilise, one that never comes back.
+    `worst_path` is a run with the longest way back, or, if the system does not stabilise, one that never returns.
     """
     system, faulty, after = report.system, report.faulty, report.convergence
     whole = faulty.complete
     found: dict[str, Any] = {
-        "system": system.name,
-        "spec_digest": system.digest,
-        "constants": {name: constant_value(c) for name, c in system.constants.items()},
+        **system_json(system),
         "faults": str(report.budget),
         "distinct": faulty.distinct,
         "generated": faulty.generated,
@@ -83,11 +81,13 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
     settings = [code(f"{c.name}={show(c.type, c.value)}") for c in system.constants.values()]
     with_settings = f" with {', '.join(settings)}" if settings else ""
     lines = [f"# {prose(system.name)} under {code(str(report.budget))}", ""]
-    lines += [f"What faults do to the system{with_settings}.", "", *_findings(report)]
+    lines += [f"The system{with_settings} under these faults.", "", *_findings(report)]
     lines += [*_longest(report, drawing), ""]
     lines += table_rows(("", ""), _counts(report))
     lines += ["", "## Properties", ""]
-    lines += table_rows(("verdict", "property", "kind", "says"), (_property_row(p, report) for p in _by_need(report)))
+    lines += table_rows(
+        ("verdict", "property", "kind", "statement"), (_property_row(p, report) for p in _by_need(report))
+    )
     lines += ["", "## Cells", "", *_cells(report)]
     tried = [cell for cell in report.cells if cell.points]
     if tried:
@@ -96,13 +96,13 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
             lines += ["", f"### {prose(cell_name(cell.control))}", "", *_cases(report, cell)]
     missed = unmet(report, known)
     if missed:
-        lines += ["", "## Crash points that were not met", ""]
+        lines += ["", "## Crash points not met", ""]
         lines += table_rows(("crash point", "why"), ([code(u.name), prose(u.reason)] for u in missed))
     return "\n".join(lines) + "\n"
 
 
 def _findings(report: CrashReport) -> Iterator[str]:
-    for words in (convergence_words(report), other_ends_words(report.convergence), liar_words(report)):
+    for words in (convergence_words(report), other_ends_words(report.convergence), byzantine_note(report)):
         if words:
             yield _sentence(words)
 
@@ -115,7 +115,7 @@ def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
         yield from ("", "```sh", case_command(report, case), "```")
     if drawing and worst_case(report) is not None:
         after = report.convergence
-        what = "that case" if after is None or after.converges else "a run that never comes back"
+        what = "that case" if after is None or after.converges else "a run that never returns"
         yield from ("", f"[{prose(drawing)}]({drawing}) shows {what}.")
 
 
@@ -130,7 +130,7 @@ def worst_svg(report: CrashReport) -> str | None:
 
 
 def _property(p: PropertyResult, report: CrashReport) -> dict[str, Any]:
-    """As property_json, with the path alone that a weakest budget gives, or of what is violated anyhow."""
+    """A property as JSON, with the path under its weakest budget if it breaks under faults."""
     weakest = report.weakest.get(p.name)
     shown = report.under_weakest.get(p.name, p)
     return {**property_json(shown, paths=p.verdict == "violated"), "weakest": None if weakest is None else str(weakest)}
@@ -164,7 +164,7 @@ def _worst_case(report: CrashReport) -> dict[str, Any] | None:
 
 
 def _by_need(report: CrashReport) -> list[PropertyResult]:
-    """What breaks under faults first."""
+    """The properties, those that break under faults first."""
     broken = report.broken
     return sorted(report.faulty.properties, key=lambda p: (p.name not in broken, p.verdict != "violated"))
 
@@ -187,19 +187,19 @@ def _counts(report: CrashReport) -> Iterator[Sequence[str]]:
     legal = sum(cell.legal for cell in report.cells)
     yield "global states under faults", f"{report.faulty.distinct:,}"
     if after is not None:
-        yield "of them legal: reachable without faults", f"{after.legal_states:,}"
-        yield "of them recovery states", f"{after.recovery_states:,}"
+        yield "legal: reachable without faults", f"{after.legal_states:,}"
+        yield "recovery states: reachable only under faults", f"{after.recovery_states:,}"
         if after.other_ends:
             yield "recovery states in which a run may end", f"{after.other_ends:,}"
     yield "control states of the product", f"{report.faulty.product_states:,}"
-    yield "of them reached under faults", f"{len(cells):,}"
-    yield "of these, reached without faults", f"{legal:,}"
+    yield "reached under faults", f"{len(cells):,}"
+    yield "reached without faults, too", f"{legal:,}"
     yield "crash points", f"{len(report.points):,}"
     if report.cases:
-        yield "of them tried", f"{len(points_tried(report)):,}"
+        yield "crash points tried", f"{len(points_tried(report)):,}"
         yield "cases: a cell, a crash point and a mode", f"{len(report.cases):,}"
         for mode in report.modes if len(report.modes) > 1 else ():
-            yield f"of them {prose(mode)}", f"{sum(1 for _, _, m in report.cases if m == mode):,}"
+            yield f"cases {prose(mode)}", f"{sum(1 for _, _, m in report.cases if m == mode):,}"
     yield "complete", "yes" if report.complete else f"**no**: {prose(why_incomplete(report))}"
     yield "digest of the spec", code(report.system.digest)
 
@@ -228,7 +228,7 @@ def _cells(report: CrashReport) -> Iterator[str]:
 
 def _verdict(cell: CellVerdict) -> str:
     if not cell.points or cell.worst.returns is None:
-        return "not asked"
+        return "not checked"
     return "returns" if cell.worst.returns else "**does not return**"
 
 

@@ -1,4 +1,4 @@
-"""What crashes do to a system, in words and in order: names of cases, whether it comes back, what is worst."""
+"""The texts of the crash analysis: names of cases, whether the system stabilises, and the worst cases, in order."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from leasehold.checker.crash.worst import Worst
 from leasehold.checker.explore.result import Path
-from leasehold.checker.worst import Worst
 from leasehold.reports.words import counted
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
-    from leasehold.checker.cases import Case
-    from leasehold.checker.crash import CellVerdict, CrashReport
-    from leasehold.checker.stabilise import Convergence
+    from leasehold.checker.crash.analysis import CellVerdict, CrashReport
+    from leasehold.checker.crash.cases import Case
+    from leasehold.checker.crash.convergence import Convergence
 
 
 def cell_name(control: Sequence[str]) -> str:
@@ -54,71 +54,71 @@ def why_incomplete(report: CrashReport) -> str:
     return report.legal.why_incomplete or report.faulty.why_incomplete
 
 
-# Whether it comes back
+# Whether it returns
 
 
 def convergence_words(report: CrashReport) -> str:
-    """Whether the system stabilises, or why that was not asked."""
+    """Whether the system stabilises, or why that was not checked."""
     after, budget = report.convergence, report.budget
     if after is None:
         why = (
             why_incomplete(report) if not report.complete
             else "an actor may halt for good" if budget.halt
-            else "clocks go on to differ" if budget.skew
-            else f"{traitor_words(report)} may do anything"
+            else "clocks continue to differ" if budget.skew
+            else f"{byzantine_name(report)} may do anything"
         )  # fmt: skip
-        return f"not asked whether it stabilises: {why}"
+        return f"not checked whether it stabilises: {why}"
     return stabilises_words(after)
 
 
-def traitor_words(report: CrashReport) -> str:
-    """The actor that may do anything, with its machines where its name does not say them."""
+def byzantine_name(report: CrashReport) -> str:
+    """The Byzantine actor, with its roles where its name does not tell them."""
     traitor = report.traitor
     if traitor is None:
-        return report.budget.byzantine
+        return str(report.budget.byzantine)
     roles = list(dict.fromkeys(role for role, _ in traitor.machines))
     return traitor.name if roles == [traitor.name.partition("[")[0]] else f"{traitor.name} ({', '.join(roles)})"
 
 
-def liar_words(report: CrashReport) -> str:
-    """What has to be said of cells where an actor may do anything; empty where none does."""
+def byzantine_note(report: CrashReport) -> str:
+    """How cells are to be read where an actor is Byzantine; empty where none is."""
     if report.traitor is None:
         return ""
     return (
-        f"of {traitor_words(report)}, which may do anything and does not crash, a cell has the first state alone: it "
-        "says nothing, and does not count when a cell is called legal"
+        f"{byzantine_name(report)} may do anything and does not crash; its cells show its initial state, which is "
+        "ignored when a cell is called legal"
     )
 
 
 def stabilises_words(after: Convergence) -> str:
     """Whether a system stabilises by itself, as a sentence without its full stop."""
     if not after.converges:
-        return "does not stabilise: once faults stop, a run never comes back to a legal state"
+        return "does not stabilise: once faults stop, a run never returns to a legal state"
     if after.worst_steps is None:
-        return "stabilises: every fair run comes back to a legal state; no bound was found for how long it takes"
+        return "stabilises: every fair run returns to a legal state; no bound on its length was found"
     if not after.recovery_states:
         return "stabilises: no fault leads to a state that is not legal"
     return (
-        f"stabilises: every fair run comes back to a legal state, in at most {counted(after.worst_steps, 'step')} and "
+        f"stabilises: every fair run returns to a legal state, in at most {counted(after.worst_steps, 'step')} and "
         f"{counted(after.worst_exchanges or 0, 'message')} received"
     )
 
 
 def other_ends_words(after: Convergence | None) -> str:
-    """What has to be said of runs that end elsewhere; empty where none does."""
+    """How many runs end in a state that is not legal, and why they count; empty if none does."""
     if after is None or not after.other_ends:
         return ""
+    count = "counts" if after.other_ends == 1 else "count"
     return (
-        f"{counted(after.other_ends, 'recovery state')} {'counts' if after.other_ends == 1 else 'count'} as come back "
-        "because the run is over there: nothing has to happen any more and an end of the system holds, though no run "
-        "without faults ends so"
+        f"{counted(after.other_ends, 'recovery state')} {count} as returned: no "
+        "step has to happen there and an end of the system holds, although no run without faults ends there"
     )
 
 
 def worst_words(worst: Worst) -> str:
-    """What follows a case at worst."""
+    """The worst convergence of a case."""
     if worst.returns is None:
-        return "not asked"
+        return "not checked"
     if not worst.returns:
         return "does not return"
     if worst.steps is None:
@@ -129,14 +129,14 @@ def worst_words(worst: Worst) -> str:
     )  # fmt: skip
 
 
-# What is worst
+# The worst cases
 
 
 def longest_case(report: CrashReport) -> Case | None:
-    """The case with the longest way back, or from which a run does not come back; None where nothing is asked."""
+    """The case with the longest way back, or from which a run does not return; None where this was not checked."""
     if report.convergence is None or not report.cases:
         return None
-    return min(report.cases, key=lambda c: (*badness(report.cases[c]), c))
+    return min(report.cases, key=lambda c: (*severity(report.cases[c]), c))
 
 
 def longest_words(report: CrashReport) -> str:
@@ -155,19 +155,19 @@ def longest_words(report: CrashReport) -> str:
 
 
 def worst_case(report: CrashReport) -> tuple[str, Path] | None:
-    """What to draw: the run that never returns, or else the case with the longest way back, and its name."""
+    """The run that is drawn, and its name: one that never returns, or else the case with the longest way back."""
     after = report.convergence
     if after is not None and not after.converges and after.path is not None:
-        return "once faults stop, this run never comes back", after.path
+        return "once faults stop, this run never returns", after.path
     case = longest_case(report)
     return None if case is None else (case_name(case), report.path(case))
 
 
 def worst_first(report: CrashReport) -> list[CellVerdict]:
     """The cells by their worst convergence."""
-    return sorted(report.cells, key=lambda cell: (not cell.points, *badness(cell.worst), cell.control))
+    return sorted(report.cells, key=lambda cell: (not cell.points, *severity(cell.worst), cell.control))
 
 
-def badness(worst: Worst) -> tuple[int, int]:
-    """For sorting, the worst first; what has no number is worse than any."""
+def severity(worst: Worst) -> tuple[int, int]:
+    """For sorting, the worst first; no number is worse than any number."""
     return -worst.size, -(1 << 60) if worst.exchanges is None else -worst.exchanges

@@ -1,7 +1,7 @@
 """A role's states and transitions, arranged for drawing: what DOT, Mermaid and the page share.
 
-Transitions between the same two states become one arc with several lines. What does not lead anywhere else (self-loops,
-ignored and refused events) draws no arc: it would bury the diagram, so it is summarised in the state.
+Transitions between the same two states become one arc with several lines. Self-loops, ignored and refused events have
+no arc: they would bury the diagram, so the state summarises them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def update_text(update: Update) -> str:
 
 
 def task_text(task: Task) -> str:
-    """What a task does, in a line: `send ticket to broker with units: units`."""
+    """A task in one line: `send ticket to broker with units: units`."""
     match task:
         case Send():
             fields = ", ".join(f"{name}: {text(value)}" for name, value in task.fields.items())

@@ -1,4 +1,4 @@
-"""DOT: a role's state diagram, and the product graph.
+"""DOT: a role's state diagram and the product graph, and their SVG, drawn by the `dot` program where it is installed.
 
 The text is deterministic and ends in a newline. Names and documents of a spec are data, whatever characters they hold:
 labels are HTML-like, with everything escaped.
@@ -6,13 +6,15 @@ labels are HTML-like, with everything escaped.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterable
 from html import escape
 
 import graphviz
 
 from leasehold.reports.diagram import diagram, staying_events, transition_label
-from leasehold.reports.product import Product, shown
+from leasehold.reports.product import ProductGraph, shown
 from leasehold.spec.language.model import Role
 
 FONT = "Helvetica,Arial,sans-serif"
@@ -20,6 +22,32 @@ LINE = "#5c6470"
 GUARD_LIMIT = 32
 LABELS_LIMIT = 4  # lines on one edge of the product graph; the rest is counted
 _FILL = {"legal": "#e3ecf9", "recovery": "#fbe9cf", "reachable": "#ededf0"}
+HOW_TO_GET_SVG = "no SVG of graphs: the dot program is not installed (get Graphviz, for example: apt install graphviz)"
+
+
+class NoSvg(Exception):
+    """`dot` is missing or does not work; the message is one line that says what to do."""
+
+
+def has_dot() -> bool:
+    return shutil.which("dot") is not None
+
+
+def render(dot: str) -> str:
+    """The SVG of a DOT text.
+
+    Raises:
+        NoSvg: the dot program is missing or failed. The DOT text itself is as good as ever.
+    """
+    try:
+        return str(graphviz.Source(dot).pipe(format="svg", encoding="utf-8"))
+    except graphviz.ExecutableNotFound as error:
+        raise NoSvg(HOW_TO_GET_SVG) from error
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        raise NoSvg(
+            f"no SVG of graphs: dot failed with {error.returncode}: {said[-1] if said else 'no word'}"
+        ) from error
 
 
 def role_dot(role: Role) -> str:
@@ -47,7 +75,7 @@ def role_dot(role: Role) -> str:
     return str(graph.source)
 
 
-def product_dot(whole: Product) -> str:
+def product_dot(whole: ProductGraph) -> str:
     """The product graph, or its projection where it is too large; nodes are filled by their mark."""
     graph_of = shown(whole)
     graph = _graph("product", f"{graph_of.title}: {len(graph_of.nodes)} reachable")

@@ -1,4 +1,4 @@
-"""What an exploration found, as JSON: for programs, and the form in which the page and the verbs give it.
+"""The results of an exploration as JSON: for programs, for the page and for the verbs with `--json`.
 
 A path has its first state whole, and for each step what it changed (`channels`, where they changed: all that is then
 on its way); `final` is the last state, whole. `measured=False` leaves out what differs between two runs of the same
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
 from leasehold.reports.product import marks
-from leasehold.reports.sequence import beat
-from leasehold.reports.verdicts import meant
-from leasehold.spec.language.model import Constant
+from leasehold.reports.sequence import sequence_step
+from leasehold.reports.verdicts import expectations
+from leasehold.spec.language.model import Constant, System
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
-    from leasehold.checker.prove.kept import Kept
+    from leasehold.checker.prove import StoredProof
 
 
 def json_report(
@@ -28,7 +28,7 @@ def json_report(
     paths: bool = True,
     cells: bool = True,
     measured: bool = True,
-    proof: Kept | None = None,
+    proof: StoredProof | None = None,
 ) -> dict[str, Any]:
     """The report as JSON values.
 
@@ -38,23 +38,12 @@ def json_report(
         paths: whether counterexamples and witnesses are given step by step.
         cells: whether the reachable control states of the product are listed.
         measured: whether time and memory are given.
-        proof: what is proved besides; each property then has its strongest verdict, and the exploration's beside it.
+        proof: the proofs; each property then has its strongest verdict, and beside it that of the exploration.
     """
-    system = exploration.system
-    report: dict[str, Any] = {
-        "system": system.name,
-        "spec_digest": system.digest,
-        "constants": {name: constant_value(c) for name, c in system.constants.items()},
+    report = system_json(exploration.system) | {
         "product_states": exploration.product_states,
         "product_reachable": len(exploration.cells),
-        "distinct": exploration.distinct,
-        "generated": exploration.generated,
-        "edges": exploration.edges,
-        "depth": exploration.depth,
-        "initial": exploration.initial,
-        "cut": exploration.cut,
-        "complete": exploration.complete,
-        "why_incomplete": exploration.why_incomplete,
+        **counts_json(exploration),
         "holds": exploration.holds,
     }
     if exploration.orbits is not None or exploration.why_asymmetric:
@@ -62,18 +51,14 @@ def json_report(
     if exploration.checkpoint:
         report["checkpoint"] = exploration.checkpoint
     if measured:
-        report["engine"] = exploration.engine
-        report["engine_reason"] = exploration.engine_reason
-        report["seconds"] = exploration.seconds
-        report["states_per_second"] = exploration.states_per_second
-        report["peak_memory_bytes"] = exploration.peak_memory_bytes
+        report |= measured_json(exploration)
     report["properties"] = [property_json(p, paths=paths, proof=proof) for p in exploration.properties]
     if proof is not None:
         report["proof"] = {"for": proof.words, "instances": "any" if proof.any_number else "as set"}
         report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
     report["unvisited_transitions"] = list(exploration.unvisited_transitions)
     report["vacuous"] = list(exploration.vacuous)
-    expected = meant(exploration)
+    expected = expectations(exploration)
     report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}
     if cells:
         report["product_machines"] = list(exploration.product_machines)
@@ -84,8 +69,29 @@ def json_report(
     return report
 
 
+def system_json(system: System) -> dict[str, Any]:
+    """The system and its constants: the head of every report."""
+    return {
+        "system": system.name,
+        "spec_digest": system.digest,
+        "constants": {name: constant_value(c) for name, c in system.constants.items()},
+    }
+
+
+def counts_json(exploration: Exploration) -> dict[str, Any]:
+    """The figures that are the same in every run of one system."""
+    names = ("distinct", "generated", "edges", "depth", "initial", "cut", "complete", "why_incomplete")
+    return {name: getattr(exploration, name) for name in names}
+
+
+def measured_json(exploration: Exploration) -> dict[str, Any]:
+    """The figures that differ between two runs of one system."""
+    names = ("engine", "engine_reason", "seconds", "states_per_second", "peak_memory_bytes")
+    return {name: getattr(exploration, name) for name in names}
+
+
 def _symmetry(exploration: Exploration) -> dict[str, Any]:
-    """Where symmetry was asked for: what it was used for, and why not for more."""
+    """The instances that symmetry reduction treated as equal, and why not more, where it was asked for."""
     orbits = exploration.orbits
     return {
         "groups": [] if orbits is None else [list(group) for group in orbits.groups],
@@ -95,7 +101,7 @@ def _symmetry(exploration: Exploration) -> dict[str, Any]:
     }
 
 
-def property_json(result: PropertyResult, *, paths: bool = True, proof: Kept | None = None) -> dict[str, Any]:
+def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredProof | None = None) -> dict[str, Any]:
     """One verdict; `path` is there when there is one and it is wanted.
 
     With a proof, `explored` is what exploring says, and `method` is there when it is proved.
@@ -148,7 +154,7 @@ def dumps(value: object) -> str:
 
 
 def _step(number: int, step: Step, before: Snapshot) -> dict[str, Any]:
-    drawn = beat(number, step, before)
+    drawn = sequence_step(number, step, before)
     written: dict[str, Any] = {
         "title": step.title,
         "kind": step.kind,

@@ -12,16 +12,16 @@ import xml.etree.ElementTree as ET
 
 from leasehold.checker.explore.result import Exploration, Path
 from leasehold.reports.trace import trace_text
-from leasehold.reports.verdicts import failures, meant, why_bounded
+from leasehold.reports.verdicts import expectations, failures, why_bounded
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 forbids, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(exploration: Exploration) -> str:
     """The document, as text; write it as UTF-8."""
     system = exploration.system
-    expected = meant(exploration).violated
+    expected = expectations(exploration).violated
     failed = failures(exploration)
     skipped = sum(p.verdict in {"violated", "bounded"} for p in exploration.properties) - len(failed)
     counts = {

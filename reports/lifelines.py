@@ -1,7 +1,7 @@
 """A path as an SVG sequence diagram, drawn here: no program and no font is needed, and the bytes are always the same.
 
 Time runs downwards. Each kind of row has a height and a way to be drawn (ROWS). Widths are estimated from the number of
-characters, generously; a label that would not fit between its lifelines is cut, and says all in its tooltip. The page
+characters, generously; a label that would not fit between its lifelines is cut, and whole in its tooltip. The page
 draws the same rows in the browser, with the same measures (page/sequence.js).
 """
 
@@ -12,7 +12,7 @@ from html import escape
 from itertools import accumulate, pairwise
 
 from leasehold.checker.explore.result import Path
-from leasehold.reports.sequence import Row, RowKind, SequenceDiagram, sequence
+from leasehold.reports.sequence import DiagramRow, RowKind, SequenceDiagram, sequence
 
 GUTTER = 44  # for the numbers of the steps
 LEAST, MOST = 110.0, 340.0  # between two lifelines
@@ -51,7 +51,7 @@ class _Drawing:
         self.drawn = drawn
         self.title = title
         self.index = {machine: i for i, machine in enumerate(drawn.lifelines)}
-        rows = [row for beat in drawn.beats for row in beat.rows]
+        rows = [row for step in drawn.steps for row in step.rows]
         self.xs = self._columns(rows)
         self.width = round(max([self.xs[-1] + self._head(-1) / 2, *(self._reach(row) for row in rows)]) + MARGIN)
         self.parts: list[str] = []
@@ -60,7 +60,7 @@ class _Drawing:
     def _head(self, index: int) -> float:
         return _width(self.drawn.lifelines[index]) + 28
 
-    def _columns(self, rows: list[Row]) -> list[float]:
+    def _columns(self, rows: list[DiagramRow]) -> list[float]:
         """Where the lifelines stand: as far apart as their heads and the labels between them need, within reason."""
         heads = [self._head(i) for i in self.index.values()]
         gaps = [max(LEAST, (a + b) / 2 + 24) for a, b in pairwise(heads)]
@@ -76,7 +76,7 @@ class _Drawing:
                     gaps[i] = min(MOST, gaps[i] + missing / span)
         return list(accumulate(gaps, initial=GUTTER + max(heads[0] / 2, 50)))
 
-    def _reach(self, row: Row) -> float:
+    def _reach(self, row: DiagramRow) -> float:
         """How far to the right a row's words go, where they stand beside a lifeline."""
         at, peer = self.index.get(row.at or ""), self.index.get(row.peer or "")
         if at is None:
@@ -90,13 +90,13 @@ class _Drawing:
             self.state(self.xs[i], self.drawn.initial.shown[machine])
         self.y += 32
         loop_from = 0.0
-        for beat in self.drawn.beats:
-            if beat.number == self.drawn.loop:
+        for step in self.drawn.steps:
+            if step.number == self.drawn.loop:
                 self.y += 8
                 loop_from = self.y
-            if beat.rows:
-                self.text(GUTTER - 14, self.y + 19, str(beat.number), "number", "end")
-            for row in beat.rows:
+            if step.rows:
+                self.text(GUTTER - 14, self.y + 19, str(step.number), "number", "end")
+            for row in step.rows:
                 self.row(row)
             self.y += 6
         if self.drawn.loop is not None:
@@ -125,7 +125,7 @@ class _Drawing:
             ]
         )
 
-    def row(self, row: Row) -> None:
+    def row(self, row: DiagramRow) -> None:
         a, b = self.index.get(row.at or ""), self.index.get(row.peer or "")
         x = None if a is None else self.xs[a]
         peer = None if b is None else self.xs[b]
@@ -155,7 +155,7 @@ class _Drawing:
             f'rx="10"/><text x="{_n(x)}" y="{_n(self.y + 17)}" text-anchor="middle">{_text(name)}</text></g>'
         )
 
-    def arrow(self, row: Row, x: float | None, peer: float | None) -> None:
+    def arrow(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         if x is None or peer is None or x == peer:
             self.note(row, x, peer)
             return
@@ -170,11 +170,11 @@ class _Drawing:
             self.parts.append(f'<path class="tip" d="M{_n(x)} {_n(y)}l{-8 * way} -4v8z"/>')
         self.text((x + peer) / 2, y - 6, row.label, "lost-text" if lost else "label", "middle", abs(x - peer) - 24)
 
-    def change(self, row: Row, x: float | None, peer: float | None) -> None:
+    def change(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         if x is not None:
             self.state(x, row.text)
 
-    def send(self, row: Row, x: float | None, peer: float | None) -> None:
+    def send(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         if x is None:
             return
         way = -1 if peer is not None and peer < x else 1
@@ -184,19 +184,19 @@ class _Drawing:
         room = x - GUTTER - 24 if way < 0 else 1e9
         self.text(x + 25 * way, y + 4, row.label, "quiet", "end" if way < 0 else "start", room)
 
-    def clock(self, row: Row, x: float | None, peer: float | None) -> None:
+    def clock(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         y = self.y + 15
         self.parts.append(f'<line class="clock" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
         self.text(GUTTER + 6, y + 4, row.text, "quiet", "start")
 
-    def rule(self, row: Row, x: float | None, peer: float | None) -> None:
+    def rule(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         """The network falls apart, or is whole again."""
         y, parted = self.y + 15, row.kind == "partition"
         kind = "arrow again lost" if parted else "arrow again"
         self.parts.append(f'<line class="{kind}" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
         self.text(GUTTER + 6, y + 4, row.text, "lost-text" if parted else "label", "start")
 
-    def stop(self, row: Row, x: float | None, peer: float | None) -> None:
+    def stop(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         """The machine crashes, or halts for good."""
         if x is None:
             self.note(row, x, peer)
@@ -207,7 +207,7 @@ class _Drawing:
             self.parts.append(f'<path class="arrow lost" d="M{_n(x - 9)} {_n(y + 9)}h18"/>')
         self.text(x + 13, y + 4, row.label, "lost-text", "start")
 
-    def restart(self, row: Row, x: float | None, peer: float | None) -> None:
+    def restart(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         """The machine starts again: a ring with an opening."""
         if x is None:
             self.note(row, x, peer)
@@ -218,7 +218,7 @@ class _Drawing:
         self.parts.append(f'<path class="tip" d="M{_n(x + 6)} {_n(y - 7)}l1 6l-6 -1z"/>')
         self.text(x + 13, y + 4, row.label, "label", "start")
 
-    def note(self, row: Row, x: float | None, peer: float | None) -> None:
+    def note(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
         if x is None:
             self.text(GUTTER, self.y + 15, row.text, "quiet", "start")
             return
@@ -230,11 +230,11 @@ class _Drawing:
         if start < self.y:
             self.parts.append(f'<path class="loop" d="M{left} {_n(start)}H{x}V{_n(self.y)}H{left}Z"/>')
         self.y += 14
-        words = "nothing more happens" if (self.drawn.loop or 0) > len(self.drawn.beats) else "repeats for ever"
+        words = "nothing more happens" if (self.drawn.loop or 0) > len(self.drawn.steps) else "repeats for ever"
         self.text(x, self.y, words, "loop-text", "end")
 
 
-_ROWS: Mapping[RowKind, Callable[[_Drawing, Row, float | None, float | None], None]] = {
+_ROWS: Mapping[RowKind, Callable[[_Drawing, DiagramRow, float | None, float | None], None]] = {
     "receive": _Drawing.arrow,
     "again": _Drawing.arrow,
     "lose": _Drawing.arrow,

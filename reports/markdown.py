@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from leasehold.checker.explore.result import Exploration, PropertyResult
 from leasehold.reports.mermaid import role_mermaid
-from leasehold.reports.product import Mark, Product, Table, product, table
-from leasehold.reports.verdicts import WORDS, Meant, headline, meant
+from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, table
+from leasehold.reports.verdicts import WORDS, Expected, expectations, failures_first, headline
 from leasehold.spec.language.expression import text
 from leasehold.spec.language.types import show
 
@@ -21,9 +21,9 @@ _SIGN: dict[Mark, str] = {"legal": "", "reachable": "", "recovery": "†"}
 def markdown(exploration: Exploration, legal: Exploration | None = None, crashes: str = "") -> str:
     """The page, as text.
 
-    `legal` is the exploration of the same system without faults, `crashes` a file beside that says what they do.
+    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
     """
-    system, expected = exploration.system, meant(exploration)
+    system, expected = exploration.system, expectations(exploration)
     lines = [f"# {prose(system.name)}", ""]
     if system.doc:
         lines += [prose(system.doc), ""]
@@ -32,21 +32,21 @@ def markdown(exploration: Exploration, legal: Exploration | None = None, crashes
         lines += [prose(expected.doc), ""]
     lines += table_rows(("", ""), _counts(exploration))
     if crashes:
-        lines += ["", f"What crashes do to it: [{prose(crashes)}]({crashes})."]
+        lines += ["", f"[Results under crashes]({crashes})."]
     if system.constants:
         lines += ["", "## Settings", ""]
         lines += table_rows(
-            ("constant", "value", "what it is"),
+            ("constant", "value", "description"),
             ([code(name), code(show(c.type, c.value)), prose(c.doc)] for name, c in system.constants.items()),
         )
     lines += ["", "## Properties", ""]
     lines += table_rows(
-        ("verdict", "property", "kind", "says", "path"),
-        (_property(p, exploration, expected) for p in exploration.properties),
+        ("verdict", "property", "kind", "statement", "path"),
+        (_property(p, exploration, expected) for p in failures_first(exploration)),
     )
     for title, names in (
         ("Transitions never taken", exploration.unvisited_transitions),
-        ("Properties without a case", exploration.vacuous),
+        ("Vacuous properties", exploration.vacuous),
     ):
         if names:
             lines += ["", f"## {title}", ""]
@@ -74,7 +74,7 @@ def _why(reason: str) -> str:
     return f": {prose(reason)}" if reason else ""
 
 
-def _property(result: PropertyResult, exploration: Exploration, expected: Meant) -> list[str]:
+def _property(result: PropertyResult, exploration: Exploration, expected: Expected) -> list[str]:
     word = WORDS[result.verdict]
     declared = exploration.system.properties.get(result.name)
     says = [prose(result.doc) if result.doc or declared is None else code(text(declared.claim))]
@@ -84,7 +84,7 @@ def _property(result: PropertyResult, exploration: Exploration, expected: Meant)
         word = f"**{word}**"
         says += [f"*{prose(result.reason)}*"] if result.reason else []
     if result.name in exploration.vacuous:
-        says.append("*vacuous: no case of it exists*")
+        says.append("*vacuous: its condition never occurs*")
     steps = "" if result.path is None else f"{len(result.path)} steps"
     return [word, code(result.name), result.kind, " ".join(filter(None, says)), steps]
 
@@ -98,12 +98,16 @@ def _counts(exploration: Exploration) -> Iterator[Sequence[str]]:
     yield "digest of the spec", code(exploration.system.digest)
 
 
-def _product(exploration: Exploration, whole: Product) -> Iterator[str]:
+def _product(exploration: Exploration, whole: ProductGraph) -> Iterator[str]:
     reachable = "reachable" if exploration.complete else "reached"
     yield (
         f"{prose(whole.title)}: {exploration.product_states:,} control states, {len(exploration.cells):,} {reachable}. "
         "A number is the length of a shortest path."
-        + (" † marks what only faults lead to." if any(n.mark == "recovery" for n in whole.nodes) else "")
+        + (
+            " † marks control states that are reachable only under faults."
+            if any(n.mark == "recovery" for n in whole.nodes)
+            else ""
+        )
     )
     yield ""
     found = table(whole)
@@ -113,7 +117,7 @@ def _product(exploration: Exploration, whole: Product) -> Iterator[str]:
         yield from _table(found, whole)
 
 
-def _table(found: Table, whole: Product) -> Iterator[str]:
+def _table(found: ProductTable, whole: ProductGraph) -> Iterator[str]:
     """Rows and the outermost columns; a cell lists where the other roles may be."""
     outer = tuple(dict.fromkeys(column[0] for column in found.columns))
     cells: dict[tuple[int, str], list[str]] = {}
@@ -124,7 +128,7 @@ def _table(found: Table, whole: Product) -> Iterator[str]:
         cells.setdefault((row, found.columns[column][0]), []).append(words)
     corner = f"{found.row_role} ↓ {found.column_roles[0]} →"
     if len(found.column_roles) > 1:
-        yield f"In the cells: where {prose(' / '.join(found.column_roles[1:]))} may be."
+        yield f"In the cells: the states of {prose(' / '.join(found.column_roles[1:]))}."
         yield ""
     yield from table_rows(
         (prose(corner), *(prose(name) for name in outer)),
@@ -135,7 +139,7 @@ def _table(found: Table, whole: Product) -> Iterator[str]:
     )
 
 
-def _listed(whole: Product) -> Iterator[str]:
+def _listed(whole: ProductGraph) -> Iterator[str]:
     nodes = sorted(whole.nodes, key=lambda node: node.depth)
     yield from table_rows(
         (*(prose(role.name) for role in whole.roles), "steps", "global states"),
@@ -147,7 +151,7 @@ def _listed(whole: Product) -> Iterator[str]:
 
 
 def table_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table, line by line; its words must be fit for one."""
+    """A table, line by line; the caller has escaped its text."""
     yield "| " + " | ".join(head) + " |"
     yield "| " + " | ".join("---" for _ in head) + " |"
     for row in rows:

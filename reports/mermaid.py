@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from leasehold.checker.explore.result import Path
 from leasehold.reports.diagram import diagram, staying_events, transition_label
-from leasehold.reports.sequence import Beat, Row, SequenceDiagram, sequence
+from leasehold.reports.sequence import DiagramRow, SequenceDiagram, SequenceStep, sequence
 from leasehold.spec.language.model import Role
 
 GUARD_LIMIT = 32
@@ -53,13 +53,13 @@ def path_mermaid(path: Path) -> str:
     for machine in drawn.lifelines:
         lines.append(f"    Note over {number[machine]}: {mermaid_text(drawn.initial.shown[machine])}")
     indent = "    "
-    for beat in drawn.beats:
-        if beat.number == drawn.loop:
+    for step in drawn.steps:
+        if step.number == drawn.loop:
             lines.append("    loop for ever")
             indent = "        "
-        lines += [f"{indent}{line}" for line in _beat(beat, number, drawn)]
+        lines += [f"{indent}{line}" for line in _step_of(step, number, drawn)]
     if drawn.loop is not None:
-        if drawn.loop > len(drawn.beats):  # an endless run that does nothing: it stays in its last state
+        if drawn.loop > len(drawn.steps):  # an endless run that does nothing: it stays in its last state
             lines += ["    loop for ever", f"        Note over {_all(drawn)}: nothing more happens"]
         lines.append("    end")
     if drawn.waiting:
@@ -67,11 +67,11 @@ def path_mermaid(path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _beat(beat: Beat, number: dict[str, str], drawn: SequenceDiagram) -> Iterator[str]:
+def _step_of(step: SequenceStep, number: dict[str, str], drawn: SequenceDiagram) -> Iterator[str]:
     """The lines of a step; what one lifeline notes in a row is one note."""
     noted: list[str] = []
     place = ""
-    for row in beat.rows:
+    for row in step.rows:
         arrow, where, words = _row(row, number, drawn)
         if noted and (arrow or where != place):
             yield f"Note over {place}: {'<br/>'.join(noted)}"
@@ -85,7 +85,7 @@ def _beat(beat: Beat, number: dict[str, str], drawn: SequenceDiagram) -> Iterato
         yield f"Note over {place}: {'<br/>'.join(noted)}"
 
 
-def _row(row: Row, number: dict[str, str], drawn: SequenceDiagram) -> tuple[str, str, str]:
+def _row(row: DiagramRow, number: dict[str, str], drawn: SequenceDiagram) -> tuple[str, str, str]:
     """The arrow of a row or else where its note stands, and its words."""
     words = mermaid_text(row.text)
     if row.at is None or row.at not in number:

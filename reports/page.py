@@ -1,6 +1,6 @@
 """One self-contained HTML page: what was explored, drawn in the browser, with nothing fetched from anywhere.
 
-Theory of operation. Python says what there is, the browser how it looks. `page_data` gathers everything as JSON, the
+Theory of operation. Python provides the data, the browser the layout. `page_data` gathers everything as JSON, the
 template takes it in a script element together with the style and the scripts of the folder page/. Paths share their
 beginnings, so that their steps are kept as a tree: a step knows the one before it, and a path is its last step. What
 differs between two runs of the same system (time, memory) is left out with `measured=False`.
@@ -15,17 +15,19 @@ from typing import Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot
 from leasehold.reports.diagram import diagram, task_text, update_text
-from leasehold.reports.json_report import constant_value, snapshot_json
-from leasehold.reports.product import Node, Product, Table, product, projections, shown, table
-from leasehold.reports.sequence import Beat, Row, sequence
-from leasehold.reports.verdicts import Meant, failures, headline, meant
+from leasehold.reports.json_report import constant_value, counts_json, measured_json, snapshot_json
+from leasehold.reports.product import ProductGraph, ProductNode, ProductTable, product, projections, shown, table
+from leasehold.reports.sequence import DiagramRow, SequenceStep, sequence
+from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.expression import text
 from leasehold.spec.language.model import Role, State, Transition
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
-SCRIPTS = ("dom.js", "layout.js", "graph.js", "sequence.js", "roles.js", "product.js", "page.js")
+SCRIPTS = (
+    "dom.js", "search.js", "layout.js", "graph.js", "sequence.js", "properties.js", "roles.js", "product.js", "page.js",
+)  # fmt: skip
 
 
 def page(
@@ -33,7 +35,7 @@ def page(
 ) -> str:  # fmt: skip
     """The page, as text; write it as UTF-8.
 
-    `legal` is the exploration of the same system without faults, `crashes` a file beside that says what they do.
+    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
     """
     values = {**page_data(exploration, legal, measured=measured), **({"crashes": crashes} if crashes else {})}
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
@@ -52,16 +54,16 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
     system = exploration.system
     steps = _Steps(list(_machines(exploration)))
     verdict, words = headline(exploration)
-    expected = meant(exploration)
+    expected = expectations(exploration)
     return {
         "headline": {"verdict": verdict, "words": words, "failures": [p.name for p in failures(exploration)]},
         "setting": {"name": expected.setting, "doc": expected.doc},
         "system": {"name": system.name, "doc": system.doc, "digest": system.digest},
         "constants": [{"name": name, "value": constant_value(c), "doc": c.doc} for name, c in system.constants.items()],
-        "run": _run(exploration, measured),
+        "run": {**counts_json(exploration), **(measured_json(exploration) if measured else {})},
         "machines": steps.machines,
         "roles": [_role(role, exploration) for role in system.roles.values()],
-        "properties": [_property(p, exploration, expected, steps) for p in exploration.properties],
+        "properties": [_property(p, exploration, expected, steps) for p in failures_first(exploration)],
         "product": _product(exploration, product(exploration, legal), steps),
         "unvisited": [[name, expected.untested.get(name, "")] for name in exploration.unvisited_transitions],
         "vacuous": [[name, expected.untested.get(name, "")] for name in exploration.vacuous],
@@ -78,33 +80,33 @@ class _Steps:
         self.numbers: dict[str, int] = {}
 
     def add(self, path: Path) -> int:
-        """Adds a path and answers with the number of its last entry."""
+        """Adds a path and returns the number of its last entry."""
         drawn = sequence(path)
         at = self._enter({"initial": snapshot_json(path.initial) | {"control": path.initial.shown}})
-        for beat in drawn.beats:
-            at = self._enter(self._beat(at, beat))
+        for step in drawn.steps:
+            at = self._enter(self._step_of(at, step))
         return at
 
-    def _beat(self, parent: int, beat: Beat) -> dict[str, Any]:
+    def _step_of(self, parent: int, step: SequenceStep) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "p": parent,
-            "title": beat.title,
-            "rows": [self._row(row) for row in beat.rows],
+            "title": step.title,
+            "rows": [self._row(row) for row in step.rows],
         }
-        if beat.transition:
-            entry["transition"] = beat.transition
-        if beat.control:
-            entry["control"] = dict(beat.control)
-        if beat.data:
-            entry["data"] = {change.name: change.after for change in beat.data}
-        if beat.channels is not None:
-            entry["channels"] = {name: list(messages) for name, messages in beat.channels.items()}
-        if beat.now is not None:
-            entry["now"] = beat.now
+        if step.transition:
+            entry["transition"] = step.transition
+        if step.control:
+            entry["control"] = dict(step.control)
+        if step.data:
+            entry["data"] = {change.name: change.after for change in step.data}
+        if step.channels is not None:
+            entry["channels"] = {name: list(messages) for name, messages in step.channels.items()}
+        if step.now is not None:
+            entry["now"] = step.now
         return entry
 
-    def _row(self, row: Row) -> list[Any]:
-        """Kind, text, lifeline, peer; what is missing at the end is left out."""
+    def _row(self, row: DiagramRow) -> list[Any]:
+        """Kind, text, lifeline, peer; trailing None values are left out."""
         values: list[Any] = [row.kind, row.label, self._lifeline(row.at), self._lifeline(row.peer)]
         while values[-1] is None:
             values.pop()
@@ -119,27 +121,6 @@ class _Steps:
         if number == len(self.entries):
             self.entries.append(entry)
         return number
-
-
-def _run(exploration: Exploration, measured: bool) -> dict[str, Any]:
-    run: dict[str, Any] = {
-        "complete": exploration.complete,
-        "why_incomplete": exploration.why_incomplete,
-        "distinct": exploration.distinct,
-        "generated": exploration.generated,
-        "edges": exploration.edges,
-        "depth": exploration.depth,
-        "initial": exploration.initial,
-        "cut": exploration.cut,
-    }
-    if measured:
-        run["engine"] = exploration.engine
-        run |= {
-            "seconds": exploration.seconds,
-            "states_per_second": exploration.states_per_second,
-            "peak_memory_bytes": exploration.peak_memory_bytes,
-        }
-    return run
 
 
 def _machines(exploration: Exploration) -> tuple[str, ...]:
@@ -195,14 +176,14 @@ def _transition(transition: Transition, taken: int) -> dict[str, Any]:
     }
 
 
-def _property(result: PropertyResult, exploration: Exploration, expected: Meant, steps: _Steps) -> dict[str, Any]:
+def _property(result: PropertyResult, exploration: Exploration, expected: Expected, steps: _Steps) -> dict[str, Any]:
     declared = exploration.system.properties.get(result.name)
     return {
         "name": result.name,
         "kind": result.kind,
         "verdict": result.verdict,
         "vacuous": result.name in exploration.vacuous,
-        "meant": expected.violated.get(result.name, "") if result.verdict == "violated" else "",
+        "expected": expected.violated.get(result.name, "") if result.verdict == "violated" else "",
         "doc": result.doc,
         "source": result.source,
         "reason": result.reason,
@@ -215,7 +196,7 @@ def _property(result: PropertyResult, exploration: Exploration, expected: Meant,
     }
 
 
-def _product(exploration: Exploration, whole: Product, steps: _Steps) -> dict[str, Any]:
+def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> dict[str, Any]:
     first_drawn = shown(whole)
     wanted = [*first_drawn.nodes, *(whole.nodes if len(whole.nodes) <= MOST_PATHS else ())]
     ends = {node.cell.first: steps.add(exploration.path_to(node.cell)) for node in wanted}
@@ -238,7 +219,7 @@ def _product(exploration: Exploration, whole: Product, steps: _Steps) -> dict[st
     }
 
 
-def _node(node: Node, ends: dict[int, int]) -> dict[str, Any]:
+def _node(node: ProductNode, ends: dict[int, int]) -> dict[str, Any]:
     return {
         "control": list(node.control),
         "cells": node.cells,
@@ -250,7 +231,7 @@ def _node(node: Node, ends: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _table(found: Table | None) -> dict[str, Any] | None:
+def _table(found: ProductTable | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {

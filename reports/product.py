@@ -3,7 +3,7 @@
 Theory of operation. The machines of one role are interchangeable, so cells that differ only in *which* machine of a
 role is where are one node here (`2 prepared, 1 working`); a role with one machine keeps its plain states. A projection
 keeps some of the roles and merges the nodes that become equal. A graph of more than LARGEST nodes is never drawn:
-`shown` answers with the projection on the first role instead, which is as large as that role's states allow.
+`shown` returns the projection on the first role instead, which is as large as that role's states allow.
 
 A node is marked *legal* when it is reachable with no fault and *recovery* when it takes a fault to get there. That is
 known when the system declares no faults, or when the exploration without faults is given too; otherwise a node is only
@@ -26,7 +26,7 @@ from leasehold.spec.language.model import Role, System
 
 LARGEST = 250  # nodes of a graph that is drawn
 WIDEST = 64  # columns of a table
-FULL = 2000  # places of a table that shows what is not reached, too
+FULL = 2000  # cells of a table that also shows control states that are not reached
 
 Mark: TypeAlias = Literal["legal", "recovery", "reachable"]
 _WORTH: Mapping[Mark, int] = {"legal": 0, "reachable": 1, "recovery": 2}
@@ -35,7 +35,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ProductNode:
     """Reachable cells that are drawn as one; `cell` is the one with the shortest path."""
 
     control: tuple[str, ...]  # for each role of the product, where its machines are
@@ -48,19 +48,19 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ProductEdge:
     source: int
     target: int
     labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductGraph:
     """The reachable part of the product, or of a projection of it."""
 
     roles: tuple[Role, ...]
-    nodes: tuple[Node, ...]
-    links: tuple[Link, ...]
+    nodes: tuple[ProductNode, ...]
+    links: tuple[ProductEdge, ...]
 
     @property
     def title(self) -> str:
@@ -68,7 +68,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ProductTable:
     """The product as rows and columns; `nodes` has the node at (row, column) where one is reachable."""
 
     row_role: str
@@ -93,19 +93,19 @@ def marks(exploration: Exploration, legal: Exploration | None = None) -> tuple[M
     return (mark,) * len(exploration.cells)
 
 
-def product(exploration: Exploration, legal: Exploration | None = None) -> Product:
+def product(exploration: Exploration, legal: Exploration | None = None) -> ProductGraph:
     """The product graph of what was explored; `legal` as for `marks`."""
     system = exploration.system
     nodes = [
-        Node(where, 1, cell.states, cell.depth, cell, mark, cell.depth == 0)
+        ProductNode(where, 1, cell.states, cell.depth, cell, mark, cell.depth == 0)
         for cell, where, mark in zip(exploration.cells, _controls(exploration), marks(exploration, legal), strict=True)
     ]
     links = ((a, b, (_INDEX.sub("", label),)) for a, b, label in exploration.cell_edges)
     return _merged(tuple(system.roles[name] for name in system.product), nodes, links)
 
 
-def project(whole: Product, names: Sequence[str]) -> Product:
-    """The product graph as it looks to someone who sees only the named roles."""
+def project(whole: ProductGraph, names: Sequence[str]) -> ProductGraph:
+    """The projection of the product graph on the named roles."""
     kept = [i for i, role in enumerate(whole.roles) if role.name in names]
     nodes = [replace(node, control=tuple(node.control[i] for i in kept)) for node in whole.nodes]
     return _merged(
@@ -113,7 +113,7 @@ def project(whole: Product, names: Sequence[str]) -> Product:
     )
 
 
-def projections(whole: Product) -> dict[tuple[str, ...], Product]:
+def projections(whole: ProductGraph) -> dict[tuple[str, ...], ProductGraph]:
     """By the roles they keep: the whole, each role and each pair, as far as they are small enough to be drawn."""
     names = [role.name for role in whole.roles]
     wanted = {tuple(names): whole}
@@ -124,7 +124,7 @@ def projections(whole: Product) -> dict[tuple[str, ...], Product]:
     return {chosen: graph for chosen, graph in wanted.items() if len(graph.nodes) <= LARGEST}
 
 
-def shown(whole: Product) -> Product:
+def shown(whole: ProductGraph) -> ProductGraph:
     """The graph itself while it can be read, else its projection on the first role that gives a readable one."""
     if len(whole.nodes) <= LARGEST or not whole.roles:
         return whole
@@ -132,7 +132,7 @@ def shown(whole: Product) -> Product:
     return next((g for g in graphs if len(g.nodes) <= LARGEST), min(graphs, key=lambda g: len(g.nodes)))
 
 
-def table(whole: Product) -> Table | None:
+def table(whole: ProductGraph) -> ProductTable | None:
     """The product as a table, its longest role downwards; None where it would be too wide to read.
 
     Roles with one machine show all their states while the table stays below FULL places, otherwise, like roles with
@@ -156,7 +156,7 @@ def table(whole: Product) -> Table | None:
         return None
     row_of = {where: i for i, where in enumerate(axes[down])}
     column_of = {where: i for i, where in enumerate(columns)}
-    return Table(
+    return ProductTable(
         whole.roles[down].name,
         axes[down],
         tuple(whole.roles[i].name for i in across),
@@ -206,11 +206,11 @@ def _axis(role: Role, reached: set[str]) -> tuple[str, ...]:
 
 
 def _merged(
-    roles: tuple[Role, ...], nodes: Sequence[Node], links: Iterable[tuple[int, int, tuple[str, ...]]]
-) -> Product:
+    roles: tuple[Role, ...], nodes: Sequence[ProductNode], links: Iterable[tuple[int, int, tuple[str, ...]]]
+) -> ProductGraph:
     """Merges nodes with the same control, and links between the same nodes; what becomes a self-loop is dropped."""
     index: dict[tuple[str, ...], int] = {}
-    merged: list[Node] = []
+    merged: list[ProductNode] = []
     for node in nodes:
         at = index.setdefault(node.control, len(merged))
         if at == len(merged):
@@ -218,7 +218,7 @@ def _merged(
             continue
         old = merged[at]
         nearest = min(old, node, key=lambda n: n.depth)
-        merged[at] = Node(
+        merged[at] = ProductNode(
             old.control,
             old.cells + node.cells,
             old.states + node.states,
@@ -232,4 +232,6 @@ def _merged(
         a, b = index[nodes[source].control], index[nodes[target].control]
         if a != b:
             arrows.setdefault((a, b), {}).update(dict.fromkeys(labels))
-    return Product(roles, tuple(merged), tuple(Link(a, b, tuple(labels)) for (a, b), labels in sorted(arrows.items())))
+    return ProductGraph(
+        roles, tuple(merged), tuple(ProductEdge(a, b, tuple(labels)) for (a, b), labels in sorted(arrows.items()))
+    )

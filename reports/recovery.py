@@ -1,4 +1,4 @@
-"""What the recovery checker has found on real actors, for programs and as a page: one file that needs no network.
+"""The results of the recovery checker on real actors, as JSON and as a page that needs no network.
 
 The page is meant to be compared, so nothing in it differs between two runs of the same system; `measured=False` keeps
 times out of the JSON for the same reason.
@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Campaign
-from leasehold.checker.recovery.case import CHECKS, Outcome
-from leasehold.checker.recovery.seeded import Caught
-from leasehold.faults.bugs import named
-from leasehold.reports.json_report import constant_value
+from leasehold.checker.recovery.cases.campaign import CaseCampaign
+from leasehold.checker.recovery.cases.case import CaseOutcome
+from leasehold.checker.recovery.simulated_run import CHECKS
+from leasehold.reports.json_report import system_json
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import show
 
@@ -29,16 +28,14 @@ th { font-weight: 600; } tbody th, .words { text-align: left; }
 td.good { background: var(--some); } td.bad { background: var(--bad); color: white; font-weight: 600; }
 th.tall { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; padding: 0.5rem 0.15rem; }
 .figures { display: flex; flex-wrap: wrap; gap: 1.2rem; padding: 0; list-style: none; }
-.figures b { display: block; font-size: 1.5rem; } code { font-size: 0.92em; }
+.figures b { display: block; font-size: 1.5rem; } code { font-size: 0.92em; overflow-wrap: anywhere; }
 """
 
 
-def recovery_json(found: Campaign, *, measured: bool = True) -> dict[str, Any]:
+def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, Any]:
     """The campaign as JSON values."""
     values: dict[str, Any] = {
-        "system": found.system.name,
-        "spec_digest": found.system.digest,
-        "constants": {name: constant_value(c) for name, c in found.system.constants.items()},
+        **system_json(found.system),
         "cases": found.played,
         "passed": found.passed,
         "failed": len(found.failures),
@@ -60,7 +57,7 @@ def recovery_json(found: Campaign, *, measured: bool = True) -> dict[str, Any]:
     return values
 
 
-def _failure(outcome: Outcome) -> dict[str, Any]:
+def _failure(outcome: CaseOutcome) -> dict[str, Any]:
     return {
         "case": outcome.name,
         "rerun": f"leasehold crash --real '{outcome.name}'",
@@ -68,45 +65,7 @@ def _failure(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
-    """What became of seeded bugs as JSON values."""
-    return {
-        "system": system.name,
-        "spec_digest": system.digest,
-        "bugs": len(found),
-        "caught": sum(not c.survived for c in found),
-        "survivors": [c.bug for c in found if c.survived],
-        "seconds": round(sum(c.seconds for c in found), 3),
-        "seeded": [
-            {
-                "bug": c.bug, "class": c.class_, "doc": named(c.bug).doc, "source": named(c.bug).source,
-                "cases": c.cases, "case": c.case or None, "checks": list(c.checks), "words": c.words,
-            }
-            for c in found
-        ],
-    }  # fmt: skip
-
-
-def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
-    """The same as a page; nothing in it differs between two runs."""
-    caught = sum(not c.survived for c in found)
-    lines = [
-        "# Seeded bugs in the running system", "",
-        "Each is planted into the real implementation, or into the simulated world, and the cases of the",
-        "[recovery checker](../docs/reference/recovery.md) are played, in an order that is shuffled and always the",
-        "same, until one fails. `leasehold crash lease --real --seeded all --out reports` writes this page.", "",
-        f"**{caught} of {len(found)} are caught.** Specification `{system.digest[:12]}`.", "",
-        "| bug | class | what is wrong | source | cases | caught by | in the case |", "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for c in found:
-        bug = named(c.bug)
-        checks = ", ".join(c.checks) or "**nothing**"
-        case = f"`{c.case}`" if c.case else ""
-        lines.append(f"| {c.bug} | {c.class_} | {bug.doc} | {bug.source} | {c.cases:,} | {checks} | {case} |")
-    return "\n".join(lines) + "\n"
-
-
-def recovery_html(found: Campaign) -> str:
+def recovery_html(found: CaseCampaign) -> str:
     """The page."""
     title = f"{found.system.name}: recovery of real actors"
     return "\n".join(
@@ -119,7 +78,7 @@ def recovery_html(found: Campaign) -> str:
     )  # fmt: skip
 
 
-def _summary(found: Campaign) -> Iterator[str]:
+def _summary(found: CaseCampaign) -> Iterator[str]:
     constants = ", ".join(f"{name}={show(c.type, c.value)}" for name, c in found.system.constants.items())
     yield f"<p>Specification <code>{found.system.digest[:12]}</code>, with {escape(constants)}.</p>"
     yield (
@@ -140,7 +99,7 @@ def _summary(found: Campaign) -> Iterator[str]:
     yield '<ul class="figures">' + "".join(f"<li><b>{n:,}</b>{escape(w)}</li>" for n, w in figures) + "</ul>"
 
 
-def _cells(found: Campaign) -> Iterator[str]:
+def _cells(found: CaseCampaign) -> Iterator[str]:
     """The product as a grid: one role down, the others across."""
     roles = found.system.product
     yield "<h2>Cells of the product</h2>"
@@ -159,7 +118,7 @@ def _cells(found: Campaign) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _axis(found: Campaign, at: int) -> list[str]:
+def _axis(found: CaseCampaign, at: int) -> list[str]:
     reached = {cell[at] for cell in found.by_cell}
     return [state for state in found.system.roles[found.system.product[at]].states if state in reached]
 
@@ -176,7 +135,7 @@ def _count(counts: list[int] | None) -> str:
     return f'<td class="bad">{failed} of {played}</td>' if failed else f'<td class="good">{played}</td>'
 
 
-def _points(found: Campaign) -> Iterator[str]:
+def _points(found: CaseCampaign) -> Iterator[str]:
     yield "<h2>Crash points</h2>"
     yield '<table><thead><tr><th class="words">point</th><th>cases</th></tr></thead><tbody>'
     for point, counts in sorted(found.by_point.items()):
@@ -184,7 +143,7 @@ def _points(found: Campaign) -> Iterator[str]:
     yield "</tbody></table>"
 
 
-def _failures(found: Campaign) -> Iterator[str]:
+def _failures(found: CaseCampaign) -> Iterator[str]:
     if not found.failures:
         return
     yield "<h2>Failures</h2>"

@@ -1,7 +1,7 @@
-"""SARIF 2.1.0: violated properties and the loader's findings, located where the spec says them.
+"""SARIF 2.1.0: violated properties and the loader's findings, located in the specification's files.
 
 A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files. A
-property that was cut short is open, and one that the system itself says is violated is suppressed. Files stand as the
+property that was cut short is open, and one that expected.yaml expects to be violated is suppressed. Files stand as the
 user named them; an absolute path becomes a file URI.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import leasehold
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Step
-from leasehold.reports.verdicts import meant, why_bounded
+from leasehold.reports.verdicts import expectations, why_bounded
 from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Diagnostic, Place
 from leasehold.spec.language.model import System
 
@@ -95,7 +95,7 @@ def _property(
     else:
         words = f"{found.name}: not contradicted, not exhausted: {why_bounded(exploration, found)}"
         result |= {"level": "none", "kind": "open", "message": {"text": words}}
-    expected = meant(exploration).violated
+    expected = expectations(exploration).violated
     if found.verdict == "violated" and found.name in expected:
         result["suppressions"] = [{"kind": "external", "justification": f"expected.yaml: {expected[found.name]}"}]
     result |= _located(place)

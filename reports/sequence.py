@@ -61,14 +61,14 @@ _ADDED: Mapping[RowKind, str] = {
     "recover": " – recovery",
     "retry": " – retry",
 }
-# Their events are named for their kind; a row says that once.
+# Their events are named for their kind; a row has it once.
 _NAMED = {"crash", "halt", "recover", "retry"}
 # How a text marks that an actor stops, and that it starts again.
 MARKS: Mapping[str, str] = {k: k.upper() for k in ("crash", "halt", "recover")}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiagramRow:
     kind: RowKind
     text: str
     at: str | None = None  # None: all lifelines
@@ -84,7 +84,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """A field of a machine's data, before and after a step."""
 
     name: str
@@ -93,16 +93,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class SequenceStep:
     """One step: its number from 1, what it is called, its rows, and what it changed."""
 
     number: int
     title: str
     transition: str | None
-    rows: tuple[Row, ...]
-    mark: str  # such as CRASH; empty for what is no fault
+    rows: tuple[DiagramRow, ...]
+    mark: str  # such as CRASH; empty for a step without a fault
     control: Mapping[str, str]  # machines in a new control state, as it is shown
-    data: tuple[Change, ...]
+    data: tuple[FieldChange, ...]
     channels: Mapping[str, tuple[str, ...]] | None  # all that is on its way afterwards; None: as before
     now: int | None
 
@@ -113,7 +113,7 @@ class SequenceDiagram:
 
     lifelines: tuple[str, ...]
     initial: Snapshot
-    beats: tuple[Beat, ...]
+    steps: tuple[SequenceStep, ...]
     loop: int | None
     waiting: tuple[str, ...]  # messages on their way at the end
 
@@ -123,33 +123,33 @@ def sequence(path: Path) -> SequenceDiagram:
 
     Every machine has one; where there are more than MANY, only those that do something have.
     """
-    beats = []
+    steps = []
     before = path.initial
     for number, step in enumerate(path.steps, 1):
-        beats.append(beat(number, step, before))
+        steps.append(sequence_step(number, step, before))
         before = step.state
     machines = tuple(path.initial.control)
     if len(machines) > MANY:
-        acting = {machine for b in beats for row in b.rows for machine in (row.at, row.peer)}
+        acting = {machine for b in steps for row in b.rows for machine in (row.at, row.peer)}
         machines = tuple(m for m in machines if m in acting) or machines[:1]
     return SequenceDiagram(
         machines,
         path.initial,
-        tuple(beats),
+        tuple(steps),
         None if path.loop is None else path.loop + 1,
         tuple(f"{channel}: {message}" for channel, messages in before.channels.items() for message in messages),
     )
 
 
-def beat(number: int, step: Step, before: Snapshot) -> Beat:
+def sequence_step(number: int, step: Step, before: Snapshot) -> SequenceStep:
     """One step of a path, drawn."""
     after = step.state
     changed = (
-        Change(name, before.data.get(name, ""), value)
+        FieldChange(name, before.data.get(name, ""), value)
         for name, value in after.data.items()
         if before.data.get(name, "") != value
     )
-    return Beat(
+    return SequenceStep(
         number,
         step.title,
         step.transition,
@@ -167,36 +167,38 @@ def call_text(name: str, fields: Mapping[str, str]) -> str:
     return f"{name}({', '.join(f'{k}={v}' for k, v in fields.items())})" if fields else name
 
 
-def _rows(step: Step, before: Snapshot) -> Iterator[Row]:
+def _rows(step: Step, before: Snapshot) -> Iterator[DiagramRow]:
     kind = _ROWS.get(step.kind, "other")
     if kind in _SPANNING or step.machine is None:
         now = "" if step.state.now is None else f"now = {step.state.now}"
-        yield Row(kind, now if kind == "clock" and now else step.title, None)
+        yield DiagramRow(kind, now if kind == "clock" and now else step.title, None)
     elif kind == "crash" and step.transition is not None:
-        # What was consumed, then below what was committed and done, and after that the crash.
+        # The consumed event, then the commit and the work done, then the crash.
         event = step.transition.partition("#")[2].partition(".")[0]
-        yield Row("receive" if step.sender else "event", call_text(event, step.fields), step.machine, step.sender)
+        yield DiagramRow(
+            "receive" if step.sender else "event", call_text(event, step.fields), step.machine, step.sender
+        )
     elif kind in _NAMED:
         yield _stop(kind, step)
     else:
-        yield Row(kind, call_text(step.event, step.fields), step.machine, step.sender)
+        yield DiagramRow(kind, call_text(step.event, step.fields), step.machine, step.sender)
         if step.transition is None and kind in {"receive", "event", "tick"}:
-            yield Row("ignore", "ignored", step.machine)
+            yield DiagramRow("ignore", "ignored", step.machine)
 
     told = {d.machine for d in step.driven}
     for machine, state in step.state.control.items():
         if machine not in told and before.control.get(machine) != state:
-            yield Row("state", step.state.shown[machine], machine)
+            yield DiagramRow("state", step.state.shown[machine], machine)
     for driven in step.driven:
-        yield Row("drive", driven.event, driven.machine, step.machine)
+        yield DiagramRow("drive", driven.event, driven.machine, step.machine)
         if driven.before != driven.after:
             last = step.state.control.get(driven.machine) == driven.after
-            yield Row("state", step.state.shown[driven.machine] if last else driven.after, driven.machine)
+            yield DiagramRow("state", step.state.shown[driven.machine] if last else driven.after, driven.machine)
     for sent in step.sent:
-        yield Row("send", call_text(sent.message, sent.fields), sent.sender, sent.receiver)
+        yield DiagramRow("send", call_text(sent.message, sent.fields), sent.sender, sent.receiver)
     if kind == "crash" and step.transition is not None:
         yield _stop(kind, step)
 
 
-def _stop(kind: RowKind, step: Step) -> Row:
-    return Row(kind, step.event.removeprefix(f"{kind}:"), step.machine)
+def _stop(kind: RowKind, step: Step) -> DiagramRow:
+    return DiagramRow(kind, step.event.removeprefix(f"{kind}:"), step.machine)

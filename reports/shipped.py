@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.checker.crash import crash
+from leasehold.checker.crash.analysis import crash
+from leasehold.checker.crash.unmet import explanations
 from leasehold.checker.explore import explore
-from leasehold.checker.unmet import explanations
 from leasehold.faults import Budget
 from leasehold.reports.crash import crash_markdown, worst_svg
 from leasehold.reports.write import committed_files
@@ -19,7 +19,7 @@ CRASHES, DRAWING = "crash.md", "worst_crash.svg"
 def committed(name: str) -> dict[str, bytes]:
     """The report of a shipped system with its constants as they are declared, by path in the system's folder.
 
-    Where the system says with which faults it is checked, what they do to it is there too.
+    If the system names the faults that it is checked with, the crash analysis is there, too.
 
     Raises:
         SpecError: there is no such system, or it is wrong.
@@ -29,7 +29,7 @@ def committed(name: str) -> dict[str, bytes]:
 
 
 def _crashes(name: str) -> dict[str, bytes]:
-    """What crashes do to a system, under the faults that it is checked with; nothing where it names none."""
+    """The crash analysis of a system under the faults that it is checked with; nothing if it names none."""
     faults = load(name).faults
     if not faults.check:
         return {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Iterator
 
-from leasehold.checker.explore.result import Path, Snapshot
-from leasehold.reports.sequence import Beat, sequence
+from leasehold.checker.explore.result import Path, Snapshot, Step
+from leasehold.reports.sequence import SequenceStep, sequence
 
 
 def trace_text(path: Path) -> str:
@@ -13,19 +16,39 @@ def trace_text(path: Path) -> str:
     drawn = sequence(path)
     lines = ["initially"]
     lines += [f"      {line}" for line in _snapshot(drawn.initial)]
-    for beat in drawn.beats:
-        if beat.number == drawn.loop:
+    for step, taken in zip(drawn.steps, path.steps, strict=True):
+        if step.number == drawn.loop:
             lines.append("  --- from here on, the steps below repeat for ever ---")
-        title = f"{beat.mark} {beat.title}" if beat.mark else beat.title
-        lines.append(f"{beat.number:>4}  {title}" + (f"  ({beat.transition})" if beat.transition else ""))
-        lines += [f"        {line}" for line in _details(beat)]
+        title = f"{step.mark} {step.title}" if step.mark else title_to_tell(taken)
+        lines.append(f"{step.number:>4}  {title}" + (f"  ({step.transition})" if step.transition else ""))
+        lines += [f"        {line}" for line in _details(step)]
     if drawn.loop is not None:
-        ends = drawn.loop > len(drawn.beats)
+        ends = drawn.loop > len(drawn.steps)
         lines.append("  --- nothing more happens ---" if ends else f"  --- back to before step {drawn.loop} ---")
     if drawn.waiting:
         lines.append("finally on their way")
         lines += [f"      {message}" for message in drawn.waiting]
     return "\n".join(lines) + "\n"
+
+
+def title_to_tell(step: Step) -> str:
+    """The title of a step; a local event as `leasehold tell` and `begin` take it: `demand units=1 end=2`."""
+    if step.kind != "local" or not step.fields:
+        return step.title
+    fields = " ".join(shlex.quote(f"{name}={_to_tell(value)}") for name, value in step.fields.items())
+    return f"{step.machine}: {step.event} {fields}"
+
+
+def _to_tell(value: str) -> str:
+    """A value as the language shows it, as JSON or a plain word: an instance is its number, a set a list."""
+    if value.startswith("{") and ": " not in value:
+        return json.dumps([_loaded(_to_tell(member)) for member in value.strip("{}").split(", ") if member])
+    instance = re.fullmatch(r"\w+\[(\d+)\]", value)
+    return instance[1] if instance else "null" if value == "none" else value
+
+
+def _loaded(word: str) -> str | int:
+    return int(word) if word.isdecimal() else word
 
 
 def _snapshot(state: Snapshot) -> Iterator[str]:
@@ -38,8 +61,8 @@ def _snapshot(state: Snapshot) -> Iterator[str]:
         yield f"now = {state.now}"
 
 
-def _details(beat: Beat) -> Iterator[str]:
-    for row in beat.rows:
+def _details(step: SequenceStep) -> Iterator[str]:
+    for row in step.rows:
         match row.kind:
             case "state":
                 yield f"{row.at} is {row.text}"
@@ -51,5 +74,5 @@ def _details(beat: Beat) -> Iterator[str]:
                 yield "ignored"
             case _:
                 pass
-    for change in beat.data:
+    for change in step.data:
         yield f"{change.name}: {change.before or 'none'} -> {change.after}"

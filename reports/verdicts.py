@@ -1,4 +1,4 @@
-"""What the verdicts come to, with what the system's expected.yaml says of its present setting.
+"""The verdicts of an exploration as a whole, given the expectations of the system for its present setting.
 
 A system may say that a property is violated, with the reason (two-phase commit blocks: that is its point), and why a
 transition is never taken. Such a violation is shown with its path like any other, but it is no failure.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leasehold.checker.expectations import expectation_for
 from leasehold.checker.explore import Exploration, PropertyResult
+from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.result import Verdict
 
 WORDS: Mapping[Verdict, str] = {
@@ -18,13 +18,13 @@ WORDS: Mapping[Verdict, str] = {
     "witnessed": "witnessed",
     "violated": "violated",
     "bounded": "bounded",
-    "unasked": "not asked",
+    "unasked": "not checked",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
-    """What expected.yaml says of the present setting, each with its reason; empty where it says nothing."""
+class Expected:
+    """The expectations in expected.yaml for the present setting, each with its reason; empty if there are none."""
 
     setting: str
     doc: str
@@ -32,19 +32,26 @@ class Meant:
     untested: Mapping[str, str]  # transitions that are never taken, properties without a case
 
 
-def meant(exploration: Exploration) -> Meant:
-    """What the system itself says must be found."""
+def expectations(exploration: Exploration) -> Expected:
+    """The expectations of the system for its present setting."""
     found = expectation_for(exploration.system)
     if found is None:
-        return Meant("", "", {}, {})
+        return Expected("", "", {}, {})
     untested = {**found.shared_unvisited, **found.shared_vacuous, **found.unvisited, **found.vacuous}
-    return Meant(found.name, found.doc, found.violated, untested)
+    return Expected(found.name, found.doc, found.violated, untested)
 
 
 def failures(exploration: Exploration) -> tuple[PropertyResult, ...]:
     """The properties that are violated and should not be."""
-    expected = meant(exploration).violated
+    expected = expectations(exploration).violated
     return tuple(p for p in exploration.properties if p.verdict == "violated" and p.name not in expected)
+
+
+def failures_first(exploration: Exploration) -> list[PropertyResult]:
+    """The properties: failures, then what was not decided, then expected violations, then the rest as declared."""
+    failed = failures(exploration)
+    order: dict[Verdict, int] = {"bounded": 1, "unasked": 1, "violated": 2}
+    return sorted(exploration.properties, key=lambda p: 0 if p in failed else order.get(p.verdict, 3))
 
 
 def why_bounded(exploration: Exploration, result: PropertyResult) -> str:

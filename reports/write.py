@@ -1,6 +1,6 @@
 """Writes a report: a folder of files with fixed names, and the set of files that is committed for a shipped system.
 
-`FORMATS` says which files each format gives. What is committed has to be the same wherever it is made, so it leaves out
+`FORMATS` maps each format to its files. Committed files must be the same wherever they are made, so they leave out
 SVG drawn by `dot` (it differs between versions of Graphviz), the formats that are meant for one run of CI, and time and
 memory.
 """
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from leasehold.checker.explore import result as steps
 from leasehold.checker.explore.result import Exploration
-from leasehold.reports.dot import product_dot, role_dot
+from leasehold.reports.dot import NoSvg, product_dot, render, role_dot
 from leasehold.reports.json_report import dumps, json_report
 from leasehold.reports.junit import junit
 from leasehold.reports.lifelines import path_svg
@@ -23,7 +23,6 @@ from leasehold.reports.mermaid import path_mermaid, role_mermaid
 from leasehold.reports.page import page
 from leasehold.reports.product import product
 from leasehold.reports.sarif import sarif
-from leasehold.reports.svg import NoSvg, render
 from leasehold.reports.trace import trace_text
 
 Files: TypeAlias = Iterator[tuple[str, str]]
@@ -38,7 +37,7 @@ def write_report(
     legal: Exploration | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Writes the files of the named formats, all when none is named, and answers with their paths in order.
+    """Writes the files of the named formats, all when none is named, and returns their paths in order.
 
     Args:
         exploration: what was found.
@@ -74,7 +73,7 @@ def committed_files(
 ) -> dict[str, bytes]:  # fmt: skip
     """The files of a report that are the same wherever they are made, by their path in the report's folder.
 
-    With `crashes`, the name of a file that says what they do, the pages link it.
+    With `crashes`, the name of the file with the results under crashes, the pages link it.
     """
     files = dict(named for make in COMMITTED for named in make(exploration, legal, False))
     if crashes:

@@ -1,13 +1,16 @@
-"""No test sees the cache of whoever runs it, nor what another test has kept."""
+"""No test sees the cache of whoever runs it, nor what another test has kept; the summary names tests that take long."""
 
 import os
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
 VARIABLE = "LEASEHOLD_CACHE"
+LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked slow
 _number = count()
+_started = pytest.StashKey[float]()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,12 +23,36 @@ def no_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_cache(no_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache for each test; the compiled engine alone, which no test can spoil, is kept for all."""
-    base = tmp_path_factory.getbasetemp()
-    folder, engine = base / f"cache-{next(_number)}", base / "engine"
+    """A cache for each test."""
+    folder = tmp_path_factory.getbasetemp() / f"cache-{next(_number)}"
     folder.mkdir()
-    engine.mkdir(exist_ok=True)
-    (folder / "engine").symlink_to(engine)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
         yield
+
+
+def cpu_seconds() -> float:
+    """The CPU time of this process and of those that it has waited for: what runs beside the tests is not counted."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_started] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: Any = yield
+    if report.when == "teardown":
+        report.cpu_seconds = cpu_seconds() - item.stash[_started]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for some in terminalreporter.stats.values() for report in some if hasattr(report, "cpu_seconds")]
+    long = [r for r in reports if r.cpu_seconds > LONG_SECONDS and "slow" not in r.keywords]
+    if long:
+        terminalreporter.section(f"over {LONG_SECONDS:.0f} s of CPU time: make it fast, or mark it slow")
+    for report in sorted(long, key=lambda report: -report.cpu_seconds):
+        terminalreporter.write_line(f"{report.cpu_seconds:6.1f} s {report.nodeid}")

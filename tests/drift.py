@@ -1,10 +1,13 @@
 """Hold generated files to their generators: ``python tests/drift.py --check`` (the default) or ``--write``."""
 
 import argparse
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from leasehold.impl.server.schemas import MODELS
 from leasehold.reports.shipped import committed, differences, renew
 from leasehold.spec import SHIPPED
 
@@ -12,15 +15,21 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # A file's path in the repository, and the arguments to Python that print its content.
 GENERATED: list[tuple[str, list[str]]] = [
-    ("spec/language/leasehold.schema.json", ["-m", "leasehold.spec.language.schema"]),
+    ("spec/language/leasehold.schema.json", ["-m", "leasehold", "schema", "specification"]),
+    *((f"docs/reference/schemas/{kind}.schema.json", ["-m", "leasehold", "schema", kind]) for kind in MODELS),
     ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
     ("docs/reference/faults.md", ["tests/reference.py", "faults"]),
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
     ("docs/tutorial.md", ["tests/tutorial/render.py"]),
     ("docs/lease_cells.md", ["tests/lease_cells.py"]),
-    ("docs/mutants.md", ["tests/mutants_page.py"]),
+    ("docs/mutants.md", ["-m", "tests.mutants.page"]),
 ]
+
+
+def printed(arguments: list[str]) -> bytes:
+    """The output of Python with these arguments."""
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
 
 
 def main() -> int:
@@ -31,8 +40,9 @@ def main() -> int:
     write = parser.parse_args().write
 
     drifted = 0
-    for name, arguments in GENERATED:
-        content = subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        contents = list(pool.map(printed, (arguments for _, arguments in GENERATED)))
+    for (name, _), content in zip(GENERATED, contents, strict=True):
         path = ROOT / name
         if path.is_file() and path.read_bytes() == content:
             continue

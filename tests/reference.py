@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.checker.unmet import FILE as UNMET
-from leasehold.checker.unmet import explanations
+from leasehold.checker.crash.unmet import FILE as UNMET
+from leasehold.checker.crash.unmet import explanations
 from leasehold.faults import DEFAULT, crash_points
 from leasehold.faults.catalogue import catalogue
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
@@ -21,27 +21,27 @@ BAD_SPECS = Path(__file__).resolve().parent / "bad_specs"
 
 GROUPS = {
     "1": "Files", "2": "Shape", "3": "Names, types and expressions", "4": "Machines", "5": "The system",
-    "6": "Properties and expectations", "7": "What is given at the call",
+    "6": "Properties and expectations", "7": "Arguments of the call",
     "8": "Running (`leasehold compile`)",
 }  # fmt: skip
 
 FILES = {
-    "system": ("system.yaml", "What takes part, how it is connected, and what may happen around it."),
+    "system": ("system.yaml", "The roles, their connections, and their environment."),
     "messages": ("messages.yaml", "Every message between roles."),
     "role": ("roles/NAME.yaml", "One machine."),
-    "invariants": ("invariants.yaml", "What must hold. It may be left out."),
-    "expected": ("expected.yaml", "What the checker must find; a difference fails the run. It may be left out."),
-    "mutation": ("mutation.yaml", "How `leasehold mutate` tries mutants of the system. It may be left out."),
-    "crash": (UNMET, "Why crash points are not met under the faults of `check`. It may be left out."),
+    "invariants": ("invariants.yaml", "The properties. The file is optional."),
+    "expected": ("expected.yaml", "The expected results; a difference fails the run. The file is optional."),
+    "mutation": ("mutation.yaml", "Settings for the mutants of `leasehold mutate`. The file is optional."),
+    "crash": (UNMET, "Reasons for crash points that are not met under the faults of `check`. The file is optional."),
     "migrations": (
         "migrations.yaml",
-        "How `leasehold migrate` makes records of older specifications into records of this one. It may be left out.",
+        "Rules by which `leasehold migrate` maps records of older specifications to this one. The file is optional.",
     ),
-    "lemmas": ("lemmas.yaml", "What `leasehold prove` needs to know besides the properties. It may be left out."),
+    "lemmas": ("lemmas.yaml", "Facts that `leasehold prove` needs besides the properties. The file is optional."),
 }
 
 
-# What a text stands for, and several of them; all others are words, and the key's own line lists them.
+# The value of a text, singular and plural; all others are words, and the key's own line lists them.
 WORDS = {
     "text": ("text", "texts"), "name": ("a name", "names"), "expression": ("an expression", "expressions"),
     "flag": ("`true` or `false`", "flags"), "fairness": ("`true`, `false` or `strong`", "degrees of fairness"),
@@ -54,13 +54,13 @@ WORDS = {
 def diagnostics() -> Iterator[str]:
     yield "# Diagnostics"
     yield ""
-    yield "What `leasehold lint`, and every other verb that reads a specification, may say of it. A diagnostic names"
-    yield "its place, what is wrong, the near miss where there is one, and the remedy. Errors end the run with exit"
-    yield "code 2; warnings do not. All errors of all files come at once, but for two cases: while a file cannot be"
-    yield "read, or a value has the wrong kind, what the files mean is not looked at; and what may be no more than the"
-    yield "echo of another error waits for that one."
+    yield "`leasehold lint`, and every other verb that reads a specification, prints these diagnostics. A diagnostic"
+    yield "names its place, the mistake, the near miss where there is one, and the remedy. Errors end the run with"
+    yield "exit code 2; warnings do not. All errors of all files come at once, with two exceptions: while a file"
+    yield "cannot be read, or a value has the wrong kind, the meaning of the files is not checked; and an error that"
+    yield "may only follow from another one waits for that one."
     yield ""
-    yield "Every message below is what the loader (of the last group: the compiler) says of the spec of that name in"
+    yield "The loader (in the last group: the compiler) prints every message below for the spec of that name in"
     yield "`tests/bad_specs/`."
     for group, title in GROUPS.items():
         codes = [code for code in CATALOGUE if code[2] == group]
@@ -88,7 +88,7 @@ def example(folder: Path, code: str) -> list[str]:
 def keys() -> Iterator[str]:
     yield "# Keys"
     yield ""
-    yield "Every key that a specification may hold. A key that is not listed here is an error that names the near miss."
+    yield "This page lists every key of a specification. Any other key is an error that names the near miss."
     for kind, (file, doc) in FILES.items():
         yield ""
         yield f"## {file}"
@@ -101,7 +101,7 @@ def keys() -> Iterator[str]:
                 yield ""
                 yield f"### {record.title[:1].upper()}{record.title[1:]}"
             yield ""
-            yield "| key | value | what it is |"
+            yield "| key | value | meaning |"
             yield "|---|---|---|"
             for name, key in record.keys.items():
                 needed = " (needed)" if key.required else ""
@@ -142,9 +142,9 @@ def value(wanted: shape.Shape, many: bool = False) -> str:
             return " or ".join(value(c, many) for c in choices)
 
 
-# Where an actor may stop: the end of the point's name, what it means, and a point of the lease that is named so.
+# The points at which an actor may stop: the end of the name, its meaning, and a part of the name of an example.
 POINTS = (
-    (BEFORE, "before the commit of a step, or between two steps; what was to be consumed comes again", f"#{BEFORE}"),
+    (BEFORE, "before the commit of a step, or between two steps; the event is redelivered", f"#{BEFORE}"),
     (AFTER, "after the commit, before anything else", f"#{AFTER}"),
     ("after-TASK+TASK", "after the commit and these tasks of the work list", "+"),
     (
@@ -153,7 +153,7 @@ POINTS = (
         "#after-some-",
     ),
     (ACKNOWLEDGE, "after the commit and all of the work, before the message is acknowledged", f"#{ACKNOWLEDGE}"),
-    (RECOVERING, "at a restart, before recovery has done anything", f"#{RECOVERING}"),
+    (RECOVERING, "at a restart, before recovery starts a task", f"#{RECOVERING}"),
     (f"{RECOVERING}-after-TASK", "at a restart, after these tasks of the state", f"#{RECOVERING}-after-"),
 )
 
@@ -170,15 +170,15 @@ def met(name: str) -> Iterator[str]:
 def faults() -> Iterator[str]:
     yield "# Faults"
     yield ""
-    yield "What can go wrong, and what is done about it in the model. A budget says how often each may come in a run:"
-    yield "`--faults crash=2,duplicate=1,lose=any`. A number is a limit over the whole run, `any` is none; `skew` is a"
-    yield "number of ticks, and `byzantine` names a role. `none` is no fault, and `default` is what is explored of a"
-    yield f"system that says nothing else: `{DEFAULT}`."
+    yield "This page lists the faults, in the model and at running actors. A budget limits how often each occurs in a"
+    yield "run: `--faults crash=2,duplicate=1,lose=any`. A number is a limit over the whole run, `any` is no limit;"
+    yield "`skew` is a number of ticks, and `byzantine` names a role. `none` is the empty budget. `default` is the"
+    yield f"budget of a system that declares no other: `{DEFAULT}`."
     yield ""
-    yield "| fault | what it is | limit |"
+    yield "| fault | meaning | limit |"
     yield "|---|---|---|"
     for fault in catalogue():
-        limit = f"`{fault.name}=...`" if fault.limited else "`crash=...` has it"
+        limit = f"`{fault.name}=...`" if fault.unit else "`crash=...` has it"
         yield f"| [{fault.name}](#{fault.name}) | {fault.doc} | {limit} |"
     for fault in catalogue():
         yield ""
@@ -193,11 +193,11 @@ def faults() -> Iterator[str]:
     yield ""
     yield "## Crash points"
     yield ""
-    yield "A crash point is named for the machine at work and the state in its record: `crash:ROLE/STATE#POINT`. The"
-    yield "steps from one state to another stop at `before-commit` of the first and at the other points of the second."
-    yield "Tasks of one work list may overlap, so every part of the list is a point. `leasehold crash SYSTEM --points`"
-    yield "lists them. The examples are points of the lease and of two-phase commit, with the constants that these set"
-    yield "for faults."
+    yield "The name of a crash point has the machine at work and the state in its record: `crash:ROLE/STATE#POINT`. A"
+    yield "step from one state to another can stop at `before-commit` of the first and at the other points of the"
+    yield "second. Tasks of one work list may overlap, so every subset of the list is a point."
+    yield "`leasehold crash SYSTEM --points` lists them. The examples are points of the lease and of two-phase"
+    yield "commit, with the constants that these set for faults."
     yield ""
     yield "| point | the actor stops | for example |"
     yield "|---|---|---|"
@@ -205,9 +205,9 @@ def faults() -> Iterator[str]:
     for point, words, part in POINTS:
         yield f"| `{point}` | {words} | `{next(name for name in names if part in name)}` |"
     yield ""
-    yield "What a call of a policy or handler has begun is no part of the model's state, so there a point after a call"
-    yield "is the same as the one before it; a running actor has them all. `@NODE` at the end of a name says that the"
-    yield "actors of a node crashed together, `@everything` that all did."
+    yield "The model's state does not include a call of a policy or handler in progress, so in the model a point"
+    yield "after a call is the same as the one before it; a running actor has both. `@NODE` at the end of a name"
+    yield "means that the actors of a node crashed together, `@everything` that all did."
 
 
 PAGES = {"diagnostics": diagnostics, "keys": keys, "faults": faults}

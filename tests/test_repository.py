@@ -7,40 +7,73 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SETUPTOOLS = PYPROJECT["tool"]["setuptools"]
-FOLDERS = {package: ROOT / folder for package, folder in SETUPTOOLS["package-dir"].items()}
 LAYERS = ["cli", "reports", "checker", "faults", "impl", "spec"]
+FOLDERS = {"leasehold": ROOT / "src" / "leasehold"} | {f"leasehold.{layer}": ROOT / layer for layer in LAYERS}
 
 # Written so that this file does not match itself.
 PRIVATE = re.compile(r"(?<![\w.-])/(?:work|root|home)/|\bpypi\.|pythonhosted\.|(?:index|extra-index)[-_]url")
 
-
-def test_every_folder_with_modules_is_a_listed_package() -> None:
-    found = {
-        ".".join([package, *module.parent.relative_to(folder).parts])
-        for package, folder in FOLDERS.items()
-        for module in folder.rglob("*.py")
-    }
-    assert found == set(SETUPTOOLS["packages"])
+# A document by a word in capitals, and its section; no file of the repository has such a name.
+CITED = re.compile(r"\b[A-Z]{4,}(?:\.\w+)?, section \d|\bDESIG[N]\b")
 
 
-def test_every_listed_package_says_what_it_is() -> None:
-    for package in SETUPTOOLS["packages"]:
-        parent = max((p for p in FOLDERS if f"{package}.".startswith(f"{p}.")), key=len)
-        init = FOLDERS[parent].joinpath(*package.removeprefix(parent).strip(".").split("."), "__init__.py")
-        assert init.read_text().startswith('"""'), init
+@cache
+def _files() -> tuple[str, ...]:
+    """What git tracks, or would."""
+    list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(list_files, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip(f"not a git checkout: {listed.stderr.strip()}")
+    return tuple(filter(None, listed.stdout.split("\0")))
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    """Every line of every file, after its file and number."""
+    for name in _files():
+        if (ROOT / name).is_file():
+            for number, line in enumerate((ROOT / name).read_text(errors="replace").splitlines(), 1):
+                yield f"{name}:{number}", line
+
+
+def _prose(file: Path) -> str:
+    """A Markdown file without its code."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", file.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(file: Path) -> set[str]:
+    """The anchors of a Markdown file's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_top_level_folder_is_linked_into_the_package() -> None:
+    links = {path.name: path.resolve() for path in FOLDERS["leasehold"].iterdir() if path.is_symlink()}
+    assert links == {layer: ROOT / layer for layer in LAYERS}
+
+
+def test_every_folder_with_modules_is_a_package_that_says_what_it_is() -> None:
+    for layer in LAYERS:
+        for folder in {module.parent for module in (ROOT / layer).rglob("*.py")}:
+            assert (folder / "__init__.py").read_text().startswith('"""'), folder
+
+
+def test_systems_are_yaml_and_nothing_else() -> None:
+    files = [path for path in (ROOT / "spec" / "systems").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".yaml"}
 
 
 def test_what_is_not_python_is_installed_too() -> None:
     shipped = {
         "leasehold": ["py.typed"],
-        "leasehold.faults": ["*.yaml", "mutants/*.yaml"],
+        "leasehold.faults": ["*.yaml"],
         "leasehold.reports": ["page/**/*.*"],
         "leasehold.spec": ["**/*.yaml", "language/*.json"],
     }
@@ -78,12 +111,29 @@ def test_every_sub_package_has_its_layer() -> None:
     assert spec["forbidden_modules"] == [f"leasehold.{layer}" for layer in LAYERS if layer != "spec"]
 
 
+@pytest.mark.parametrize("words", ["--version", "check two_phase_commit", "run --help", "crash --help"])
+def test_only_what_a_verb_runs_is_imported(words: str) -> None:
+    """The simulator, the recovery checker and mutants are for `crash --real` and `mutate` alone."""
+    command = [sys.executable, "-X", "importtime", "-m", "leasehold", *words.split()]
+    imported = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert " leasehold.cli.main\n" in imported
+    found = re.findall(r"leasehold\.(?:faults\.simulation|checker\.recovery|checker\.mutation)\b.*", imported)
+    assert found == []
+
+
 def test_every_tox_environment_says_what_it_does() -> None:
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini")
     environments = {section.removeprefix("testenv:") for section in tox.sections() if section.startswith("testenv:")}
     assert set(re.split(r",\s*", tox["tox"]["env_list"])) <= environments
     assert [name for name in sorted(environments) if not tox[f"testenv:{name}"].get("description")] == []
+
+
+def test_quick_tests_are_of_every_package() -> None:
+    named = (ROOT / "tests/quick.txt").read_text().split()
+    assert [name for name in named if not (ROOT / name.partition("::")[0]).exists()] == []
+    packages = [*LAYERS, *(f"checker/{folder.parent.name}" for folder in (ROOT / "checker").glob("*/__init__.py"))]
+    assert [name for name in packages if not any(test.startswith(f"tests/{name}/") for test in named)] == []
 
 
 def test_ci_runs_what_the_readme_says() -> None:
@@ -95,18 +145,44 @@ def test_ci_runs_what_the_readme_says() -> None:
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:
-    list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(list_files, cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip(f"not a git checkout: {listed.stderr.strip()}")
-    hits = [
-        f"{name}:{number}: {line.strip()}"
-        for name in filter(None, listed.stdout.split("\0"))
-        if (ROOT / name).is_file()
-        for number, line in enumerate((ROOT / name).read_text(errors="replace").splitlines(), 1)
-        if PRIVATE.search(line)
-    ]
+    hits = [f"{place}: {line.strip()}" for place, line in _lines() if PRIVATE.search(line)]
     assert hits == []
+
+
+def test_no_file_refers_to_a_document_that_is_not_there() -> None:
+    """A document is named by its file (outside of tests, which make files of their own), or by a word in capitals."""
+    documents = {name.rsplit("/", 1)[-1] for name in _files()}
+    named = re.compile(r"[\w./-]*\w\.(?:md|rst|adoc|pdf|docx)\b")
+    missing = [
+        f"{place}: {name}"
+        for place, line in _lines()
+        for name in named.findall(line)
+        if name.rsplit("/", 1)[-1] not in documents and not place.startswith("tests/")
+    ]
+    missing += [f"{place}: {line.strip()}" for place, line in _lines() if CITED.search(line)]
+    assert missing == []
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    broken = []
+    for name in _files():
+        if name.endswith(".md") and (ROOT / name).is_file():
+            for target in re.findall(r"\]\(([^)\s]+)\)", _prose(ROOT / name)):
+                path, _, anchor = target.partition("#")
+                file = (ROOT / name).parent / path if path else ROOT / name
+                if "://" in target or target.startswith("mailto:"):
+                    continue
+                if not file.exists() or (anchor and file.suffix == ".md" and anchor not in _anchors(file)):
+                    broken.append(f"{name}: {target}")
+    assert broken == []
+
+
+def test_the_page_of_the_architecture_names_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`((?:src|docs|tests|LAYERS)/[\w./-]*|tox\.ini)`".replace("LAYERS", "|".join(LAYERS)), page)
+    assert len(named) > 50
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [layer for layer in LAYERS if f"`{layer}/" not in page] == []
 
 
 def test_the_readme_shows_what_is_printed() -> None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from leasehold.checker.explore.fairness import Fairness
-from leasehold.checker.explore.faulty import FaultySystem
-from leasehold.checker.explore.graph import Graph
+from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
@@ -30,9 +29,9 @@ from leasehold.checker.explore.memory import (
 )
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
-from leasehold.checker.explore.transition_system import TransitionSystem
 
 if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
@@ -83,7 +82,7 @@ class ReferenceSearch:
     """One search by the reference explorer; with `canonical`, one state for each orbit."""
 
     def __init__(
-        self, world: TransitionSystem, limits: Limits, progress: Callable[[Progress], None] | None,
+        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
         canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
     ) -> None:  # fmt: skip
         self.canonical = canonical
@@ -96,12 +95,11 @@ class ReferenceSearch:
         self.labels = Labels()
         self.searched = 0  # labels whose steps were followed
         self.paths = Paths(self.world, self.states, self.labels, canonical)
-        self.faulty = isinstance(world, FaultySystem)
+        self.faulty = world.faulty
         self.graph = Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
         self.generated = self.edges = self.cut = self.initial = 0
         self.taken: dict[str, int] = {}
-        self.transitions: dict[int, tuple[str, ...]] = {}  # of numbered changes
         self.faults: dict[str, tuple[str, Path]] = {}
         self.memory: int | None = None  # that may be held, in bytes
         machines = self.world.product()
@@ -212,7 +210,6 @@ class ReferenceSearch:
             self._follow(label, number, self.graph)
             return
         claims, graph, cell_of, faulty, canonical = self.claims, self.graph, self.cell_of, self.faulty, self.canonical
-        claims.expand(state)
         here, deeper = cell_of[number], labels.depths[label] + 1
         found = generated = 0
         begin = self.edges
@@ -272,12 +269,7 @@ class ReferenceSearch:
 
     def _take(self, state: State, action: Action) -> None:
         """Counts the transition that a step takes, and those of subsidiary machines along with it."""
-        names = self.transitions.get(action.change)
-        if names is None:
-            names = self.world.taken(state, action)
-            if action.change:
-                self.transitions[action.change] = names
-        for name in names:
+        for name in self.world.taken(state, action):
             self.taken[name] = self.taken.get(name, 0) + 1
 
     def _results(self, done: bool, why: str) -> list[PropertyResult]:
@@ -302,7 +294,7 @@ def verdicts(
     """
     results = claims.results(paths, done, why)
     if graph is not None:
-        from leasehold.checker.explore import liveness  # which needs NumPy, and that takes time and memory to load
+        from leasehold.checker.explore.graph import liveness  # needs NumPy, which takes time and memory to load
 
         results += liveness.decide(claims.graphical, graph, paths, done, why, fairness)
     else:

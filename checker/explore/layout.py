@@ -1,7 +1,7 @@
-"""Where the parts of a global state lie in a flat tuple: the reference engine's memory map.
+"""Where the parts of a global state lie in a flat tuple: the reference's memory map.
 
     per machine: control state, data ...     per channel and pair of machines: the messages on their way
-    one cell per limited fault budget        the clock
+    per limited fault of a channel: what is left     the clock     what faults add: `up` of each actor, ...
 
 A channel's cell holds a tuple of entries `(number, kind, fields)`; of a `set` a frozenset of them; of a `mailbox` the
 pair (rank of the newest number sent, entries). See channels.py.
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.spec.language.model import Channel, Role, System, machine_name
+from leasehold.spec.language.lower import Actor, Machine, Relation, Variable
+from leasehold.spec.language.model import Channel, Role, machine_name
 from leasehold.spec.language.types import Value, show
 
 State = tuple[Value, ...]
@@ -37,7 +38,7 @@ def with_cell(s: State, cell: int, value: Value) -> State:
     return closed(new)
 
 
-def with_element(cells: Any, key: int, value: Value) -> Any:
+def with_element(cells: Any, key: int, value: Any) -> Any:
     """A map with another value at a position."""
     return (*cells[:key], value, *cells[key + 1 :]) if isinstance(cells, tuple) else cells.replaced(key, value)
 
@@ -53,39 +54,71 @@ class Lane:
 
 
 class Layout:
-    """Implements `leasehold.spec.language.python_source.Layout` for one system."""
+    """Implements `leasehold.spec.language.python_source.Layout` for one lowered form.
 
-    def __init__(self, system: System) -> None:
-        self.system = system
+    Attributes:
+        base: the number of cells that the system has without faults; they come first.
+        of: by machine, its actor.
+        added: by variable and key, the cells that faults add.
+        groups: by the name of a crash, the actors that it stops.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        system = relation.system
+        self.relation, self.system = relation, system
+        self.size = 0
         self.first: dict[str, int] = {}
         self.stride: dict[str, int] = {}
         self.offset: dict[tuple[str, str | None], int] = {}
-        position = 0
         for role in system.roles.values():
-            self.first[role.name], self.stride[role.name] = position, 1 + len(role.data)
+            self.stride[role.name] = 1 + len(role.data)
+            self.first[role.name] = self._cells(self.stride[role.name] * role.count)
             self.offset[role.name, None] = 0
             for i, name in enumerate(role.data):
                 self.offset[role.name, name] = 1 + i
-            position += self.stride[role.name] * role.count
-        self.lanes: list[Lane] = []
-        for channel in system.channels.values():
-            for sender in range(system.roles[channel.sender].count):
-                for receiver in range(system.roles[channel.receiver].count):
-                    if channel.same_index and sender != receiver:
-                        continue
-                    self.lanes.append(Lane(channel, sender, receiver, position))
-                    position += 1
-        self.budgets: dict[tuple[str, str], int] = {}
-        for channel in system.channels.values():
-            for fault in ("lose", "duplicate", "reorder"):
-                if isinstance(budget := getattr(channel, fault), int) and budget > 0:
-                    self.budgets[channel.name, fault] = position
-                    position += 1
-        self.clock: int | None = None
-        if system.clock is not None:
-            self.clock = position
-            position += 1
-        self.size = position
+        self.lanes = [
+            Lane(channel, sender, receiver, self._cells(1))
+            for channel in system.channels.values()
+            for sender in range(system.roles[channel.sender].count)
+            for receiver in range(system.roles[channel.receiver].count)
+            if not channel.same_index or sender == receiver
+        ]
+        self.budgets = {
+            (channel.name, fault): self._cells(1)
+            for channel in system.channels.values()
+            for fault in ("lose", "duplicate", "reorder")
+            if isinstance(budget := getattr(channel, fault), int) and budget > 0
+        }
+        self.clock = self._cells(1) if system.clock is not None else None
+        self.base = self.size
+        self.actors = relation.actors
+        self.of: dict[tuple[str, int], Actor] = {m: actor for actor in self.actors for m in actor.machines}
+        self.traitor = relation.byzantine
+        self.added = {(v.name, key): self._cells(1) for v in relation.variables for key in v.keys}
+        self.lead = {key: self.added[v.name, key] for v in relation.variables if v.leads for key in v.keys}
+        self.known = {key: at for (name, key), at in self.added.items() if name == "known"}
+
+    def _cells(self, count: int) -> int:
+        """The first of so many new cells."""
+        self.size += count
+        return self.size - count
+
+    def initial(self) -> list[Value]:
+        """The first values of the cells that faults add."""
+        return [v.initial for v in self.relation.variables for _ in v.keys]
+
+    def stopping(self, actor: Actor) -> list[tuple[int, Variable]]:
+        """Cells that say whether the machines of an actor take steps."""
+        return [(self.added[v.name, actor.name], v) for v in self.relation.variables if v.stops]
+
+    def separating(self, one: Actor, other: Actor) -> list[tuple[int, tuple[Value, ...]]]:
+        """Cells, and their values while which messages between two actors wait."""
+        pair = frozenset((one.name, other.name))
+        return [
+            (self.added[v.name, ""], tuple(value for value, pairs in v.separates.items() if pair in pairs))
+            for v in self.relation.variables
+            if v.separates
+        ]
 
     # For python_source
 
@@ -103,6 +136,10 @@ class Layout:
         assert self.clock is not None
         return f"{{s}}[{self.clock}]"
 
+    def own_clock(self, role: str, instance: int) -> str | None:
+        """Source of the clock that a machine reads; `{s}` is the state. None: the one clock of all."""
+        return f"{self.now()} + {{s}}[{self.lead[self.of[role, instance].name]}]" if self.lead else None
+
     def pending(self, name: str) -> list[str]:
         wanted = name in self.system.messages
         channel = self.system.channel_of(name) if wanted else self.system.channels[name]
@@ -111,6 +148,8 @@ class Layout:
             if lane.channel.name == channel.name:
                 entries = f"{{s}}[{lane.cell}]" + ("[1]" if channel.kind == "mailbox" else "")
                 sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
+        if name in self.known:
+            sources.append(f"tuple((1, {name!r}, f) for f in {{s}}[{self.known[name]}])")
         return sources
 
     def heard(self, name: str) -> str:
@@ -119,17 +158,35 @@ class Layout:
         return f"({' and '.join(f'{c}[0] <= 0' if mailbox else f'not {c}' for c in cells)})"
 
     def running(self, role: str, instance: str) -> str:
-        return "True"
+        everyone = [self.of[role, i] for i in range(self.system.roles[role].count)]
+        tests = []
+        for v in (v for v in self.relation.variables if v.stops):
+            cells = tuple(self.added[v.name, actor.name] for actor in everyone)
+            at = str(cells[int(instance)]) if instance.isdigit() else f"{cells!r}[{instance}]"
+            tests.append(f"{{s}}[{at}] not in {v.stops!r}")
+        if traitors := [i for i, actor in enumerate(everyone) if actor is self.traitor]:
+            tests.append(f"{instance} not in {traitors!r}")
+        return f"({' and '.join(tests)})" if tests else "True"
 
     def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
-        return "True"
+        def table(v: Variable) -> tuple[tuple[tuple[Value, ...], ...], ...]:
+            return tuple(
+                tuple(
+                    dict(self.separating(self.of[role, i], self.of[other_role, j]))[self.added[v.name, ""]]
+                    for j in range(self.system.roles[other_role].count)
+                )
+                for i in range(self.system.roles[role].count)
+            )
+
+        tests = [
+            f"{{s}}[{self.added[v.name, '']}] not in {table(v)!r}[{instance}][{other}]"
+            for v in self.relation.variables
+            if v.separates
+        ]
+        return f"({' and '.join(tests)})" if tests else "True"
 
     def byzantine(self, role: str) -> bool:
-        return False
-
-    def own_clock(self, role: str, instance: int) -> str | None:
-        """Source of the clock that a machine reads; `{s}` is the state. None: the one clock of all."""
-        return None
+        return self.traitor is not None and any(m.role == role for m in self.traitor.machines)
 
     def field(self, kind: str, name: str) -> int:
         return [f.name for f in self.system.messages[kind].fields].index(name)
@@ -141,6 +198,10 @@ class Layout:
             if (lane.channel.sender, lane.sender, lane.channel.receiver, lane.receiver) == (sender, i, receiver, j):
                 return lane
         return None
+
+    def ends(self, lane: Lane) -> tuple[Machine, Machine]:
+        """The machines that a lane joins: its sender, and its receiver."""
+        return Machine(lane.channel.sender, lane.sender), Machine(lane.channel.receiver, lane.receiver)
 
     def machines(self) -> Iterator[tuple[Role, int, str]]:
         for role, instance in self.system.machines():

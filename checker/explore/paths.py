@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.labels import KnownLabels
 from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.symmetry import inverse
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.model import Datum, machine_name
@@ -24,7 +24,7 @@ class Paths:
     """Rebuilds paths over an explored graph; under symmetry, where states stand for others, real runs."""
 
     def __init__(
-        self, world: TransitionSystem, states: Sequence[State], labels: KnownLabels, canonical: Canonical | None = None
+        self, world: Reference, states: Sequence[State], labels: KnownLabels, canonical: Canonical | None = None
     ) -> None:
         self.world, self.states, self.labels, self.canonical = world, states, labels, canonical
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leasehold.checker.explore.compiled import Function, cells_read, function, looking, step_function
+from leasehold.checker.explore.ground import Function, function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.expression import TRUE, Expression
 from leasehold.spec.language.model import End, Property, System
 from leasehold.spec.language.python_source import Frame, source
@@ -62,7 +62,7 @@ class _End:
 class Claims:
     """All properties of a system, fed state by state and step by step."""
 
-    def __init__(self, system: System, world: TransitionSystem) -> None:
+    def __init__(self, system: System, world: Reference) -> None:
         self.system = system
         self.world = world
         self.invariants: list[_StateClaim] = []
@@ -91,16 +91,6 @@ class Claims:
         self.new_states = [c for c in self.invariants if c.when is not None]
         self.new_steps = [c for c in self.steps if c.when is not None]
         self._join()
-        # Claims are asked once about all states that they cannot tell apart, and once about all steps that make the
-        # same change to such a state.
-        self.look_at_state = self._look(
-            [c.property for c in (*self.invariants, *self.witnesses)] + [c.property for c in self.graphical]
-        )
-        self.looked_at: set[Hashable] = set()
-        self.look_at_step = self._look([c.property for c in self.steps])
-        self.views: dict[Hashable, int] = {}  # what the claims about steps see of a state, numbered
-        self.view = 0  # of the state whose steps are being shown; 0: not numbered
-        self.asked: set[int] = set()  # views, and numbered changes from there, each pair as one number
 
     def _join(self) -> None:
         """Makes one function of all claims that are open and of which a case was seen, and one of the other cases."""
@@ -111,11 +101,6 @@ class Claims:
         self.some_new_state = function(" or ".join(["False", *(self._case(c.property) for c in self.new_states)]))
         self.some_new_step = step_function(" or ".join(["False", *(self._case(c.property) for c in self.new_steps)]))
 
-    def _look(self, properties: list[Property]) -> Callable[[State], Hashable] | None:
-        """What claims see of a state; None where their source does not show it."""
-        cells = [cells_read(self._words(p), "os") for p in properties]
-        return None if None in cells else looking(frozenset().union(*(c for c in cells if c)))
-
     def _case(self, p: Property) -> str:
         return source(p.when or TRUE, self.frame)
 
@@ -125,11 +110,6 @@ class Claims:
 
     def state(self, number: int, state: State) -> None:
         """A new state was visited."""
-        if self.look_at_state is not None:
-            view = self.look_at_state(state)
-            if view in self.looked_at:
-                return
-            self.looked_at.add(view)
         if self.some_new_state(state, (), -1):
             for claim in self.new_states:
                 claim.antecedent_seen = bool(claim.when is not None and claim.when(state, (), -1))
@@ -149,20 +129,10 @@ class Claims:
             if not self.antecedents[lead.property.name] and lead.sees(state, (), -1):
                 self.antecedents[lead.property.name] = True
 
-    def expand(self, state: State) -> None:
-        """The steps of a state come next."""
-        if self.look_at_step is not None and self.steps:
-            self.view = self.views.setdefault(self.look_at_step(state), len(self.views) + 1)
-
     def step(self, label: int, before: State, action: Action, after: State) -> None:
         """A step between two states was found, from a label of the first."""
         if not self.steps:
             return
-        if action.change and self.view:
-            asked = self.view << 32 | action.change
-            if asked in self.asked:
-                return
-            self.asked.add(asked)
         if self.some_new_step(before, after, action):
             for claim in self.new_steps:
                 claim.antecedent_seen = bool(claim.when is not None and claim.when(before, after, action))

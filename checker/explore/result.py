@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from leasehold.checker.explore.fairness import Fairness
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.spec.language.model import System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
@@ -162,7 +162,7 @@ class Exploration:
     """Everything that one exploration found."""
 
     system: System
-    engine: str  # packed, arrays or reference
+    engine: str  # packed or reference
     complete: bool  # every reachable state within the bounds was visited
     why_incomplete: str
     distinct: int

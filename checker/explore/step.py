@@ -27,8 +27,7 @@ class Action(NamedTuple):
     point: str = ""  # of a crash within a step: its name
     done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
     fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
-    cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `TransitionSystem.budgeted`
-    change: int = 0  # steps of one number do the same to the state; 0: not numbered
+    cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `Reference.budgeted`
 
 
 class SpecFault(Exception):

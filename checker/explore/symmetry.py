@@ -70,10 +70,11 @@ def _named(p: Property | End) -> str:
 
 # What takes instances that changed places to what it took the others to, with the same change.
 _HARMLESS = frozenset([
-    x.Unary, x.Binary, x.Compare, x.Logic, x.Conditional, x.Length, x.Get, x.SetOf, x.Members, x.Element, x.Quantifier,
-    x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField, x.Heard, x.Old, x.Took,
-    x.Running, x.Reachable, x.Byzantine,
+    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField, x.Heard,
+    x.Old, x.Took, x.Running, x.Reachable, x.Byzantine,
 ])  # fmt: skip
+_HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
+_TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,25 +210,22 @@ class _Reader:
         """Looks at an expression for what tells instances apart; what is not known here does."""
         matched = _matched(e)
         for child in x.children(e):
-            self.read(child.operand if matched is not None and isinstance(child, x.Index) else child, site)
+            self.read(next(x.children(child)) if matched is not None else child, site)
         if matched is not None and self.group_of.get(matched[0].name) != self.group_of.get(matched[1].name):
             for kind in matched:
                 self._in(kind, f"matches by number with others: `{x.text(e)}`", site, e.place)
         match e:
             case x.Literal_(value=value):
                 self._value(e.type, value, "names", site, e.place)
-            case x.Compare(op="<" | "<=" | ">" | ">=", left=left, right=right):
-                for side in (left, right):
-                    if not isinstance(side.type, t.Set):
-                        self._in(side.type, f"puts in order: `{x.text(e)}`", site, e.place)
-            case x.Extreme():
-                self._in(e.type, f"puts in order: `{x.text(e)}`", site, e.place)
-            case x.Index(operand=operand):
-                self._in(operand.type, f"takes the number of: `{x.text(e)}`", site, e.place)
             case x.Constant():
                 self._in(e.type, f"names by a constant: `{x.text(e)}`", site, e.place)
-            case x.Binary() if not isinstance(e.type, t.Set):
-                self._in(e.type, f"calculates with: `{x.text(e)}`", site, e.place)
+            case x.Apply(op=op, operands=operands) if op not in _HARMLESS_OPERATORS:
+                does = _TELLS.get(op, "calculates with")
+                for side in operands:
+                    if not isinstance(side.type, t.Set):
+                        self._in(side.type, f"{does}: `{x.text(e)}`", site, e.place)
+            case x.Apply():
+                pass
             case _ if type(e) not in _HARMLESS:
                 for group in dict.fromkeys(self.group_of.values()):
                     self._tells(group, f"says something that may tell apart: `{x.text(e)}`", site, e.place)
@@ -281,7 +279,9 @@ def _of_others(e: x.Expression) -> bool:
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:
     """Of what types two instances are of which it is asked if they have one number, as `index(a) == index(b)`."""
     match e:
-        case x.Compare(op="==" | "!=", left=x.Index(operand=left), right=x.Index(operand=right)):
+        case x.Apply(
+            op="==" | "!=", operands=(x.Apply(op="index", operands=(left,)), x.Apply(op="index", operands=(right,)))
+        ):
             if isinstance(left.type, t.Instance) and isinstance(right.type, t.Instance):
                 return left.type, right.type
     return None

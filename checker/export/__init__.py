@@ -1,7 +1,33 @@
-"""Exporting: a system as a model that another checker explores, with the same states and properties."""
+"""Exporting: a system as a model that another checker explores, with the same states and properties.
 
-from leasehold.checker.export.promela import to_promela
-from leasehold.checker.export.shared import SLOTS, Exported, LeftOut, Unsupported
-from leasehold.checker.export.tla import to_tla
+A format is a module of this package, with a function `render(relation, options)`, and a row of FORMATS.
+"""
 
-__all__ = ["SLOTS", "Exported", "LeftOut", "Unsupported", "to_promela", "to_tla"]
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from leasehold.checker.export.shared import SLOTS, Exported, LeftOut, Options, Unsupported
+from leasehold.spec.language.lower import lower
+from leasehold.spec.language.model import System
+
+# The module of a format, and what reads it. A module is imported when its format is wanted.
+FORMATS: Mapping[str, str] = {
+    "promela": "Promela for SPIN",
+    "tla": "TLA+ for TLC",
+    "vmt": "VMT-LIB for nuXmv, ic3ia and others",
+}
+
+
+def export_system(system: System, to: str, options: Options | None = None) -> Exported:
+    """The model of a system without faults of actors, in a format of FORMATS.
+
+    Raises:
+        Unsupported: the system has something that the format has no way to say.
+    """
+    made: Exported = import_module(f"{__name__}.{to}").render(lower(system), options or Options())
+    return made
+
+
+__all__ = ["FORMATS", "SLOTS", "Exported", "LeftOut", "Options", "Unsupported", "export_system"]

@@ -18,51 +18,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.checker.explore.transition_system import TransitionSystem
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.export.promela_channels import RANKED_SCRATCH, SCRATCH, Slotted, about, set_types
 from leasehold.checker.export.promela_claims import Claims
-from leasehold.checker.export.promela_layout import Layout, safe, stored
-from leasehold.checker.export.promela_machines import Machines
-from leasehold.checker.export.promela_steps import Alternative, Steps, left
-from leasehold.checker.export.promela_terms import Frame, bit_of, initial_scalars, term
+from leasehold.checker.export.promela_layout import PromelaNames, safe, stored
+from leasehold.checker.export.promela_machines import PromelaMachines
+from leasehold.checker.export.promela_messages import PromelaBindings, bit_of
+from leasehold.checker.export.promela_steps import Alternative, PromelaSteps, left
+from leasehold.checker.export.promela_terms import initial_scalars, term
 from leasehold.checker.export.shared import (
-    SLOTS,
     Exported,
+    Options,
     Unsupported,
     bounded,
-    over,
     ranges,
     sentence,
     settings_of,
     wrapped,
 )
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Call, Drive, Role, System
+from leasehold.spec.language.lower import Relation, messages_of
+from leasehold.spec.language.model import Call, Drive, Role
 
 MOST_INITIAL = 10_000
 SIZES = {"byte": 1, "short": 2, "int": 4}
 
 
-def to_promela(system: System, *, slots: int = SLOTS) -> Exported:
-    """The model of a system without faults of actors.
-
-    Args:
-        system: what is exported.
-        slots: how many messages a channel without a capacity has room for between two machines. A run that needs more
-            fails an assertion.
-
-    Raises:
-        Unsupported: the system has something that Promela has no way to say.
-    """
-    return _Model(system, slots).exported()
+def render(relation: Relation, options: Options) -> Exported:
+    """The model of a system."""
+    return _Model(relation, options.slots).exported()
 
 
 class _Model:
-    def __init__(self, system: System, slots: int) -> None:
-        self.system = system
-        self.layout = Layout(system, slots)
-        self.machines = Machines(self.layout)
-        self.steps = Steps(self.layout, self.machines)
+    def __init__(self, relation: Relation, slots: int) -> None:
+        self.system = system = relation.system
+        self.layout = PromelaNames(relation, slots)
+        self.machines = PromelaMachines(self.layout)
+        self.steps = PromelaSteps(self.layout, self.machines)
         self.claims = Claims(self.layout)
         self.slotted = [Slotted(self.layout, c) for c in system.channels.values() if c.kind != "set"]
         self.bounded = bounded(system)
@@ -224,7 +216,7 @@ class _Model:
             parts += [self.machines.transition(role, tr) for tr in role.transitions()]
             for event in dict.fromkeys(task.event for task in self._drives() if task.role == role.name):
                 parts.append(self.machines.driven(role, event))
-            for _, _, offer, name in self.machines.offered(role):
+            for offer, name in self.machines.offered(role):
                 if name:
                     parts.append(self.machines.may(role, offer, name))
         return parts + [self.machines.resend(a, b) for a, b in self.steps.resends()]
@@ -301,7 +293,7 @@ class _Model:
             joint = next(j for j in self.layout.joints(channel) if j.place == place)
             return [
                 bit_of(self.layout, joint, m, k)
-                for m in over(self.system, channel)
+                for m in messages_of(self.system, channel)
                 for k in range(len(self.layout.held(channel, m)))
             ]
         cells = [f"{place}.slot[{k}].{cell}" for k in range(slotted.count) for cell in slotted.cells]
@@ -331,7 +323,11 @@ class _Model:
     def _judge(self) -> list[str]:
         judged = self.claims.judgements()
         if self.bounded:
-            tests = [term(self.system.constraint, Frame(self.layout))] if self.system.constraint is not None else []
+            tests = (
+                [term(self.system.constraint, PromelaBindings(self.layout))]
+                if self.system.constraint is not None
+                else []
+            )
             tests += list(self._ranges())
             judged = [
                 f"Within_bounds = ({' && '.join(tests)});", "if", ":: !Within_bounds -> Take_back()", ":: else ->",
@@ -345,7 +341,7 @@ class _Model:
             if not isinstance(datum.type, t.Int | t.Time | t.Opaque | t.Instance):
                 raise Unsupported(f"`{role.name}.{datum.name}` is a {datum.type} with `explore`",
                                   "write the bound as `constraint`", datum.place)  # fmt: skip
-            a, b = (term(e, Frame(self.layout)) for e in (low, high))
+            a, b = (term(e, PromelaBindings(self.layout)) for e in (low, high))
             for i in range(role.count):
                 value = f"{self.layout.machine(role.name, str(i))}.{safe(datum.name)}"
                 found.append(f"({a} <= {value} && {value} <= {b})")
@@ -392,7 +388,7 @@ class _Model:
     def _initial(self) -> list[str]:
         """The choice of an initial state, where there are several; a system that claims no ends may stop anywhere."""
         lines: list[str] = []
-        world = TransitionSystem(self.system)
+        world = reference_of(self.system)
         states = world.initial_states()
         first = [s for s in dict.fromkeys(states) if world.within_bounds(s)]
         if not first:

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from leasehold.checker.export.promela_layout import Joint, Layout, declared, safe
-from leasehold.checker.export.promela_terms import bit_of
-from leasehold.checker.export.shared import numbered, over, wrapped
+from leasehold.checker.export.promela_layout import ChannelLink, PromelaNames, declared, safe
+from leasehold.checker.export.promela_messages import bit_of
+from leasehold.checker.export.shared import numbered, wrapped
+from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message
 
 SCRATCH = [
@@ -39,7 +40,7 @@ RANKED_SCRATCH = [
 class Slotted:
     """One channel that is no `set`."""
 
-    def __init__(self, layout: Layout, channel: Channel) -> None:
+    def __init__(self, layout: PromelaNames, channel: Channel) -> None:
         self.layout, self.channel, self.name = layout, channel, channel.name
         self.count = layout.slots(channel)
         self.ranked = channel.kind == "mailbox" and numbered(layout.system, channel)
@@ -212,16 +213,16 @@ class Slotted:
         ]
 
 
-def set_types(layout: Layout, channel: Channel) -> list[str]:
+def set_types(layout: PromelaNames, channel: Channel) -> list[str]:
     """The bits of a set."""
     lines = [f"typedef {channel.name}_Lane {{"]
-    for m in over(layout.system, channel):
+    for m in messages_of(layout.system, channel):
         many = len(layout.held(channel, m))
         lines.append(f"\tbyte {safe(m.name)}" + (f"[{many}];" if many > 1 else ";"))
     return [*lines, "};"]
 
 
-def about(layout: Layout, channel: Channel) -> list[str]:
+def about(layout: PromelaNames, channel: Channel) -> list[str]:
     """What a comment says of a channel."""
     kind = channel.kind if channel.capacity is None else f"{channel.kind}({channel.capacity})"
     faults = [f"{fault} {getattr(channel, fault)}" for fault in ("lose", "duplicate", "reorder")
@@ -230,7 +231,9 @@ def about(layout: Layout, channel: Channel) -> list[str]:
     return wrapped(words, "/* ", " * ", " */")
 
 
-def put(layout: Layout, channel: Channel, message: Message, joint: str, rows: list[str], again: bool) -> list[str]:
+def put(
+    layout: PromelaNames, channel: Channel, message: Message, joint: str, rows: list[str], again: bool
+) -> list[str]:
     """The statements that put a message with the given scalars on its way over a joint, which is given by its place."""
     names = [name for name, _ in layout.fields(channel, message)]
     values = dict(zip(names, rows, strict=True))
@@ -242,8 +245,8 @@ def put(layout: Layout, channel: Channel, message: Message, joint: str, rows: li
     return ([f"{sets};"] if sets else []) + [call]
 
 
-def _put_in_set(layout: Layout, channel: Channel, message: Message, joint: str, rows: list[str]) -> list[str]:
-    at = Joint(channel, joint, "", "")
+def _put_in_set(layout: PromelaNames, channel: Channel, message: Message, joint: str, rows: list[str]) -> list[str]:
+    at = ChannelLink(channel, joint, "", "")
     held = layout.held(channel, message)
     if len(held) == 1 and not message.fields:
         return [f"{bit_of(layout, at, message, 0)} = 1"]

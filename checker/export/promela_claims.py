@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.checker.export.promela_layout import Layout
+from leasehold.checker.export.promela_layout import PromelaNames
+from leasehold.checker.export.promela_messages import PromelaBindings
 from leasehold.checker.export.promela_steps import Alternative
-from leasehold.checker.export.promela_terms import Frame, term
+from leasehold.checker.export.promela_terms import term
 from leasehold.checker.export.shared import LeftOut, bounded, wrapped
 from leasehold.spec.language.model import Fair, Property, System
 
@@ -30,7 +31,7 @@ from leasehold.spec.language.model import Fair, Property, System
 class Claims:
     """The properties of one system, as parts of its model."""
 
-    layout: Layout
+    layout: PromelaNames
     system: System = field(init=False)
     noted: set[tuple[str, str]] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
@@ -50,8 +51,8 @@ class Claims:
                 why = f"{', '.join(strong)} needs strong fairness, and the never claim asks for weak fairness alone"
                 self.left_out.append(LeftOut(p.name, why))
 
-    def frame(self) -> Frame:
-        return Frame(self.layout, noted=self.noted, asked=self.asked)
+    def frame(self) -> PromelaBindings:
+        return PromelaBindings(self.layout, noted=self.noted, asked=self.asked)
 
     def of(self, kind: str) -> list[Property]:
         without = {left.name for left in self.left_out}

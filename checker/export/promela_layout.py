@@ -20,9 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from leasehold.checker.export.shared import Registry, Unsupported, over, repeated, witnesses
+from leasehold.checker.export.shared import UniqueNames, Unsupported, repeated, witnesses
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Channel, Message, Role, System
+from leasehold.spec.language.lower import Relation, messages_of
+from leasehold.spec.language.model import Channel, Message, Role
 
 Scalar: TypeAlias = tuple[str, t.Type]  # a name, and the type of what it holds: no map, no option
 
@@ -88,7 +89,7 @@ def declared(kind: t.Type) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class ChannelLink:
     """What joins two machines: a channel from one to the other, by the words for their numbers."""
 
     channel: Channel
@@ -97,14 +98,14 @@ class Joint:
     receiver: str
 
 
-class Layout:
+class PromelaNames:
     """Names and places of one system's model."""
 
-    def __init__(self, system: System, slots: int) -> None:
-        self.system, self.unlimited = system, slots
-        self.names = Registry({"BIT", "SIZE", "MIN", "MAX", "DIV", "MOD", "SLOTS"})
-        self.controls = {role.control: role for role in system.roles.values()}
-        for role in system.roles.values():
+    def __init__(self, relation: Relation, slots: int) -> None:
+        self.relation, self.system, self.unlimited = relation, relation.system, slots
+        self.names = UniqueNames({"BIT", "SIZE", "MIN", "MAX", "DIV", "MOD", "SLOTS"})
+        self.controls = {role.control: role for role in self.system.roles.values()}
+        for role in self.system.roles.values():
             for state in role.states:
                 self.state(role, state)
 
@@ -163,10 +164,10 @@ class Layout:
     def slots(self, channel: Channel) -> int:
         """How many messages a joint has room for: as many as there can be, or as many as were wished."""
         if channel.kind == "mailbox":  # of each kind the newest and the one before it, and what came before, again
-            return 2 * len(over(self.system, channel)) + (2 if repeated(self.system, channel) else 0)
+            return 2 * len(messages_of(self.system, channel)) + (2 if repeated(self.system, channel) else 0)
         return channel.capacity if channel.capacity is not None else self.unlimited
 
-    def joints(self, channel: Channel) -> Iterator[Joint]:
+    def joints(self, channel: Channel) -> Iterator[ChannelLink]:
         """What joins the machines of a channel's roles, in the explorer's order."""
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
         for i in range(sender.count):
@@ -174,7 +175,7 @@ class Layout:
                 if i == j or not channel.same_index:
                     yield self.joint(channel, str(i), str(j))
 
-    def joint(self, channel: Channel, i: str, j: str, old: bool = False) -> Joint:
+    def joint(self, channel: Channel, i: str, j: str, old: bool = False) -> ChannelLink:
         """The joint of two machines; their numbers may be words of the model."""
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
         name = f"Old_{channel.name}" if old else safe(channel.name)
@@ -186,7 +187,7 @@ class Layout:
             index = str(int(i) * receiver.count + int(j))
         else:
             index = f"{i} * {receiver.count} + {j}"
-        return Joint(channel, f"{name}[{index}]" if self.dimension(channel) > 1 else name, i, j)
+        return ChannelLink(channel, f"{name}[{index}]" if self.dimension(channel) > 1 else name, i, j)
 
     def dimension(self, channel: Channel) -> int:
         """How many joints a channel has."""
@@ -195,14 +196,14 @@ class Layout:
 
     def entry(self, channel: Channel) -> list[Scalar]:
         """The fields of a slot besides kind and number: those of all kinds of message, each kind using its own."""
-        found = {name: of for m in over(self.system, channel) for name, of in self.fields(channel, m)}
+        found = {name: of for m in messages_of(self.system, channel) for name, of in self.fields(channel, m)}
         return list(found.items())
 
     def fields(self, channel: Channel, message: Message) -> list[Scalar]:
         """Where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
         found = []
         for field in message.fields:
-            others = [f for m in over(self.system, channel) for f in m.fields if f.name == field.name]
+            others = [f for m in messages_of(self.system, channel) for f in m.fields if f.name == field.name]
             shared = all(f.type == field.type or _alike(f.type, field.type) for f in others)
             name = field.name if shared else f"{message.name}_{field.name}"
             found += [(_own(leaf), of) for leaf, of in scalars(name, field.type)]

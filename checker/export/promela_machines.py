@@ -15,28 +15,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leasehold.checker.export.promela_channels import put
-from leasehold.checker.export.promela_layout import Layout, declared, safe, scalars, stored
-from leasehold.checker.export.promela_terms import Commit, Frame, initial_scalars, row, term
+from leasehold.checker.export.promela_layout import PromelaNames, declared, safe, scalars, stored
+from leasehold.checker.export.promela_messages import Commit, PromelaBindings
+from leasehold.checker.export.promela_terms import initial_scalars, row, term
 from leasehold.checker.export.shared import (
-    Offer,
     Unsupported,
     low_high,
     moving,
-    offers,
     sentence,
-    siblings,
-    work_of,
     wrapped,
 )
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import Offer, work_of
 from leasehold.spec.language.model import Call, Drive, Role, Send, Transition, Update
 
 
-class Machines:
+class PromelaMachines:
     """The machines of a system, role by role."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: PromelaNames) -> None:
         self.layout, self.system = layout, layout.system
         self.scratch: dict[str, str] = {}  # hidden variables: name and declaration
 
@@ -70,11 +68,11 @@ class Machines:
         words = [*([me] if role.indexed else []), *([sender] if who is not None and who.indexed else []), *rows]
         return f"({', '.join(words)})"
 
-    def frame(self, role: Role, event: str | None = None) -> Frame:
+    def frame(self, role: Role, event: str | None = None) -> PromelaBindings:
         """Of an expression of a machine that consumes an event."""
         fields = self.system.fields_of(role.name, event) if event is not None else ()
         sender = self.sender(role.name, event) if event is not None else None
-        return Frame(
+        return PromelaBindings(
             self.layout, role.name, "Me" if role.indexed else "0",
             {f.name: [f"Arg_{name}" for name, _ in scalars(f.name, f.type)] for f in fields},
             "From" if sender is not None and sender.indexed else "0",
@@ -123,7 +121,7 @@ class Machines:
         body = [*self._commit(role, tr, f), *self._starts(role, tr)] or ["skip"]
         return [*lines, f"inline Take_{name}{listed} {{", *(f"\t{line}" for line in _terminated(body)), "}"]
 
-    def _commit(self, role: Role, tr: Transition, f: Frame) -> list[str]:
+    def _commit(self, role: Role, tr: Transition, f: PromelaBindings) -> list[str]:
         """The updates and the new control state. All updates read the record as it was."""
         reads: list[str] = []
         writes: list[str] = []
@@ -214,14 +212,14 @@ class Machines:
 
     def _wanted(self, role: Role, task: Send | Drive, it: str, test: str) -> str:
         f = self.frame(role)
-        f = Frame(f.layout, f.role, f.me, variables={"it": it})
+        f = PromelaBindings(f.layout, f.role, f.me, variables={"it": it})
         parts = [test] if test else []
         parts += [term(e, f) for e in (task.when, task.only) if e is not None]
         return " && ".join(parts)
 
     def _act(self, role: Role, task: Send | Drive, it: str, again: bool = False) -> list[str]:
         f = self.frame(role)
-        f = Frame(f.layout, f.role, f.me, variables={"it": it})
+        f = PromelaBindings(f.layout, f.role, f.me, variables={"it": it})
         if isinstance(task, Send):
             message = self.system.messages[task.message]
             channel = self.system.channel_between(role.name, task.receiver)
@@ -246,14 +244,16 @@ class Machines:
         """What a subsidiary machine does when it is driven by an event."""
         parameters = f"({', '.join(self.parameters(role, event))})"
         lines = [f"inline {self.drive_word(role, event)}{parameters} {{", "\tif"]
-        for tr in (tr for tr in role.transitions() if tr.event == event):
+        moves = self.layout.relation.moves.items()
+        for tr in (c.transition for (r, _, e), found in moves if (r, e) == (role.name, event) for c in found):
             others = self.disjoint(role, tr, parameters)
             lines.append(f"\t:: When_{self.word(tr)}{parameters} -> {others}Take_{self.word(tr)}{parameters}")
         return [*lines, "\t:: else", "\tfi", "}"]
 
     def disjoint(self, role: Role, tr: Transition, arguments: str) -> str:
         """An assertion that no other transition of the state takes the event."""
-        others = siblings(role, tr)
+        choices = self.layout.relation.moves[role.name, tr.source, tr.event]
+        others = [c.transition for c in choices if c.transition is not tr]
         if not others:
             return ""
         self.hide("Guards_disjoint", t.BOOL)
@@ -307,7 +307,7 @@ class Machines:
                     channel.place,
                 )  # fmt: skip
             for it, test in self.receivers(role, task):
-                after = Frame(self.layout, role.name, f.me, variables={"it": it}, commit=commit)
+                after = PromelaBindings(self.layout, role.name, f.me, variables={"it": it}, commit=commit)
                 self._refuse_reading_driven(role, tr, task)
                 tests = [*([test] if test else []), *(term(e, after) for e in (task.when, task.only) if e is not None)]
                 place = self.layout.joint(channel, f.me, it).place
@@ -341,18 +341,19 @@ class Machines:
 
     # Local events
 
-    def offered(self, role: Role) -> Iterator[tuple[str, int, Offer, str]]:
-        """A role's local events: state, place among the state's, the offer, and the name of its condition, or none."""
-        for state in role.states.values():
-            for n, offer in enumerate(offers(self.system, role, state)):
-                wish = f"May_{role.name}_{state.name}_{n + 1}"
-                name = self.layout.names.name(("may", role.name, state.name, str(n)), wish)
-                yield state.name, n, offer, name if self._conditions(role, offer) else ""
+    def offered(self, role: Role) -> Iterator[tuple[Offer, str]]:
+        """The offers of local events to a role, each with the name of its condition, if it has one."""
+        for state in role.states:
+            for n, offer in enumerate(self.layout.relation.offers[role.name, state]):
+                wish = f"May_{role.name}_{state}_{n + 1}"
+                if offer.cause != "tick":
+                    name = self.layout.names.name(("may", role.name, state, str(n)), wish)
+                    yield offer, name if self._conditions(role, offer) else ""
 
     def may(self, role: Role, offer: Offer, name: str) -> list[str]:
         """The condition under which a local event may come."""
         parameters = ", ".join(self.parameters(role, offer.event))
-        what = f"answers {offer.task}" if offer.task is not None else offer.name
+        what = f"answers {offer.name}" if offer.cause == "answer" else offer.name
         comment = wrapped(f"{name}: {offer.event}, {what}", "/* ", " * ", " */")
         conditions = " && ".join(self._conditions(role, offer))
         return [*comment, f"#define {name}({parameters}) ({conditions})"]
@@ -361,11 +362,11 @@ class Machines:
         f = self.frame(role, offer.event)
         found = [term(e, f) for e in offer.conditions]
         if offer.outside:
-            outside = Frame(self.layout, arguments=f.arguments, variables={"it": f.me})
+            outside = PromelaBindings(self.layout, arguments=f.arguments, variables={"it": f.me})
             found.append("(" + " || ".join(term(e, outside) for e in offer.outside) + ")")
         for field in self.system.fields_of(role.name, offer.event):
             if field.explore is not None and moving(field):
-                low, high = (term(e, Frame(self.layout)) for e in field.explore)
+                low, high = (term(e, PromelaBindings(self.layout)) for e in field.explore)
                 found += self._between(field.type, f.arguments[field.name], low, high)
         return found
 

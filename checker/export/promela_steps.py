@@ -1,6 +1,6 @@
 """The steps of a system in Promela: one alternative for each transition, machine, message and witness.
 
-They stand in the order of `TransitionSystem.successors`. An alternative is one `d_step`: its guard says exactly whether
+They stand in the order of `Reference.successors`. An alternative is one `d_step`: its guard says exactly whether
 the step is possible, and nothing in it blocks.
 """
 
@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.export.promela_layout import Joint, Layout, scalars
-from leasehold.checker.export.promela_machines import Machines
-from leasehold.checker.export.promela_terms import bit_of
-from leasehold.checker.export.shared import Offer, Unsupported, numbered, over, repeated, witnesses
+from leasehold.checker.export.promela_layout import ChannelLink, PromelaNames, scalars
+from leasehold.checker.export.promela_machines import PromelaMachines
+from leasehold.checker.export.promela_messages import bit_of
+from leasehold.checker.export.shared import Unsupported, fair_group, numbered, repeated, witnesses
 from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import Offer, messages_of
 from leasehold.spec.language.model import Channel, Message, Role, Transition, machine_name
 
 MOST_ALTERNATIVES = 20_000
@@ -59,10 +60,10 @@ class Spot:
     turn: bool = True
 
 
-class Steps:
+class PromelaSteps:
     """All alternatives of a system, and the definitions that they need besides the machines'."""
 
-    def __init__(self, layout: Layout, machines: Machines) -> None:
+    def __init__(self, layout: PromelaNames, machines: PromelaMachines) -> None:
         self.layout, self.system, self.machines = layout, layout.system, machines
         self.definitions: dict[str, str] = {}
 
@@ -83,8 +84,8 @@ class Steps:
     def _machines(self) -> Iterator[Alternative]:
         for role, i in self.system.machines():
             who = machine_name(role, i)
-            for state, _, offer, condition in self.machines.offered(role):
-                for tr in role.states[state].on[offer.event]:
+            for offer, condition in self.machines.offered(role):
+                for tr in (choice.transition for choice in offer.choices):
                     yield from self._local(role, i, who, offer, condition, tr)
             for tr in (tr for tr in role.transitions() if tr.event == "tick"):
                 call = self._call(role, tr, str(i), "", [])
@@ -103,9 +104,9 @@ class Steps:
             shown = ", ".join(f"{f.name}={t.show(f.type, v)}" for f, v in zip(fields, values, strict=True))
             label = f"{tr.name} by {who}" + (f": {shown}" if shown else "")
             yield Alternative(
-                f"{role.name}: {tr.name}" + (f" ({offer.name})" if offer.name else ""), label,
+                f"{role.name}: {tr.name}" + (f" ({offer.name})" if offer.cause == "environment" else ""), label,
                 self._guard(f"{condition}{call} && " if condition else "", tr, call), self._take(role, tr, call),
-                (role.name, i, offer.event), offer.group(role.name, i),
+                (role.name, i, offer.event), fair_group(offer, i),
             )  # fmt: skip
 
     def _call(self, role: Role, tr: Transition, me: str, sender: str, rows: list[str]) -> str:
@@ -138,16 +139,16 @@ class Steps:
     def _ranked(self, channel: Channel) -> bool:
         return channel.kind == "mailbox" and numbered(self.system, channel)
 
-    def _members(self, joint: Joint) -> Iterator[Alternative]:
+    def _members(self, joint: ChannelLink) -> Iterator[Alternative]:
         """Messages of a set: they stay, so that one which is ignored is no step."""
-        for m in over(self.system, joint.channel):
+        for m in messages_of(self.system, joint.channel):
             for k, values in enumerate(self.layout.held(joint.channel, m)):
                 rows = [w for f, v in zip(m.fields, values, strict=True) for w in self.layout.literal(f.type, v)]
                 bit = bit_of(self.layout, joint, m, k)
                 for tr, call in self._takers(joint, m, rows):
                     yield self._delivery(joint, m, tr, self._guard(f"{bit} && ", tr, call), (), call, True)
 
-    def _spots(self, joint: Joint) -> Iterator[Spot]:
+    def _spots(self, joint: ChannelLink) -> Iterator[Spot]:
         """Where a message may be received from, if one lies there that was not received before."""
         channel, place = joint.channel, joint.place
         slots = range(self.layout.slots(channel))
@@ -168,19 +169,19 @@ class Steps:
                 cost = tuple(self._spend(channel, "reorder"))
                 yield Spot(str(k), slot, early + self._may(channel, "reorder"), cost=cost, turn=False)
 
-    def _arrivals(self, joint: Joint, spot: Spot) -> Iterator[Alternative]:
+    def _arrivals(self, joint: ChannelLink, spot: Spot) -> Iterator[Alternative]:
         """What may become of a message when it is received; a copy may stay on its way."""
         channel = joint.channel
         copies: list[tuple[str, bool, tuple[str, ...]]] = [("", False, ())]
         if channel.duplicate:
             copies.append((self._may(channel, "duplicate"), True, tuple(self._spend(channel, "duplicate"))))
         for may, copy, cost in copies:
-            for m in over(self.system, channel):
+            for m in messages_of(self.system, channel):
                 kind = f"{spot.slot}.kind == {self.layout.kind(m.name)} && "
                 yield from self._received(joint, spot, m, spot.test + kind + may, (*spot.cost, *cost), copy)
 
     def _received(
-        self, joint: Joint, spot: Spot, m: Message, condition: str, cost: tuple[str, ...], copy: bool
+        self, joint: ChannelLink, spot: Spot, m: Message, condition: str, cost: tuple[str, ...], copy: bool
     ) -> Iterator[Alternative]:
         """A new message is consumed by one of the receiver's transitions, or dropped by a state that has none."""
         lying = [f"{spot.slot}.{name}" for name, _ in self.layout.fields(joint.channel, m)]
@@ -202,7 +203,7 @@ class Steps:
         check = self.machines.disjoint(receiver, tr, call).removesuffix("; ")
         return [check] if check else []
 
-    def _takers(self, joint: Joint, m: Message, rows: list[str]) -> Iterator[tuple[Transition, str]]:
+    def _takers(self, joint: ChannelLink, m: Message, rows: list[str]) -> Iterator[tuple[Transition, str]]:
         """The receiver's transitions on a message, each with the brackets in which the message stands."""
         role = self.system.roles[joint.channel.receiver]
         for tr in role.transitions():
@@ -210,8 +211,8 @@ class Steps:
                 yield tr, self._call(role, tr, joint.receiver, joint.sender, rows)
 
     def _delivery(
-        self, joint: Joint, m: Message, tr: Transition | None, guard: str, out: tuple[str, ...], call: str, turn: bool,
-        copy: bool = False,
+        self, joint: ChannelLink, m: Message, tr: Transition | None, guard: str, out: tuple[str, ...], call: str,
+        turn: bool, copy: bool = False,
     ) -> Alternative:  # fmt: skip
         channel = joint.channel
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
@@ -226,12 +227,12 @@ class Steps:
             ("deliver", channel.name, joint.sender, joint.receiver) if turn and not copy else None,
         )  # fmt: skip
 
-    def _again(self, joint: Joint, place: int) -> Iterator[Alternative]:
+    def _again(self, joint: ChannelLink, place: int) -> Iterator[Alternative]:
         """A message is received that was received before: no transition is taken, and answers are sent again."""
         channel, slot = joint.channel, f"{joint.place}.slot[{place}]"
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
-        answers = [m for m in over(self.system, channel) if m.answer]
-        requests = [m for m in over(self.system, channel) if not m.answer]
+        answers = [m for m in messages_of(self.system, channel) if m.answer]
+        requests = [m for m in messages_of(self.system, channel) if not m.answer]
         way = f"{machine_name(sender, int(joint.sender))} to {machine_name(receiver, int(joint.receiver))}"
         words = [*([joint.receiver] if receiver.indexed else []), *([joint.sender] if sender.indexed else [])]
         resend = f"{self.machines.resend_word(receiver, sender)}({', '.join(words)})"
@@ -247,16 +248,16 @@ class Steps:
     def resends(self) -> list[tuple[Role, Role]]:
         """Receivers and senders between whom a message may come again."""
         mailboxes = [c for c in self.system.channels.values() if c.kind == "mailbox" and repeated(self.system, c)]
-        asking = [c for c in mailboxes if any(not m.answer for m in over(self.system, c))]
+        asking = [c for c in mailboxes if any(not m.answer for m in messages_of(self.system, c))]
         return [(self.system.roles[c.receiver], self.system.roles[c.sender]) for c in asking]
 
-    def _take_out(self, joint: Joint, place: str, copy: bool) -> list[str]:
+    def _take_out(self, joint: ChannelLink, place: str, copy: bool) -> list[str]:
         channel = joint.channel
         if self._ranked(channel):
             return [f"Receive{'_copy' if copy else ''}_{channel.name}({joint.place}, {place})"]
         return [] if copy else [f"Drop_{channel.name}({joint.place}, {place})"]
 
-    def _loss(self, joint: Joint, place: int) -> Alternative:
+    def _loss(self, joint: ChannelLink, place: int) -> Alternative:
         channel = joint.channel
         guard = f"{joint.place}.slot[{place}].kind != 0 && {self._may(channel, 'lose')}".removesuffix(" && ")
         body = [f"Drop_{channel.name}({joint.place}, {place})"]
@@ -276,19 +277,21 @@ class Steps:
     # Time
 
     def _time(self) -> Iterator[Alternative]:
-        clock = self.system.clock
-        if clock is None:
+        passage = self.layout.relation.passage
+        if passage is None:
             return
-        due = []
-        if not clock.late:
-            for role, i in self.system.machines():
-                for tr in (tr for tr in role.transitions() if tr.event == "tick"):
-                    due.append(f"When_{self.machines.word(tr)}{self._call(role, tr, str(i), '', [])}")
+        due = [
+            f"When_{self.machines.word(c.transition)}{self._call(role, c.transition, str(i), '', [])}"
+            for role, i in self.system.machines()
+            for offer in passage.unless
+            if offer.role is role
+            for c in offer.choices
+        ]
         wait = " && !Due" if due else ""
         if due:
             self.definitions["Due"] = f"#define Due ({' || '.join(due)})"
         yield Alternative(
-            "the clock", "the clock ticks", f"clock < {clock.horizon}{wait}", ("clock++",), None, ("clock",)
+            "the clock", "the clock ticks", f"clock < {passage.clock.horizon}{wait}", ("clock++",), None, ("clock",)
         )
 
 

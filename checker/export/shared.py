@@ -1,6 +1,6 @@
 """What the exports share: the events that may come, the values to try, words, and what cannot be taken.
 
-Both exports write the steps of `checker/explore/transition_system.py` in another language. They take from here what is
+Both exports render the lowered form (spec/language/lower) in another language. They take from here what is
 the same in every language; how a step is written is their own.
 """
 
@@ -11,12 +11,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.build import constant_value
+from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place
-from leasehold.spec.language.model import Channel, Datum, Drive, Fair, Message, Role, Send, State, System, Transition
+from leasehold.spec.language.lower import Offer
+from leasehold.spec.language.model import Channel, Datum, Role, System
 
 MOST_WITNESSES = 4096  # combinations of an event's fields, each of which is written out
 SLOTS = 8  # of a channel without a capacity, where a model needs one
@@ -29,6 +31,20 @@ class Unsupported(Exception):
         where = "" if place == NOWHERE else f"{place}: "
         super().__init__(f"{where}{what}; {remedy}")
         self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may choose of a model.
+
+    Attributes:
+        file: where it is to be written, if that is known; TLA+ names a module for its file.
+        slots: in Promela, how many messages a channel without a capacity has room for between two machines. A run
+            that needs more fails an assertion.
+    """
+
+    file: Path | None = None
+    slots: int = SLOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,58 +70,9 @@ class Exported:
     left_out: tuple[LeftOut, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A local event that may come while a machine is in a state.
-
-    Attributes:
-        conditions: over the machine's own record; all must hold.
-        outside: over the whole, about `it`; one of them must hold, if there are any.
-        task: what it answers; None where it comes from outside.
-        name: of the environment's action, for one that comes from outside.
-        fair: how surely it comes, if it may come.
-    """
-
-    event: str
-    conditions: tuple[x.Expression, ...]
-    outside: tuple[x.Expression, ...]
-    task: str | None
-    name: str
-    fair: Fair
-
-    def group(self, role: str, instance: int) -> tuple[str, str, int, str] | None:
-        """Of fairness, as the explorer groups steps; None: it need never come."""
-        if self.task is not None:
-            return ("answer", role, instance, self.task)
-        return ("environment", role, instance, self.name) if self.fair else None
-
-
-def offers(system: System, role: Role, state: State) -> list[Offer]:
-    """The local events that may come in a state, in the explorer's order."""
-    found = []
-    for name in state.tasks:
-        task = role.tasks[name]
-        if isinstance(task, Send):
-            continue
-        for answer in task.answers:
-            own = [task.when, task.answers[answer] if isinstance(task, Drive) else None]
-            words = _said(system, role, answer)
-            limits = () if any(when is None for when in words) else tuple(when for when in words if when is not None)
-            found.append(Offer(answer, tuple(e for e in own if e is not None), limits, name, "", Fair.WEAK))
-    answered = {a for task in role.tasks.values() if not isinstance(task, Send) for a in task.answers}
-    for event in role.events:
-        if event in answered:
-            continue
-        for action in system.environment.values():
-            if (action.role, action.event) == (role.name, event):
-                limits = () if action.when is None else (action.when,)
-                found.append(Offer(event, (), limits, None, action.name, action.fair))
-    return [offer for offer in found if offer.event in state.on]
-
-
-def _said(system: System, role: Role, event: str) -> list[x.Expression | None]:
-    """What the environment says about an answer: only that restricts it."""
-    return [o.when for o in system.environment.values() if (o.role, o.event) == (role.name, event)]
+def fair_group(offer: Offer, instance: int) -> tuple[str, str, int, str] | None:
+    """Of fairness, as the explorer groups steps; None: the event need never come."""
+    return (offer.cause, offer.role.name, instance, offer.name) if offer.fair else None
 
 
 def moving(field_: Datum) -> bool:
@@ -142,12 +109,6 @@ def witnesses(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Value, 
     return list(product(*domains))
 
 
-def over(system: System, channel: Channel) -> list[Message]:
-    """The kinds of message that go over a channel."""
-    ends = (channel.sender, channel.receiver)
-    return [m for m in system.messages.values() if (m.sender, m.receiver) == ends]
-
-
 def numbered(system: System, channel: Channel) -> bool:
     """Whether a mailbox's numbers say more than the order of its messages.
 
@@ -180,18 +141,6 @@ def bounded(system: System) -> bool:
     return system.constraint is not None or any(ranges(system))
 
 
-def siblings(role: Role, transition: Transition) -> list[Transition]:
-    """The other transitions of the same state on the same event."""
-    return [other for other in role.states[transition.source].on[transition.event] if other is not transition]
-
-
-def work_of(role: Role, transition: Transition) -> tuple[str, ...]:
-    """The tasks that follow a transition, in their order."""
-    if transition.internal:
-        return transition.also
-    return (*role.states[transition.target].tasks, *transition.also)
-
-
 def low_high(kind: t.Type) -> tuple[int | None, int | None] | None:
     """The declared bounds of an int, also of one in a map or an option; None where there are none."""
     match kind:
@@ -216,7 +165,7 @@ def wrapped(words: str, first: str, later: str, last: str = "") -> list[str]:
 
 
 @dataclass
-class Registry:
+class UniqueNames:
     """Names that are made of the specification's, each given once."""
 
     taken: set[str] = field(default_factory=set)

@@ -12,24 +12,26 @@ claim nothing of them either.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from leasehold.checker.export.shared import (
     Exported,
     LeftOut,
+    Options,
     Unsupported,
     bounded,
     low_high,
     ranges,
     sentence,
     settings_of,
-    siblings,
     wrapped,
 )
-from leasehold.checker.export.tla_steps import Action, Steps, exists
-from leasehold.checker.export.tla_terms import Frame, Layout, term
+from leasehold.checker.export.tla_steps import TlaAction, TlaActions, exists
+from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Datum, Property, Role, System
+from leasehold.spec.language.lower import Relation
+from leasehold.spec.language.model import Datum, Property, Role
 
 HELPERS = r"""
 Min(A, B) == IF A < B THEN A ELSE B
@@ -62,17 +64,19 @@ PutInSet(S, M) == S \union {M}
 """.strip()
 
 
-def to_tla(system: System, module: str = "") -> Exported:
-    """The module of a system without faults of actors, and its `.cfg`.
+def render(relation: Relation, options: Options) -> Exported:
+    """The module of a system, and its `.cfg`; it has the name of its file, or of the system where none is given."""
+    return _Module(relation, _module_name(options.file) or relation.system.name).exported()
 
-    Args:
-        system: what is exported.
-        module: the module's name, which has to be that of its file; the system's, where none is given.
 
-    Raises:
-        Unsupported: the system has something that the module has no way to say.
-    """
-    return _Module(system, module or system.name).exported()
+def _module_name(file: Path | None) -> str:
+    if file is None:
+        return ""
+    if not (file.stem.isascii() and file.stem.replace("_", "a").isalnum() and not file.stem.isdigit()):
+        raise Unsupported(f"{file.stem[:60]!r} is no name of a TLA+ module", "use letters, digits and `_`")
+    if file.suffix != ".tla":
+        raise Unsupported(f"TLC reads modules from files that end in .tla, not {file.name[:60]!r}", "rename the file")
+    return file.stem
 
 
 def asks_what_was_taken(p: Property) -> bool:
@@ -81,11 +85,11 @@ def asks_what_was_taken(p: Property) -> bool:
 
 
 class _Module:
-    def __init__(self, system: System, name: str) -> None:
-        self.system, self.name = system, name
-        self.layout = Layout(system)
-        self.steps = Steps(self.layout)
-        self.bounded = bounded(system)
+    def __init__(self, relation: Relation, name: str) -> None:
+        self.system, self.name = relation.system, name
+        self.layout = TlaNames(relation)
+        self.steps = TlaActions(self.layout)
+        self.bounded = bounded(self.system)
         self.left_out: list[LeftOut] = []
         self.invariants: list[str] = []
         self.temporal: list[str] = []
@@ -153,7 +157,7 @@ class _Module:
         if self.system.clock is not None:
             lines.append(f"  /\\ {self.layout.variable('clock')} = 0")
         if self.system.initially is not None:
-            lines.append(f"  /\\ {term(self.system.initially, Frame(self.layout))}")
+            lines.append(f"  /\\ {term(self.system.initially, TlaBindings(self.layout))}")
         return lines
 
     def _first(self, role: Role) -> str:
@@ -173,12 +177,12 @@ class _Module:
 
     # Steps
 
-    def _next(self, actions: list[Action]) -> list[str]:
+    def _next(self, actions: list[TlaAction]) -> list[str]:
         return ["Next ==", *([f"  \\/ {a.words}" for a in actions] or ["  FALSE"])]
 
-    def _fairness(self, actions: list[Action]) -> list[str]:
+    def _fairness(self, actions: list[TlaAction]) -> list[str]:
         """Fairness of the groups that the explorer has: what is possible for ever is done in the end."""
-        groups: dict[tuple[str, tuple[str, ...]], list[Action]] = {}
+        groups: dict[tuple[str, tuple[str, ...]], list[TlaAction]] = {}
         for a in actions:
             if a.group is not None:
                 groups.setdefault(a.group, []).append(a)
@@ -202,7 +206,7 @@ class _Module:
     def _bounds(self) -> list[str]:
         if not self.bounded:
             return []
-        f = Frame(self.layout)
+        f = TlaBindings(self.layout)
         tests = [term(self.system.constraint, f)] if self.system.constraint is not None else []
         for role, d, (low, high) in ranges(self.system):
             a, b = term(low, f), term(high, f)
@@ -214,7 +218,7 @@ class _Module:
 
     # Claims
 
-    def _judged(self, actions: list[Action]) -> list[str]:
+    def _judged(self, actions: list[TlaAction]) -> list[str]:
         """What says that a claim holds of a step, whatever action the step is taken for."""
         if not any(asks_what_was_taken(p) for p in self.system.properties.values()):
             return []
@@ -226,7 +230,7 @@ class _Module:
 
     def _claims(self) -> list[list[str]]:
         found = [self._types_hold()]
-        if any(siblings(role, tr) for role in self.system.roles.values() for tr in role.transitions()):
+        if any(len(choices) > 1 for choices in self.layout.relation.moves.values()):
             why = "of two actions that are possible at once TLC takes either; the explorer watches that none are"
             self.left_out.append(LeftOut("guards_disjoint", why))
         for p in self.system.properties.values():
@@ -249,26 +253,26 @@ class _Module:
         where.append(name)
         return [*wrapped(f"{p.name}: {p.kind}. {p.doc}", "\\* ", "\\* "), f"{name} == {formula}"]
 
-    def _implied(self, p: Property, f: Frame) -> str:
+    def _implied(self, p: Property, f: TlaBindings) -> str:
         claim = term(p.claim, f)
         return f"({term(p.when, f)} => {claim})" if p.when is not None else claim
 
     def _always(self, p: Property) -> tuple[str, list[str]]:
-        return ("Bounds => " if self.bounded else "") + self._implied(p, Frame(self.layout)), self.invariants
+        return ("Bounds => " if self.bounded else "") + self._implied(p, TlaBindings(self.layout)), self.invariants
 
     def _step(self, p: Property) -> tuple[str, list[str]]:
-        words = ("Bounds' => " if self.bounded else "") + self._implied(p, Frame(self.layout, primed=True))
+        words = ("Bounds' => " if self.bounded else "") + self._implied(p, TlaBindings(self.layout, primed=True))
         if asks_what_was_taken(p):
             words = f"Judged(LAMBDA Took_role, Took_instance, Took_event : {words})"
         return f"[][{words}]_vars", self.temporal
 
     def _sometimes(self, p: Property) -> tuple[str, list[str]]:
-        return f"~{term(p.claim, Frame(self.layout))}  \\* what breaks this is the witness", self.sought
+        return f"~{term(p.claim, TlaBindings(self.layout))}  \\* what breaks this is the witness", self.sought
 
     def _leads_to(self, p: Property) -> tuple[str, list[str]]:
         if self.bounded:
             raise Unsupported("fairness would be asked of steps out of the bounds", "use the explorer")
-        f = Frame(self.layout)
+        f = TlaBindings(self.layout)
         when = term(p.when, f) if p.when is not None else "TRUE"
         if p.within is not None:
             why = f"that it comes within {p.within} ticks is not said here, only that it comes"
@@ -302,7 +306,7 @@ class _Module:
         return " /\\ ".join(tests)
 
     def _deadlock_free(self) -> list[str]:
-        ends = " \\/ ".join(term(e.holds, Frame(self.layout)) for e in self.system.ends or ()) or "FALSE"
+        ends = " \\/ ".join(term(e.holds, TlaBindings(self.layout)) for e in self.system.ends or ()) or "FALSE"
         self.invariants.append("DeadlockFree")
         within = "Bounds => " if self.bounded else ""
         names = ", ".join(e.name for e in self.system.ends or ())

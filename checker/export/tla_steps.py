@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from leasehold.checker.export.shared import Offer, Unsupported, low_high, offers, over, work_of, wrapped
-from leasehold.checker.export.tla_terms import Frame, Layout, term
+from leasehold.checker.export.shared import Unsupported, low_high, wrapped
+from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Call, Channel, Datum, Drive, Fair, Message, Role, Send, Transition
+from leasehold.spec.language.lower import Choice, Offer, Passage, Piece, Receive
+from leasehold.spec.language.model import Channel, Datum, Drive, Fair, Message, Role, Transition
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TlaAction:
     """A named action.
 
     Attributes:
@@ -70,7 +72,7 @@ def exists(witnesses: list[tuple[str, str]]) -> str:
 class Writing:
     """An action that is being written."""
 
-    layout: Layout
+    layout: TlaNames
     now: dict[str, str] = field(default_factory=dict)
     lets: list[str] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)  # of channels that are full; over what the LETs define
@@ -81,10 +83,10 @@ class Writing:
         self.now[variable] = word
 
 
-class Steps:
+class TlaActions:
     """The actions of a system."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TlaNames) -> None:
         self.layout, self.system = layout, layout.system
         self.variables = [*self.system.roles, *self.system.channels]
         self.variables += ["clock"] if self.system.clock is not None else []
@@ -114,10 +116,12 @@ class Steps:
         fields = self.system.fields_of(role.name, event)
         name = self._word(("drive", role.name, event), f"{role.name}_{event}_driven")
         lines = [f"{name}({', '.join(['Me', 'Own', *(f'Arg_{f.name}' for f in fields)])}) =="]
-        frame = Frame(self.layout, role.name, "Me", "Own", arguments={f.name: f"Arg_{f.name}" for f in fields})
+        frame = TlaBindings(self.layout, role.name, "Me", "Own", arguments={f.name: f"Arg_{f.name}" for f in fields})
         word = "CASE"
-        for tr in (tr for tr in role.transitions() if tr.event == event):
-            if any(not isinstance(role.tasks[n], Call) for n in work_of(role, tr)):
+        moves = self.layout.relation.moves.items()
+        for choice in (c for (r, _, e), found in moves if (r, e) == (role.name, event) for c in found):
+            tr = choice.transition
+            if choice.work:
                 raise Unsupported(
                     f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
                 )
@@ -131,7 +135,7 @@ class Steps:
             word = "  []"
         return [*lines, f"  {word} OTHER -> Own"]
 
-    def _record(self, role: Role, tr: Transition, f: Frame, own: str) -> str:
+    def _record(self, role: Role, tr: Transition, f: TlaBindings, own: str) -> str:
         """The record after the updates of a transition."""
         sets = [] if tr.target == tr.source else [f'!.state = "{tr.target}"']
         for update in tr.updates:
@@ -143,28 +147,26 @@ class Steps:
                 sets.append(f"!.{update.name}[{term(update.key, f)}] = {term(update.value, f, kind.of)}")
         return f"[{own} EXCEPT {', '.join(sets)}]" if sets else own
 
-    def _fire(self, w: Writing, role: Role, tr: Transition, f: Frame) -> None:
+    def _fire(self, w: Writing, role: Role, choice: Choice, f: TlaBindings) -> None:
         """A transition, within an action."""
         own = f.machine(role.name, f.me)
-        record = self._record(role, tr, f, own)
+        record = self._record(role, choice.transition, f, own)
         if record != own:
             w.change(role.name, f"[{f.read(role.name)} EXCEPT ![{f.me}] = {record}]" if role.indexed else record)
-        for name in work_of(role, tr):
-            task = role.tasks[name]
-            if isinstance(task, Send):
-                self._send(w, role, task, f.me)
-            elif isinstance(task, Drive):
-                self._drive(w, role, task, f.me)
+        for piece in choice.work:
+            if piece.channel is not None:
+                self._send(w, role, piece, piece.channel, f.me)
+            else:
+                self._drive(w, role, piece, f.me)
 
-    def _here(self, w: Writing, role: Role, me: str, it: str) -> Frame:
-        return Frame(self.layout, role.name, me, variables={"it": it}, now=dict(w.now))
+    def _here(self, w: Writing, role: Role, me: str, it: str) -> TlaBindings:
+        return TlaBindings(self.layout, role.name, me, variables={"it": it}, now=dict(w.now))
 
-    def _wanted(self, f: Frame, task: Send | Drive) -> str:
-        return both(term(e, f) for e in (task.when, task.only) if e is not None)
+    def _wanted(self, f: TlaBindings, piece: Piece) -> str:
+        return both(term(e, f) for e in piece.conditions)
 
-    def _send(self, w: Writing, role: Role, task: Send, me: str) -> None:
-        channel = self.system.channel_between(role.name, task.receiver)
-        receiver = self.system.roles[task.receiver]
+    def _send(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str) -> None:
+        receiver = piece.target
         by_sender, by_receiver = self.layout.pairs(channel)
         it = ("J[2]" if by_sender else "J") if by_receiver else me if channel.same_index and by_sender else "0"
         f = self._here(w, role, me, it)
@@ -172,11 +174,11 @@ class Steps:
         tests = [f"J[1] = {me}"] if by_sender and by_receiver else []
         if channel.same_index and by_sender and receiver.count < role.count:
             tests.append(f"{me} < {receiver.count}")
-        tests += [wanted] if (wanted := self._wanted(f, task)) else []
+        tests += [wanted] if (wanted := self._wanted(f, piece)) else []
         if channel.capacity is not None and channel.kind in ("fifo", "bag"):
-            w.tests.append(self._room(w, role, task, channel, me))
+            w.tests.append(self._room(w, role, piece, channel, me))
         index = "[J]" if by_receiver else f"[{me}]" if by_sender else ""
-        value = f"{self._put(channel)}({word}{index}, {self._message(task, f)})"
+        value = f"{self._put(channel)}({word}{index}, {self._message(piece, f)})"
         value = f"IF {both(tests)} THEN {value} ELSE {word}{index}" if tests else value
         if by_receiver:
             value = f"[J \\in {self.layout.joints(channel)} |-> {value}]"
@@ -184,34 +186,35 @@ class Steps:
             value = f"[{word} EXCEPT ![{me}] = {value}]"
         w.change(channel.name, value)
 
-    def _room(self, w: Writing, role: Role, task: Send, channel: Channel, me: str) -> str:
+    def _room(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str) -> str:
         """A step that would send into a full channel is not possible."""
         length = "BagCardinality" if channel.kind == "bag" else "Len"
         by_sender, by_receiver = self.layout.pairs(channel)
         f = self._here(w, role, me, "To" if by_receiver else me if channel.same_index and by_sender else "0")
         test = f"{length}({f.read(channel.name)}{self.layout.joint(channel, me, 'To')}) < {channel.capacity}"
-        test = f"({wanted}) => {test}" if (wanted := self._wanted(f, task)) else test
-        everyone = self.layout.members(self.system.roles[task.receiver].instance)
+        test = f"({wanted}) => {test}" if (wanted := self._wanted(f, piece)) else test
+        everyone = self.layout.members(piece.target.instance)
         return f"\\A To \\in {everyone} : {test}" if by_receiver else test
 
     def _put(self, channel: Channel) -> str:
         return {"mailbox": "PutInMailbox", "fifo": "Append", "bag": "PutInBag", "set": "PutInSet"}[channel.kind]
 
-    def _message(self, task: Send, f: Frame) -> str:
-        message = self.system.messages[task.message]
+    def _message(self, piece: Piece, f: TlaBindings) -> str:
+        message = self.system.messages[piece.event]
         fields = [f'kind |-> "{message.name}"']
-        for d in message.fields:
-            fields.append(f"{self.layout.label(message, d.name)} |-> {term(task.fields[d.name], f, d.type)}")
+        for d, e in zip(message.fields, piece.fields, strict=True):
+            fields.append(f"{self.layout.label(message, d.name)} |-> {term(e, f, d.type)}")
         return f"[{', '.join(fields)}]"
 
-    def _drive(self, w: Writing, role: Role, task: Drive, me: str) -> None:
-        driven = self.system.roles[task.role]
+    def _drive(self, w: Writing, role: Role, piece: Piece, me: str) -> None:
+        driven = piece.target
         f = self._here(w, role, me, "It" if driven.indexed else "0")
-        name = self._word(("drive", driven.name, task.event), f"{driven.name}_{task.event}_driven")
-        given = [term(task.fields[d.name], f, d.type) for d in self.system.fields_of(driven.name, task.event)]
+        name = self._word(("drive", driven.name, piece.event), f"{driven.name}_{piece.event}_driven")
+        fields = self.system.fields_of(driven.name, piece.event)
+        given = [term(e, f, d.type) for e, d in zip(piece.fields, fields, strict=True)]
         word = f.read(driven.name)
         own = f"{word}[It]" if driven.indexed else word
-        wanted = self._wanted(f, task)
+        wanted = self._wanted(f, piece)
         value = f"{name}({', '.join(['It' if driven.indexed else '0', own, *given])})"
         value = f"IF {wanted} THEN {value} ELSE {own}" if wanted else value
         members = self.layout.members(driven.instance)
@@ -219,18 +222,17 @@ class Steps:
 
     # Actions
 
-    def all(self) -> Iterator[Action]:
+    def all(self) -> Iterator[TlaAction]:
         for role in self.system.roles.values():
-            for state in role.states.values():
-                for offer in offers(self.system, role, state):
-                    for tr in state.on[offer.event]:
-                        yield self._local(role, offer, tr)
-                for tr in state.on.get("tick", ()):
-                    yield self._tick(role, tr)
-        for channel in self.system.channels.values():
-            yield from self._arrivals(channel)
-        if self.system.clock is not None:
-            yield self._clock()
+            for state in role.states:
+                for offer in self.layout.relation.offers[role.name, state]:
+                    for choice in offer.choices:
+                        take = self._tick if offer.cause == "tick" else partial(self._local, offer)
+                        yield take(role, choice)
+        for receive in self.layout.relation.receives:
+            yield from self._arrivals(receive)
+        if self.layout.relation.passage is not None:
+            yield self._clock(self.layout.relation.passage)
 
     def _about(self, tr: Transition, more: str) -> list[str]:
         goal = "stays" if tr.internal and tr.target == tr.source else f"to {tr.target}"
@@ -249,7 +251,7 @@ class Steps:
     def _define(
         self, name: str, about: list[str], witnesses: list[tuple[str, str]], tests: list[str], w: Writing,
         group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""),
-    ) -> Action:  # fmt: skip
+    ) -> TlaAction:  # fmt: skip
         call = name + (f"({', '.join(n for n, _ in witnesses)})" if witnesses else "")
         lines = [*about, f"{call} ==", *(f"  /\\ {_condition(test)}" for test in tests)]
         after = [f"{self.layout.variable(v)}' = {w.now[v]}" for v in self.variables if v in w.now]
@@ -261,27 +263,26 @@ class Steps:
             lines += [f"     {'IN ' if n == 0 else '   '}/\\ {line}" for n, line in enumerate([*w.tests, *after])]
         else:
             lines += [f"  /\\ {line}" for line in [*w.tests, *after]]
-        return Action(lines, witnesses, call, group, took)
+        return TlaAction(lines, witnesses, call, group, took)
 
-    def _state_and_guard(self, role: Role, tr: Transition, f: Frame) -> list[str]:
+    def _state_and_guard(self, role: Role, tr: Transition, f: TlaBindings) -> list[str]:
         tests = [f'{f.machine(role.name, f.me)}.state = "{tr.source}"']
         return tests + ([term(tr.guard, f)] if tr.guard is not None else [])
 
-    def _local(self, role: Role, offer: Offer, tr: Transition) -> Action:
-        fields = self.system.fields_of(role.name, offer.event)
+    def _local(self, offer: Offer, role: Role, choice: Choice) -> TlaAction:
+        tr, fields = choice.transition, offer.fields
         me = "Me" if role.indexed else "0"
-        f = Frame(self.layout, role.name, me, arguments={d.name: f"Arg_{d.name}" for d in fields})
+        f = TlaBindings(self.layout, role.name, me, arguments={d.name: f"Arg_{d.name}" for d in fields})
         witnesses = self._bound(role) + [(f"Arg_{d.name}", self.domain(d)) for d in fields]
         tests = self._state_and_guard(role, tr, f) + [term(e, f) for e in offer.conditions]
         if offer.outside:
-            outside = Frame(self.layout, arguments=f.arguments, variables={"it": me})
+            outside = TlaBindings(self.layout, arguments=f.arguments, variables={"it": me})
             tests.append("(" + either(term(e, outside) for e in offer.outside) + ")")
         w = Writing(self.layout)
-        self._fire(w, role, tr, f)
-        cause = offer.task or offer.name
-        state = role.states[tr.source]
-        several = sum(o.event == offer.event for o in offers(self.system, role, state)) > 1
-        about = self._about(tr, f" ({'answers ' if offer.task else ''}{cause})" if cause != offer.event else "")
+        self._fire(w, role, choice, f)
+        cause, answers = offer.name, "answers " if offer.cause == "answer" else ""
+        several = sum(o.event == offer.event for o in self.layout.relation.offers[role.name, tr.source]) > 1
+        about = self._about(tr, f" ({answers}{cause})" if cause != offer.event else "")
         group = (f"{role.name} {cause}", ("Me",) if role.indexed else ())
         name = self._name(tr, f"_{cause}" if several else "")
         fair = group if offer.fair else None
@@ -290,7 +291,7 @@ class Steps:
 
     def domain(self, d: Datum) -> str:
         """The values to try of an event's field."""
-        frame = Frame(self.layout)
+        frame = TlaBindings(self.layout)
         ends = [term(e, frame) for e in d.explore] if d.explore is not None else ["0", "0"]
         return self._values(d.type, f"({ends[0]}..{ends[1]})")
 
@@ -310,38 +311,37 @@ class Steps:
         tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
         return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers
 
-    def _tick(self, role: Role, tr: Transition) -> Action:
-        f = Frame(self.layout, role.name, "Me" if role.indexed else "0")
+    def _tick(self, role: Role, choice: Choice) -> TlaAction:
+        tr = choice.transition
+        f = TlaBindings(self.layout, role.name, "Me" if role.indexed else "0")
         w = Writing(self.layout)
-        self._fire(w, role, tr, f)
+        self._fire(w, role, choice, f)
         group = (f"{role.name} tick", ("Me",) if role.indexed else ())
         return self._define(self._name(tr), self._about(tr, ""), self._bound(role), self._state_and_guard(role, tr, f),
                             w, group, (role.name, f.me, "tick"))  # fmt: skip
 
-    def _clock(self) -> Action:
-        clock = self.system.clock
-        assert clock is not None
-        f = Frame(self.layout)
+    def _clock(self, passage: Passage) -> TlaAction:
+        f = TlaBindings(self.layout)
         due = []
-        for role in self.system.roles.values() if not clock.late else ():
-            here = Frame(self.layout, role.name, "Me" if role.indexed else "0")
-            tests = [both(self._state_and_guard(role, tr, here)) for tr in role.transitions() if tr.event == "tick"]
-            due += [exists(self._bound(role)) + f"({test})" for test in tests]
+        for offer in passage.unless:
+            here = TlaBindings(self.layout, offer.role.name, "Me" if offer.role.indexed else "0")
+            tests = [both(self._state_and_guard(offer.role, c.transition, here)) for c in offer.choices]
+            due += [exists(self._bound(offer.role)) + f"({test})" for test in tests]
         w = Writing(self.layout, {"clock": f"{f.read('clock')} + 1"})
-        tests = [f"{f.read('clock')} < {clock.horizon}", *(f"~({d})" for d in due)]
+        tests = [f"{f.read('clock')} < {passage.clock.horizon}", *(f"~({d})" for d in due)]
         about = ["\\* The clock ticks, unless it has to wait for a timer."]
         return self._define(self._word(("clock",), "Clock_ticks"), about, [], tests, w, ("clock", ()))
 
     # Messages
 
-    def _arrivals(self, channel: Channel) -> Iterator[Action]:
-        receiver = self.system.roles[channel.receiver]
-        for m in over(self.system, channel):
-            for tr in (tr for tr in receiver.transitions() if tr.event == m.name):
-                yield self._received(channel, m, tr)
-            if channel.kind != "set":
-                yield self._ignored(channel, m)
-        if channel.lose and channel.kind != "set":
+    def _arrivals(self, receive: Receive) -> Iterator[TlaAction]:
+        channel = receive.channel
+        for m in receive.messages:
+            choices = [c for (name, _), found in receive.choices.items() if name == m.name for c in found]
+            yield from (self._received(channel, m, choice) for choice in choices)
+            if receive.consumes:
+                yield self._ignored(channel, m, choices)
+        if channel.lose and receive.consumes:
             yield self._loss(channel)
 
     def _ends(self, channel: Channel) -> tuple[list[tuple[str, str]], str, str]:
@@ -355,21 +355,25 @@ class Steps:
         names += [("Me", self.layout.members(receiver.instance))] if by_receiver else []
         return names, "From" if by_sender else "0", "Me" if by_receiver else "0"
 
-    def _frame(self, channel: Channel, m: Message) -> tuple[list[tuple[str, str]], Frame, str]:
+    def _frame(self, channel: Channel, m: Message) -> tuple[list[tuple[str, str]], TlaBindings, str]:
         """Of an action that receives a message: its witnesses, its frame, and the joint."""
         names, sender, me = self._ends(channel)
         joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
         found = {"bag": [("Msg", f"BagToSet({joint})")], "set": [("Msg", joint)]}.get(channel.kind, [])
         word = "Msg" if found else f"Head({joint})"
         arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
-        return [*names, *found], Frame(self.layout, channel.receiver, me, sender=sender, arguments=arguments), joint
+        return (
+            [*names, *found],
+            TlaBindings(self.layout, channel.receiver, me, sender=sender, arguments=arguments),
+            joint,
+        )
 
     def _lies(self, channel: Channel, m: Message, joint: str) -> list[str]:
         if channel.kind in ("bag", "set"):
             return [f'Msg.kind = "{m.name}"']
         return [f"{joint} /= <<>>", f'Head({joint}).kind = "{m.name}"']
 
-    def _taken(self, w: Writing, channel: Channel, joint: str, f: Frame) -> None:
+    def _taken(self, w: Writing, channel: Channel, joint: str, f: TlaBindings) -> None:
         """The message is no longer on its way."""
         if channel.kind == "set":
             return
@@ -380,22 +384,21 @@ class Steps:
     def _group(self, channel: Channel) -> tuple[str, tuple[str, ...]]:
         return f"deliver {channel.name}", tuple(n for n, _ in self._ends(channel)[0])
 
-    def _received(self, channel: Channel, m: Message, tr: Transition) -> Action:
-        role = self.system.roles[channel.receiver]
+    def _received(self, channel: Channel, m: Message, choice: Choice) -> TlaAction:
+        role, tr = self.system.roles[channel.receiver], choice.transition
         witnesses, f, joint = self._frame(channel, m)
         tests = self._lies(channel, m, joint) + self._state_and_guard(role, tr, f)
         w = Writing(self.layout)
         self._taken(w, channel, joint, f)
-        self._fire(w, role, tr, Frame(f.layout, f.role, f.me, sender=f.sender, arguments=f.arguments, now=dict(w.now)))
+        self._fire(w, role, choice, replace(f, now=dict(w.now)))
         about, took = self._about(tr, ""), (role.name, f.me, m.name)
         return self._define(self._name(tr), about, witnesses, tests, w, self._group(channel), took)
 
-    def _ignored(self, channel: Channel, m: Message) -> Action:
+    def _ignored(self, channel: Channel, m: Message, choices: list[Choice]) -> TlaAction:
         """A message that no transition takes is consumed all the same."""
         role = self.system.roles[channel.receiver]
         witnesses, f, joint = self._frame(channel, m)
-        taken = ["(" + both(self._state_and_guard(role, tr, f)) + ")"
-                 for tr in role.transitions() if tr.event == m.name]  # fmt: skip
+        taken = ["(" + both(self._state_and_guard(role, c.transition, f)) + ")" for c in choices]
         tests = self._lies(channel, m, joint) + ([f"~({either(taken)})"] if taken else [])
         w = Writing(self.layout)
         self._taken(w, channel, joint, f)
@@ -403,7 +406,7 @@ class Steps:
         name = self._word(("ignored", m.name), f"{role.name}_drops_{m.name}")
         return self._define(name, about, witnesses, tests, w, self._group(channel), (role.name, f.me, m.name))
 
-    def _loss(self, channel: Channel) -> Action:
+    def _loss(self, channel: Channel) -> TlaAction:
         names, sender, me = self._ends(channel)
         index = self.layout.joint(channel, sender, me)
         word = self.layout.variable(channel.name)

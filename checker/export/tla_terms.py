@@ -15,13 +15,17 @@ underscore, as TLA+ allows no name twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TypeAlias
 
-from leasehold.checker.export.shared import Registry, Unsupported, over
+from leasehold.checker.export.shared import UniqueNames, Unsupported
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Channel, Message, System
+from leasehold.spec.language.lower import Relation, messages_of
+from leasehold.spec.language.model import Channel, Message
+from leasehold.spec.language.operators import template
 
 # Names that the module has already, from the modules that it extends and of its own.
 TAKEN = frozenset(
@@ -34,15 +38,15 @@ TAKEN = frozenset(
 )
 
 
-class Layout:
+class TlaNames:
     """The names of one system's module."""
 
-    def __init__(self, system: System) -> None:
-        self.system = system
-        self.names = Registry(set(TAKEN))
-        for role in system.roles:
+    def __init__(self, relation: Relation) -> None:
+        self.relation, self.system = relation, relation.system
+        self.names = UniqueNames(set(TAKEN))
+        for role in self.system.roles:
             self.variable(role)
-        for channel in system.channels:
+        for channel in self.system.channels:
             self.variable(channel)
 
     def variable(self, name: str) -> str:
@@ -81,7 +85,7 @@ class Layout:
     def label(self, message: Message, name: str) -> str:
         """The name of a message's field; fields of one name and several types are kept apart."""
         channel = self.system.channel_of(message.name)
-        kinds = [f.type for m in over(self.system, channel) for f in m.fields if f.name == name]
+        kinds = [f.type for m in messages_of(self.system, channel) for f in m.fields if f.name == name]
         alike = all(type(k) is type(kinds[0]) and (k == kinds[0] or isinstance(k, t.Int)) for k in kinds)
         return name if alike and name != "kind" else f"{message.name}_{name}"
 
@@ -110,10 +114,10 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Frame:
+class TlaBindings:
     """How names are written where an expression stands."""
 
-    layout: Layout
+    layout: TlaNames
     role: str = ""
     me: str = ""
     own: str = ""  # the machine's own record, where it has a name
@@ -134,17 +138,19 @@ class Frame:
         return f"{self.read(role)}[{instance}]" if found.indexed else self.read(role)
 
 
-def term(e: x.Expression, f: Frame, want: t.Type | None = None) -> str:
+def term(e: x.Expression, f: TlaBindings, want: t.Type | None = None) -> str:
     """An expression, as a value of its own type or of a wanted one that agrees with it."""
     if isinstance(want, t.Option) and not isinstance(e.type, t.Option):
         return "{" + _term(e, f) + "}"
-    if isinstance(want, t.Option) and isinstance(e, x.Conditional):
-        return f"(IF {term(e.test, f)} THEN {term(e.then, f, want)} ELSE {term(e.otherwise, f, want)})"
+    if isinstance(want, t.Option) and isinstance(e, x.Apply) and e.op == "if":
+        return _if(e, f, want)
     return _term(e, f)
 
 
-def _term(e: x.Expression, f: Frame) -> str:
+def _term(e: x.Expression, f: TlaBindings) -> str:
     match e:
+        case x.Literal_(type=t.Set(of=of)) if of is not None and x.holds_all_members(e):
+            return f.layout.members(of)
         case x.Literal_(type=kind, value=value):
             return f.layout.literal(kind, value)
         case x.Constant(name=name):
@@ -163,36 +169,8 @@ def _term(e: x.Expression, f: Frame) -> str:
             return f.sender
         case x.Variable(name=name):
             return f.variables[name]
-        case x.Unary(op=op, operand=operand):
-            return f"({'~' if op == 'not' else '-'}{term(operand, f)})"
-        case x.Binary():
-            return _binary(e, f)
-        case x.Compare():
-            return _compare(e, f)
-        case x.Logic(op=op, operands=operands):
-            return "(" + (" /\\ " if op == "and" else " \\/ ").join(term(o, f) for o in operands) + ")"
-        case x.Conditional(test=test, then=then, otherwise=otherwise):
-            kind = e.type
-            return f"(IF {term(test, f)} THEN {term(then, f, kind)} ELSE {term(otherwise, f, kind)})"
-        case x.Extreme(op=op, operands=operands):
-            found, *others = [term(o, f) for o in operands]
-            for other in others:
-                found = f"{op.capitalize()}({found}, {other})"
-            return found
-        case x.Length(operand=x.Pending(name=name)):
-            return _sum(name, "1", "Any_", f)
-        case x.Length(operand=operand):
-            return f"Cardinality({term(operand, f)})"
-        case x.Index(operand=operand):
-            return term(operand, f)
-        case x.Get(option=option, fallback=fallback):
-            return f"Get({term(option, f)}, {term(fallback, f)})"
-        case x.SetOf(items=items):
-            return "{" + ", ".join(term(i, f) for i in items) + "}"
-        case x.Members(of=of):
-            return f.layout.members(of)
-        case x.Element(map=map_, key=key):
-            return f"{term(map_, f)}[{term(key, f)}]"
+        case x.Apply(op=op):
+            return ROWS[op](e, f)
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name="kind"):
@@ -219,51 +197,101 @@ def _term(e: x.Expression, f: Frame) -> str:
             raise Unsupported(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)
 
 
-def _record(role: str, owner: x.Expression | None, f: Frame) -> str:
+def _record(role: str, owner: x.Expression | None, f: TlaBindings) -> str:
     if f.own and role == f.role and (owner is None or isinstance(owner, x.Self)):
         return f.own
     return f.machine(role, f.me if owner is None else term(owner, f))
 
 
-def _binary(e: x.Binary, f: Frame) -> str:
-    a, b = term(e.left, f), term(e.right, f)
-    match e.op:
-        case "//":
-            return f"Div({a}, {b})"
-        case "%":
-            return f"Mod({a}, {b})"
-        case "|":
-            return f"({a} \\union {b})"
-        case "&":
-            return f"({a} \\intersect {b})"
-        case "-" if isinstance(e.type, t.Set):
-            return f"({a} \\ {b})"
-        case op:
-            return f"({a} {op} {b})"
+# Operators
 
 
-_RELATIONS = {"==": "=", "!=": "/=", "in": "\\in", "not in": "\\notin"}
+Row: TypeAlias = Callable[[x.Apply, TlaBindings], str]
 
 
-def _compare(e: x.Compare, f: Frame) -> str:
-    a, b = e.left, e.right
-    if isinstance(a.type, t.Message):
-        raise Unsupported("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
-    if isinstance(a.type, t.Set) and e.op not in _RELATIONS:
-        if e.op not in ("<=", ">="):
+def _words(words: str) -> Row:
+    write = template(words)
+    return lambda e, f: write(*(term(o, f) for o in e.operands))
+
+
+def _by_type(numbers: str, sets: str) -> Row:
+    number, set_ = _words(numbers), _words(sets)
+    return lambda e, f: (set_ if isinstance(e.operands[0].type, t.Set) else number)(e, f)
+
+
+def _pairwise(name: str) -> Row:
+    return lambda e, f: reduce(lambda a, b: f"{name}({a}, {b})", [term(o, f) for o in e.operands])
+
+
+def _if(e: x.Apply, f: TlaBindings, want: t.Type | None = None) -> str:
+    test, then, otherwise = e.operands
+    kind = want or e.type
+    return f"(IF {term(test, f)} THEN {term(then, f, kind)} ELSE {term(otherwise, f, kind)})"
+
+
+def _set(e: x.Apply, f: TlaBindings) -> str:
+    return "{" + ", ".join(term(i, f) for i in e.operands) + "}"
+
+
+def _equal(symbol: str) -> Row:
+    def row(e: x.Apply, f: TlaBindings) -> str:
+        a, b = e.operands
+        if isinstance(a.type, t.Message):
+            raise Unsupported("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
+        want = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
+        return f"({term(a, f, want)} {symbol} {term(b, f, want)})"
+
+    return row
+
+
+def _proper_subset(symbol: str) -> Row:
+    number = _words(f"({{}} {symbol} {{}})")
+
+    def row(e: x.Apply, f: TlaBindings) -> str:
+        if isinstance(e.operands[0].type, t.Set):
             raise Unsupported(f"`{x.text(e)}` asks for a proper subset", "use `<=` and `!=`", e.place)
-        left, right = (a, b) if e.op == "<=" else (b, a)
-        return f"({term(left, f)} \\subseteq {term(right, f)})"
-    option = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
-    want = option if e.op in ("==", "!=") else None
-    return f"({term(a, f, want)} {_RELATIONS.get(e.op, e.op)} {term(b, f, want)})"
+        return number(e, f)
+
+    return row
+
+
+ROWS: Mapping[str, Row] = {
+    "if": _if,
+    "or": _words("({ \\/ })"),
+    "and": _words("({ /\\ })"),
+    "not": _words("(~{})"),
+    "==": _equal("="),
+    "!=": _equal("/="),
+    "<": _proper_subset("<"),
+    "<=": _by_type("({} <= {})", "({} \\subseteq {})"),
+    ">": _proper_subset(">"),
+    ">=": _by_type("({} >= {})", "({1} \\subseteq {0})"),
+    "in": _words("({} \\in {})"),
+    "not in": _words("({} \\notin {})"),
+    "|": _words("({} \\union {})"),
+    "&": _words("({} \\intersect {})"),
+    "+": _words("({} + {})"),
+    "-": _by_type("({} - {})", "({} \\ {})"),
+    "*": _words("({} * {})"),
+    "//": _words("Div({}, {})"),
+    "%": _words("Mod({}, {})"),
+    "negative": _words("(-{})"),
+    "{}": _set,
+    "[]": _words("{}[{}]"),
+    "min": _pairwise("Min"),
+    "max": _pairwise("Max"),
+    "abs": _words("(IF {0} < 0 THEN -{0} ELSE {0})"),
+    "len": _words("Cardinality({})"),
+    "index": _words("{}"),
+    "get": _words("Get({}, {})"),
+}
 
 
 # Quantifiers
 
 
-def _quantifier(e: x.Quantifier, f: Frame) -> str:
-    name = f"{e.variable}_"
+def _quantifier(e: x.Quantifier, f: TlaBindings) -> str:
+    name = "Any_" if e.variable == "_" else f"{e.variable}_"
     if isinstance(e.domain, x.Pending):
         return _over_messages(e, e.domain.name, name, f)
     inner = replace(f, variables={**f.variables, e.variable: name})
@@ -285,7 +313,7 @@ def _quantifier(e: x.Quantifier, f: Frame) -> str:
             return chosen
 
 
-def _over_messages(e: x.Quantifier, name: str, variable: str, f: Frame) -> str:
+def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) -> str:
     assert isinstance(e.domain.type, t.Message)
     kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
@@ -297,6 +325,8 @@ def _over_messages(e: x.Quantifier, name: str, variable: str, f: Frame) -> str:
             return f"(\\A {variable} \\in {domain} : {test} => {body})"
         case "any":
             return f"(\\E {variable} \\in {domain} : {test} /\\ {body})"
+        case "count" if x.counts_pending(e):
+            return _sum(name, "1", variable, f)
         case "count":
             return _sum(name, f"IF {test} /\\ {body} THEN 1 ELSE 0", variable, f)
         case "sum":
@@ -307,12 +337,12 @@ def _over_messages(e: x.Quantifier, name: str, variable: str, f: Frame) -> str:
             return f"{{{variable} \\in {domain} : {test}}}"
 
 
-def _channel(name: str, f: Frame) -> Channel:
+def _channel(name: str, f: TlaBindings) -> Channel:
     system = f.layout.system
     return system.channel_of(name) if name in system.messages else system.channels[name]
 
 
-def _messages(name: str, f: Frame) -> str:
+def _messages(name: str, f: TlaBindings) -> str:
     """The set of the messages of a kind, or of a channel, that are on their way."""
     channel = _channel(name, f)
     content = {"bag": "BagToSet({c})", "set": "{c}"}.get(channel.kind, "Messages({c})")
@@ -325,7 +355,7 @@ def _messages(name: str, f: Frame) -> str:
     return f"({every})"
 
 
-def _sum(name: str, body: str, variable: str, f: Frame) -> str:
+def _sum(name: str, body: str, variable: str, f: TlaBindings) -> str:
     """The sum of something over all messages on their way; equal ones count separately."""
     channel = _channel(name, f)
     total = {"bag": "SumOfBag", "set": "Sum"}.get(channel.kind, "SumOfSequence")

@@ -1,1 +1,5 @@
-"""The recovery checker on real actors: every state and crash point of the explored graph, played by what runs."""
+"""The recovery checker: crashes and other faults of real actors, in simulation or as processes."""
+
+
+class UnknownCase(ValueError):
+    """A text names no case. The message says what is wrong, and which name is near."""

@@ -1,1 +1,1 @@
-"""A world in one process for real actors: its time, its network, its disks and its units, all of which may fail."""
+"""Simulation of real actors in one process: their time, network, disks and units, all of which may fail."""

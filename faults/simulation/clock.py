@@ -7,28 +7,28 @@ import asyncio
 from leasehold.impl.clock import OnTick
 
 
-class Time:
-    """True time, in ticks. `held`: actors are not told of ticks, though their clocks show them."""
+class TrueTime:
+    """True time, in ticks. `held`: actors are not notified of ticks, though their clocks show them."""
 
     def __init__(self) -> None:
         self.now = 0
         self.held = False
         self.clocks: list[SimulatedClock] = []
 
-    def pass_on(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
-        """One tick passes; answers the tasks in which running actors take it."""
+    def advance(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+        """One tick passes; returns the tasks in which running actors take it."""
         self.now += 1
-        return [] if self.held else self.ring()
+        return [] if self.held else self.notify()
 
-    def ring(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
-        """Tells every running actor the time."""
-        return [task for clock in self.clocks if (task := clock.ring()) is not None]
+    def notify(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+        """Notifies every running actor of the time."""
+        return [task for clock in self.clocks if (task := clock.notify()) is not None]
 
 
 class SimulatedClock:
     """The clock of one actor; `ahead` is how many ticks it is ahead of true time (or behind, below 0)."""
 
-    def __init__(self, time: Time, ahead: int = 0) -> None:
+    def __init__(self, time: TrueTime, ahead: int = 0) -> None:
         self._time, self.ahead = time, ahead
         self._latest = 0
         self._heard: OnTick | None = None
@@ -48,7 +48,7 @@ class SimulatedClock:
         finally:
             self._heard = None
 
-    def ring(self) -> asyncio.Task[None] | None:
+    def notify(self) -> asyncio.Task[None] | None:
         """Tells its actor the time, if that runs."""
         if self._heard is None or self._loop is None:
             return None

@@ -1,17 +1,15 @@
-"""A network between actors of one process that does as it is told: it carries, holds, loses, repeats and cuts off.
+"""A simulated network between the actors of one process: it delivers, holds, loses, duplicates and partitions.
 
-Theory of operation. A parcel is on its way from when its sender sends it until it is delivered or lost, also when the
-sender has died meanwhile. While the network *holds*, parcels wait for whoever plays the network to deliver them, one
-by one and in any order; while it does not, each comes after a delay that a `Weather` chooses. What is delivered goes
-through the same reception as over HTTP. An answer gets back only where the link lets it, and only to an incarnation
-that still lives.
+Theory of operation. A packet is in transit from when its sender sends it until it is delivered or lost, also when the
+sender has died meanwhile. While the network *holds*, packets wait for the caller to deliver them, one by one and in any
+order; otherwise each arrives after a delay drawn from the `NetworkConditions`. A delivered packet goes through the same
+reception as over HTTP. An answer gets back only where the link lets it, and only to an incarnation that still lives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +24,12 @@ LIMITS = Limits(send_seconds=1.5)  # whoever is not answered says it again soon
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """What the network does by chance to each parcel while it does not hold.
+class NetworkConditions:
+    """What happens at random to each packet while the network does not hold.
 
     Attributes:
-        lose, duplicate, unanswered: shares of parcels, from 0 to 1: lost; come twice; taken, but the answer is lost.
-        delay: the longest that a copy takes, in seconds; as delays differ, parcels overtake each other.
+        lose, duplicate, unanswered: shares of packets, from 0 to 1: lost; delivered twice; taken, the answer lost.
+        delay: the longest that a copy takes, in seconds; as delays differ, packets overtake each other.
     """
 
     lose: float = 0.0
@@ -40,19 +38,19 @@ class Weather:
     delay: float = 0.0
 
 
-CALM = Weather()
+NO_FAULTS = NetworkConditions()
 
 
 @dataclass(eq=False, slots=True)
-class Parcel:
-    """One parcel on its way.
+class Packet:
+    """One message in transit.
 
     Attributes:
         number: in the order of sending.
         source, target: the addresses.
         incarnation: of the sender's transport.
-        body: what it carries.
-        answer: what the sender waits for.
+        body: the signed envelope.
+        answer: the result that the sender waits for.
     """
 
     number: int
@@ -61,34 +59,34 @@ class Parcel:
     incarnation: int
     body: bytes
     answer: asyncio.Future[Reply]
-    _said: dict[str, Any] | None = field(default=None, repr=False)
+    _envelope: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The envelope in it, as plain data."""
-        if self._said is None:
-            self._said = msgspec.json.decode(self.body.partition(b"\n")[2])
-        return self._said
+    def envelope(self) -> dict[str, Any]:
+        """The envelope as plain data."""
+        if self._envelope is None:
+            self._envelope = msgspec.json.decode(self.body.partition(b"\n")[2])
+        return self._envelope
 
 
 class SimulatedNetwork:
     """The network.
 
     Attributes:
-        holds: parcels wait to be delivered by `deliver`.
-        weather: what becomes of them otherwise.
+        holds: packets wait to be delivered by `deliver`.
+        conditions: the faults of packets otherwise.
         cut: pairs of sender's and receiver's address between which nothing passes.
-        under_way: parcels that are held.
-        brought: parcels that were delivered and acknowledged while it held, in order.
+        in_transit: packets that are held.
+        brought: packets that were delivered and acknowledged while it held, in order.
         lost: how many were lost.
     """
 
     def __init__(self, seed: int = 0, limits: Limits = LIMITS) -> None:
         self.holds = False
-        self.weather = CALM
+        self.conditions = NO_FAULTS
         self.cut: set[tuple[str, str]] = set()
-        self.under_way: list[Parcel] = []
-        self.brought: list[Parcel] = []
+        self.in_transit: list[Packet] = []
+        self.delivered: list[Packet] = []
         self.lost = 0
         self.limits = limits
         self._members: dict[str, tuple[int, Reception]] = {}
@@ -99,7 +97,7 @@ class SimulatedNetwork:
     # Members
 
     def join(self, address: str, reception: Reception) -> int:
-        """Adds a receiver; answers the number of its incarnation."""
+        """Adds a receiver; returns the number of its incarnation."""
         if address in self._members:
             raise TransportError(f"the address {address} is in use")
         self._incarnations += 1
@@ -110,75 +108,71 @@ class SimulatedNetwork:
         if address in self._members and self._members[address][0] == incarnation:
             del self._members[address]
 
-    # What is carried
+    # Packets
 
     async def carry(self, source: str, target: str, incarnation: int, body: bytes) -> Reply:
-        """Carries a parcel as the network will have it; the answer may never come."""
+        """Sends a packet through the network; the answer may never come."""
         loop = asyncio.get_running_loop()
         self._numbers += 1
-        parcel = Parcel(self._numbers, source, target, incarnation, body, loop.create_future())
+        packet = Packet(self._numbers, source, target, incarnation, body, loop.create_future())
         if self.holds:
-            self.under_way.append(parcel)
+            self.in_transit.append(packet)
         elif (source, target) in self.cut:
             self.lost += 1
         else:
-            self._let_go(parcel)
-        return await parcel.answer
+            self._transmit(packet)
+        return await packet.answer
 
-    def _let_go(self, parcel: Parcel) -> None:
-        weather, chance = self.weather, self._random
-        if weather is CALM:
-            self.deliver(parcel)
+    def _transmit(self, packet: Packet) -> None:
+        conditions, chance = self.conditions, self._random
+        if conditions is NO_FAULTS:
+            self.deliver(packet)
             return
-        if chance.random() < weather.lose:
+        if chance.random() < conditions.lose:
             self.lost += 1
             return
-        answered = chance.random() >= weather.unanswered
-        for _ in range(2 if chance.random() < weather.duplicate else 1):
-            delay = chance.random() * weather.delay
-            asyncio.get_running_loop().call_later(delay, self._arrive, parcel, answered)
+        answered = chance.random() >= conditions.unanswered
+        for _ in range(2 if chance.random() < conditions.duplicate else 1):
+            delay = chance.random() * conditions.delay
+            asyncio.get_running_loop().call_later(delay, self._arrive, packet, answered)
 
-    def _arrive(self, parcel: Parcel, answered: bool) -> None:
-        if (parcel.source, parcel.target) in self.cut:
+    def _arrive(self, packet: Packet, answered: bool) -> None:
+        if (packet.source, packet.target) in self.cut:
             self.lost += 1
         else:
-            self.deliver(parcel, answered and (parcel.target, parcel.source) not in self.cut)
+            self.deliver(packet, answered and (packet.target, packet.source) not in self.cut)
 
-    def deliver(self, parcel: Parcel, answered: bool = True) -> None:
-        """Delivers a parcel now, whether it was delivered before or not; its sender may hear the answer."""
-        if parcel in self.under_way:
-            self.under_way.remove(parcel)
-        loop = parcel.answer.get_loop()
-        loop.create_task(self._take(parcel, answered))
+    def deliver(self, packet: Packet, answered: bool = True) -> None:
+        """Delivers a packet now, again if it was delivered before; its sender may get the answer."""
+        if packet in self.in_transit:
+            self.in_transit.remove(packet)
+        loop = packet.answer.get_loop()
+        loop.create_task(self._take(packet, answered))
 
-    async def _take(self, parcel: Parcel, answered: bool) -> None:
-        member = self._members.get(parcel.target)
+    async def _take(self, packet: Packet, answered: bool) -> None:
+        member = self._members.get(packet.target)
         if member is None:
-            reply = Reply(Answer.UNREACHABLE, f"nobody is at {parcel.target}")
+            reply = Reply(Answer.UNREACHABLE, f"nobody is at {packet.target}")
         else:
             incarnation, reception = member
-            reply = await reception.take(parcel.body, parcel.source)
-            if self._members.get(parcel.target, (0,))[0] != incarnation:
+            reply = await reception.take(packet.body, packet.source)
+            if self._members.get(packet.target, (0,))[0] != incarnation:
                 return  # it has died, and its answer with it
-        if answered and not parcel.answer.done():
-            parcel.answer.set_result(reply)
+        if answered and not packet.answer.done():
+            packet.answer.set_result(reply)
             if self.holds and reply.answer is Answer.TAKEN:
-                self.brought.append(parcel)
+                self.delivered.append(packet)
 
-    def lose(self, parcel: Parcel) -> None:
-        """A parcel that is held does not come."""
-        self.under_way.remove(parcel)
+    def lose(self, packet: Packet) -> None:
+        """Loses a packet that is held."""
+        self.in_transit.remove(packet)
         self.lost += 1
 
     def release(self) -> None:
-        """Holds nothing any more: what was held comes, in the order in which it was sent."""
+        """Holds nothing any more: the packets that were held arrive, in the order in which they were sent."""
         self.holds = False
-        for parcel in tuple(self.under_way):
-            self.deliver(parcel)
-
-    def find(self, wanted: Callable[[Parcel], bool]) -> Parcel | None:
-        """The first parcel under way of a kind."""
-        return next(filter(wanted, self.under_way), None)
+        for packet in tuple(self.in_transit):
+            self.deliver(packet)
 
 
 class SimulatedTransport:

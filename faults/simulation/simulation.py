@@ -1,4 +1,4 @@
-"""Real actors in a simulated world: compiled cores, signed messages, stores and policies, all on one virtual loop.
+"""Real actors in simulation: compiled cores, signed messages, stores and policies, all on one virtual loop.
 
 Theory of operation. One seed gives one run, to the byte: keys and jitter come from the seed, time is virtual, and the
 loop runs what is ready in one order. A crash takes an actor at once, between two callbacks: what it has in memory is
@@ -10,83 +10,88 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from leasehold.faults.simulation.clock import SimulatedClock, Time
+from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.held import BELOW, Held
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import Options, World
-from leasehold.impl.actor.steps import Steps
-from leasehold.impl.actor.turn import Turn
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.instance import BELOW, MachineInstance
+from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.requests import Recheck, Request
+from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.handlers.simulated import World as Units
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
-from leasehold.impl.notices import Subscriber
-from leasehold.impl.policy.authority import FirstFit
-from leasehold.impl.policy.broker import FirstComeFirstServed
-from leasehold.impl.policy.inventory import Inventory
-from leasehold.impl.policy.policy import Decision
-from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.service_manager import FixedDemand
+from leasehold.impl.notices import Notice, Subscriber
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key, Store
 
-PAUSES = Pauses(first=0.1, longest=2.0, ask_again=2.0)
+PAUSES = Backoff(first=0.1, longest=2.0, ask_again=2.0)
 
 
-class LedSteps(Steps):
-    """Steps of which none follows from another by itself while the actor is led."""
+class ControlledStepper(Stepper):
+    """A stepper of which no step follows from another by itself while the actor is controlled."""
 
-    actor: LedActor
+    controlled = False
 
-    def offered(self, turn: Turn, held: Held) -> None:
-        if not self.actor.led:
-            super().offered(turn, held)
+    def recheck(self, ready: Ready, instance: MachineInstance) -> None:
+        if not self.controlled:
+            super().recheck(ready, instance)
 
 
-class LedActor(Actor):
-    """An actor that can be led: what it would do by itself is held back until it is released.
+class ControlledActor(Actor):
+    """An actor whose steps a caller chooses: what it would do by itself is held back until it is released.
 
     Policies and handlers answer through `put_quietly`; what has come true of subsidiary machines is looked at again
     when the actor is released; all else comes from outside.
     """
 
-    led = False
+    stepper_type = ControlledStepper
+    stepper: ControlledStepper
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.steps = LedSteps(self)
-        self._held_back: list[Callable[[Turn], Any]] = []
+        self._held_back: list[Request] = []
 
-    def put_quietly(self, do: Callable[[Turn], Any]) -> None:
-        if self.led:
-            self._held_back.append(do)
+    @property
+    def controlled(self) -> bool:
+        return self.stepper.controlled
+
+    @controlled.setter
+    def controlled(self, controlled: bool) -> None:
+        self.stepper.controlled = controlled
+
+    def put_quietly(self, request: Request) -> None:
+        if self.controlled:
+            self._held_back.append(request)
         else:
-            super().put_quietly(do)
+            super().put_quietly(request)
 
     def release(self) -> None:
         """Does what was held back, and holds back nothing any more."""
-        self.led = False
+        self.controlled = False
         held_back, self._held_back = self._held_back, []
-        waiting: list[Callable[[Turn], Any]] = [
-            partial(self.steps.offered, held=held) for held in self.memory.held.values() if held.core.answers
-        ]
-        for do in (*held_back, *waiting):
-            super().put_quietly(do)
+        waiting = [Recheck(held.key) for held in self.table.instances.values() if held.core.answers]
+        for request in (*held_back, *waiting):
+            super().put_quietly(request)
 
 
 class Simulation:
-    """The actors of a system in one world.
+    """The actors of a system, and their simulated environment.
 
     Args:
         program: the compiled system.
@@ -106,15 +111,15 @@ class Simulation:
 
     def __init__(
         self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
-        actor: type[LedActor] = LedActor,
+        actor: type[ControlledActor] = ControlledActor,
     ) -> None:  # fmt: skip
         self.program, self.seed = program, seed
         self.loop = VirtualLoop()  # type: ignore[abstract]
-        self.time, self.network = Time(), SimulatedNetwork(seed)
+        self.time, self.network = TrueTime(), SimulatedNetwork(seed)
         self.units = Units(seed=seed)
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{n}"} for n in range(units)]})
         self.disks: dict[str, Disk] = {}
-        self.actors: dict[str, LedActor] = {}
+        self.actors: dict[str, ControlledActor] = {}
         self.subscribers: list[Subscriber] = []
         self.ends: list[Callable[[str], None]] = []
         self.crashes = 0
@@ -135,22 +140,22 @@ class Simulation:
 
     # Actors
 
-    def start(self, name: str) -> LedActor:
+    def start(self, name: str) -> ControlledActor:
         """Starts an actor, which recovers what its disk has."""
         at = list(self.roles).index(name)
         options = Options(
-            retire_after=10_000, reopen_pause=0.5, pauses=PAUSES, patience=Patience(3, 0.1, 30.0),
+            retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=RetryPolicy(3, 0.1, 30.0),
             seed=self.seed * 64 + at,
         )  # fmt: skip
         transport = self._transports[name] = SimulatedTransport(self.network, name)
         actor = self._actor(
             self._identities[name], self.program, self.roles[name], self._store(name), transport, self.clocks[name],
-            self._world(name), options,
+            self._environment(name), options,
         )  # fmt: skip
         for subscriber in self.subscribers:
             actor.notices.subscribe(subscriber)
         self.actors[name] = actor
-        actor.led = self.network.holds
+        actor.controlled = self.network.holds
         self.loop.run(actor.start())
         self.loop.quiesce()
         return actor
@@ -164,38 +169,33 @@ class Simulation:
         self.gone(name, self.actors.pop(name))
         self.loop.quiesce()
 
-    def gone(self, name: str, actor: LedActor) -> None:
+    def gone(self, name: str, actor: ControlledActor) -> None:
         """What was left of an actor goes; also from within what runs on the loop."""
         self.crashes += 1
         for hear in self.ends:
             hear(name)
         self._transports[name].die()
-        actor.led = True  # whatever still runs of it comes to nothing
+        actor.controlled = True  # whatever still runs of it comes to nothing
         self.loop.create_task(actor.kill())
         self.disks[name].crash()
 
-    def _world(self, name: str) -> World:
+    def _environment(self, name: str) -> Environment:
         """Policies and handlers by the roles of the lease; other systems have none."""
-        world = World()
+        made = Environment()
         for role in self.roles[name]:
             if role == "service_manager":
                 peers = {"broker": self.player["broker"], "authority": self.player["authority"]}
                 acts = dict.fromkeys(("join", "leave"), self._handler(name, role))
-                world = replace(world, policies={role: FixedDemand()}, handlers=acts, peers=peers)
+                made = replace(made, policies={role: FixedDemand()}, handlers=acts, peers=peers)
             elif role == "broker":
-                policy = FirstComeFirstServed(self.inventory)
-                world = replace(
-                    world, policies={role: policy}, peers={"authority": self.player["authority"]},
-                    inventory=self.inventory,
-                )  # fmt: skip
+                peers, policy = {"authority": self.player["authority"]}, FirstComeFirstServed(self.inventory)
+                made = replace(made, policies={role: policy}, peers=peers, units=self.inventory)
             elif role == "authority":
                 acts = dict.fromkeys(("setup", "modify", "teardown"), self._handler(name, role))
                 lazy = bool(self.program.constants.get("lazy_close", True))
-                world = replace(
-                    world, policies={role: FirstFit(self.inventory, lazy=lazy)}, handlers=acts,
-                    units={"unit": tuple(u.name for u in self.inventory.units)}, inventory=self.inventory,
-                )  # fmt: skip
-        return world
+                fit = FirstFit(self.inventory, lazy=lazy)
+                made = replace(made, policies={role: fit}, handlers=acts, units=self.inventory)
+        return replace(made, credentials=TicketCredentials(self.program, self._identities[name], made.peers))
 
     def _handler(self, name: str, role: str) -> Handler:
         """The handler of one incarnation of an actor, for a role that it plays."""
@@ -219,13 +219,13 @@ class Simulation:
         """What is there of units that are not up, in words; what is simulated is up or is nothing."""
         return []
 
-    # Leading
+    # Control
 
     def hold(self) -> None:
-        """From now on nothing happens by itself: no parcel comes, no policy or handler answers, no tick is taken."""
+        """From now on nothing happens by itself: no packet arrives, no policy or handler answers, no tick is taken."""
         self.network.holds = self.time.held = True
         for actor in self.actors.values():
-            actor.led = True
+            actor.controlled = True
 
     def release(self) -> None:
         """Everything happens by itself again."""
@@ -234,25 +234,32 @@ class Simulation:
             for actor in self.actors.values():
                 actor.release()
             self.network.release()
-            self.time.ring()
+            self.time.notify()
         self.loop.quiesce()
 
-    def held(self, lease: str, machine: str) -> Held | None:
+    def held(self, lease: str, machine: str) -> MachineInstance | None:
         """A machine of a running actor; None where it has none, or does not run."""
         role = machine.partition("[")[0]
         actor = self.actors.get(self.player[role])
         lease = BELOW if self.program.roles[role].subsidiary else lease
-        return None if actor is None else actor.memory.held.get(Key(lease, machine))
+        return None if actor is None else actor.table.instances.get(Key(lease, machine))
+
+    def concerns(self, notice: Notice, lease: str) -> bool:
+        """Whether a notice is about a machine of a lease, or about a unit that serves it."""
+        if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].subsidiary:
+            return notice.lease == lease
+        held = self.held(lease, notice.machine)
+        return held is not None and held.metadata.get("lease") == lease
 
     def tick(self, settle: float = 0.0) -> None:
         """One tick passes, and then some seconds, in which actors do what follows."""
-        self.time.pass_on()
+        self.time.advance()
         self.loop.advance(settle)
 
-    def wish(self, say: Callable[[FixedDemand, int], list[Decision]]) -> None:
-        """A client's word for the service manager's policy."""
+    def wish(self, method: str, *arguments: Any, **options: Any) -> None:
+        """Passes a client's command to the service manager's policy."""
         actor = self.actors[self.player["service_manager"]]
-        future = self.loop.call(lambda: actor.wish("service_manager", say))
+        future = self.loop.call(lambda: actor.command("service_manager", method, *arguments, **options))
         if future.done():
             future.result()
         else:
@@ -260,7 +267,7 @@ class Simulation:
 
     def policy(self, role: str) -> Any:
         """The policy of a running actor."""
-        return self.actors[self.player[role]].world.policies[role]
+        return self.actors[self.player[role]].environment.policies[role]
 
     def close(self) -> None:
         for name in tuple(self.actors):

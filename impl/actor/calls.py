@@ -1,7 +1,7 @@
 """The calls of policies and handlers that a state has begun, and their answers.
 
 Theory of operation (paper, sections 3.4 and 4.3). A call is begun after the commit of the state that asks for it, and
-its answer names the entry of that state; so an answer to a state that was left is dropped by the core. Recovery begins
+its answer names the epoch of that state; so an answer to a state that was left is dropped by the core. Recovery begins
 a call anew, and what an earlier run of it still answers is dropped here, as only the last run of a task counts. Actions
 on one unit never overlap: the one before is cancelled, and waited for, before the next begins. A handler that fails is
 tried again a few times before its failure is answered.
@@ -14,19 +14,19 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from leasehold.impl.actor.held import Held
+from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.core.work import Call
 from leasehold.impl.handlers.handler import Action, Done, Handler
 from leasehold.impl.store.store import Key
 
 log = logging.getLogger("leasehold.calls")
 
-# machine, event, entry, facts about the unit
+# machine, event, state epoch, facts about the unit
 Answered = Callable[[Key, str, int, Done], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How a handler is waited for.
 
     Attributes:
@@ -40,23 +40,23 @@ class Patience:
     longest: float = 60.0
 
 
-class Handlers:
+class HandlerCalls:
     """The handler calls of one actor that are under way."""
 
-    def __init__(self, handlers: Mapping[str, Handler], answered: Answered, patience: Patience) -> None:
-        self._handlers, self._answered, self.patience = handlers, answered, patience
+    def __init__(self, handlers: Mapping[str, Handler], answered: Answered, retry: RetryPolicy) -> None:
+        self._handlers, self._answered, self.retry = handlers, answered, retry
         self._runs: dict[tuple[Key, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
-        self._outliving: dict[tuple[Key, str], int] = {}  # the entries at which those began that outlive their state
+        self._outliving: dict[tuple[Key, str], int] = {}  # the state epochs at which those that outlive a state began
 
-    def begin(self, held: Held, call: Call, action: Action) -> None:
+    def begin(self, instance: MachineInstance, call: Call, action: Action) -> None:
         """Begins a call in place of the one before it on the same unit."""
         verb = call.target.partition(".")[2]
         handler = self._handlers.get(verb)
         if handler is None:
-            log.error("%s %s: no handler for %s", held.key.lease, held.key.machine, call.target)
+            log.error("%s %s: no handler for %s", instance.key.lease, instance.key.machine, call.target)
             return
-        slot = held.key, call.task if call.outlives or not held.core.subsidiary else ""
-        began = held.core.began(held.record, call.task)
+        slot = instance.key, call.task if call.outlives or not instance.core.subsidiary else ""
+        began = instance.core.began(instance.record, call.task)
         before = self._runs.get(slot)
         if call.outlives:
             if before is not None and self._outliving.get(slot) == began:
@@ -64,7 +64,7 @@ class Handlers:
             self._outliving[slot] = began
         if before is not None:
             before.cancel()
-        run = self._run(handler, held.key, call, began, action, before)
+        run = self._run(handler, instance.key, call, began, action, before)
         self._runs[slot] = task = asyncio.get_running_loop().create_task(run)
         task.add_done_callback(lambda done: self._ended(slot, done))
 
@@ -91,27 +91,27 @@ class Handlers:
         self._runs.clear()
 
     async def _run(
-        self, handler: Handler, key: Key, call: Call, entry: int, action: Action, before: asyncio.Task[None] | None
+        self, handler: Handler, key: Key, call: Call, epoch: int, action: Action, before: asyncio.Task[None] | None
     ) -> None:
         if before is not None:
             await asyncio.wait([before])
         done = Done(False, "not begun")
-        for attempt in range(self.patience.tries):
+        for attempt in range(self.retry.tries):
             if attempt:
-                await asyncio.sleep(self.patience.pause)
+                await asyncio.sleep(self.retry.pause)
             done = await self._once(handler, action)
             if done.well:
                 break
             log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
         if call.answers:
-            self._answered(key, call.answers[0] if done.well else call.answers[-1], entry, done)
+            self._answered(key, call.answers[0] if done.well else call.answers[-1], epoch, done)
 
     async def _once(self, handler: Handler, action: Action) -> Done:
         try:
-            async with asyncio.timeout(self.patience.longest):
+            async with asyncio.timeout(self.retry.longest):
                 return await handler.act(action)
         except TimeoutError:
-            return Done(False, f"it did not end within {self.patience.longest:g} s")
+            return Done(False, f"it did not end within {self.retry.longest:g} s")
         except Exception as error:
             return Done(False, f"{type(error).__name__}: {error}")
 

@@ -24,7 +24,7 @@ log = logging.getLogger("leasehold.outbox")
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class Backoff:
     """How long to wait before something is said again, in seconds.
 
     Attributes:
@@ -39,14 +39,14 @@ class Pauses:
 
 
 @dataclass(slots=True, eq=False)
-class Parcel:
+class PendingSend:
     """One message under way."""
 
     key: Key
     neighbour: int
     number: int
     message: str
-    address: Callable[[], str]  # asked each time, as an actor may have moved
+    peer: str
     body: bytes
     last: bool  # nothing is waited for once it is taken
     tries: int = 0  # in a row that nobody took
@@ -57,91 +57,125 @@ class Parcel:
 
 
 class Outbox:
-    """The messages of one actor that are under way."""
+    """The messages of one actor that are under way.
+
+    Args:
+        transport: carries them.
+        address_of: where a peer is reached; asked each time, as it may have moved.
+        refused: hears of a message that its receiver refuses, and why.
+        backoff: when they are sent again.
+        rng: of the jitter.
+
+    Attributes:
+        refusals: of machines that have not moved since: the message that was refused, and the reason.
+    """
 
     def __init__(
-        self, transport: Transport, refused: Callable[[Parcel, str], None], pauses: Pauses, rng: random.Random
-    ) -> None:
-        self._transport, self._refused, self.pauses, self._rng = transport, refused, pauses, rng
-        self._all: dict[tuple[Key, int], Parcel] = {}
+        self, transport: Transport, address_of: Callable[[str], str], refused: Callable[[PendingSend, str], None],
+        backoff: Backoff, rng: random.Random,
+    ) -> None:  # fmt: skip
+        self._transport, self._address_of, self._refused = transport, address_of, refused
+        self.backoff, self._rng = backoff, rng
+        self._all: dict[Key, dict[int, PendingSend]] = {}  # by machine and neighbour
+        self.refusals: dict[Key, tuple[str, str]] = {}
         self.stopped = False
 
     def __len__(self) -> int:
-        return len(self._all)
+        return sum(map(len, self._all.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def _each(self) -> Iterator[PendingSend]:
+        return (pending for of_machine in self._all.values() for pending in of_machine.values())
 
     @property
     def sending(self) -> bool:
         """Whether a message is on its way for the first time."""
-        return any(parcel.task is not None and parcel.times <= 1 for parcel in self._all.values())
+        return any(pending.task is not None and pending.times <= 1 for pending in self._each())
 
-    def of(self, key: Key) -> Iterator[Parcel]:
-        """What a machine has to say."""
-        return (parcel for (other, _), parcel in tuple(self._all.items()) if other == key)
+    def of(self, key: Key) -> tuple[PendingSend, ...]:
+        """The messages of a machine."""
+        return tuple(self._all.get(key, {}).values())
 
-    def post(self, parcel: Parcel) -> None:
+    def post(self, pending: PendingSend) -> None:
         """Sends a message in place of the one before it."""
         if self.stopped:
             return
-        self.drop(parcel.key, parcel.neighbour)
-        self._all[parcel.key, parcel.neighbour] = parcel
-        self._go(parcel)
+        self.drop(pending.key, pending.neighbour)
+        self._all.setdefault(pending.key, {})[pending.neighbour] = pending
+        self._go(pending)
 
     def drop(self, key: Key, neighbour: int) -> None:
-        """Says no more of a message; it may have been heard all the same."""
-        parcel = self._all.pop((key, neighbour), None)
-        if parcel is not None and parcel.again is not None:
-            parcel.again.cancel()
+        """Sends a message no more; it may have been heard all the same."""
+        of_machine = self._all.get(key, {})
+        pending = of_machine.pop(neighbour, None)
+        if pending is not None and not of_machine:
+            del self._all[key]
+        if pending is not None and pending.again is not None:
+            pending.again.cancel()
 
-    def keep(self, key: Key, count: int, said: frozenset[int]) -> None:
-        """The machine has moved on: only what its state says is said on."""
-        for neighbour in range(count):
-            if neighbour not in said:
-                self.drop(key, neighbour)
+    def keep(self, key: Key, said: frozenset[int]) -> None:
+        """The machine has moved on: only messages to these neighbours are sent on."""
+        for pending in self.of(key):
+            if pending.neighbour not in said:
+                self.drop(key, pending.neighbour)
+
+    def forget(self, key: Key) -> None:
+        """The machine is gone."""
+        self.refusals.pop(key, None)
+        self.keep(key, frozenset())
+
+    def _was_refused(self, pending: PendingSend, reason: str) -> None:
+        self.refusals[pending.key] = pending.message, reason
+        self._refused(pending, reason)
 
     async def close(self) -> None:
         """Stops saying anything."""
         self.stopped = True
         tasks = []
-        for parcel in self._all.values():
-            if parcel.again is not None:
-                parcel.again.cancel()
-            if parcel.task is not None:
-                parcel.task.cancel()
-                tasks.append(parcel.task)
+        for pending in self._each():
+            if pending.again is not None:
+                pending.again.cancel()
+            if pending.task is not None:
+                pending.task.cancel()
+                tasks.append(pending.task)
         self._all.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _go(self, parcel: Parcel) -> None:
-        parcel.again = None
-        parcel.task = asyncio.get_running_loop().create_task(self._send(parcel))
+    def _go(self, pending: PendingSend) -> None:
+        pending.again = None
+        pending.task = asyncio.get_running_loop().create_task(self._send(pending))
 
-    async def _send(self, parcel: Parcel) -> None:
-        address = parcel.address()
-        parcel.times += 1
-        reply = await self._transport.send(address, parcel.body) if address else Reply(Answer.UNREACHABLE, "no address")
-        parcel.task = None
-        if self._all.get((parcel.key, parcel.neighbour)) is not parcel or self.stopped:
+    async def _send(self, pending: PendingSend) -> None:
+        address = self._address_of(pending.peer)
+        pending.times += 1
+        reply = (
+            await self._transport.send(address, pending.body) if address else Reply(Answer.UNREACHABLE, "no address")
+        )
+        pending.task = None
+        if self.stopped or self._all.get(pending.key, {}).get(pending.neighbour) is not pending:
             return
-        parcel.reason = reply.reason
+        pending.reason = reply.reason
         match reply.answer:
-            case Answer.TAKEN if parcel.last:
-                self.drop(parcel.key, parcel.neighbour)
+            case Answer.TAKEN if pending.last:
+                self.drop(pending.key, pending.neighbour)
             case Answer.TAKEN:
-                parcel.tries = 0
-                self._later(parcel, self.pauses.ask_again)
+                pending.tries = 0
+                self._later(pending, self.backoff.ask_again)
             case Answer.REFUSED:
-                self.drop(parcel.key, parcel.neighbour)
-                self._refused(parcel, reply.reason)
+                self.drop(pending.key, pending.neighbour)
+                self._was_refused(pending, reply.reason)
             case Answer.UNTRUSTED:
-                if not parcel.tries:
-                    self._refused(parcel, reply.reason)
-                parcel.tries += 1
-                self._later(parcel, self.pauses.longest)
+                if not pending.tries:
+                    self._was_refused(pending, reply.reason)
+                pending.tries += 1
+                self._later(pending, self.backoff.longest)
             case _:
-                parcel.tries += 1
-                self._later(parcel, min(self.pauses.first * 2 ** min(parcel.tries - 1, 30), self.pauses.longest))
+                pending.tries += 1
+                self._later(pending, min(self.backoff.first * 2 ** min(pending.tries - 1, 30), self.backoff.longest))
 
-    def _later(self, parcel: Parcel, pause: float) -> None:
+    def _later(self, pending: PendingSend, pause: float) -> None:
         """After between half the pause and all of it."""
         jittered = pause * (0.5 + self._rng.random() / 2)
-        parcel.again = asyncio.get_running_loop().call_later(jittered, self._go, parcel)
+        pending.again = asyncio.get_running_loop().call_later(jittered, self._go, pending)

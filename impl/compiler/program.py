@@ -26,7 +26,7 @@ from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.stepping import (
     Table, WorkOf, counted, heard, made, numbered, remembered, unmoved, with_cell,
 )
-from leasehold.impl.core.work import Call, Drive, Outcome, Ready, Record, Send, Work
+from leasehold.impl.core.work import Call, Drive, Outcome, Stepped, Record, Send, Work
 from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time
 """
 

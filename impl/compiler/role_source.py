@@ -12,54 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
-from leasehold.impl.compiler.names import Names, Neighbours, Shape, neighbours, shape
+from leasehold.impl.compiler.work_source import WorkSource, bare, wrapped
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.lower import Offer, work_of
+from leasehold.spec.language.model import Datum, Drive, Send, State, Transition
 
-WIDTH = 100
-ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Ready:"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLayout:
-    """Implements `leasehold.spec.language.python_source.Layout` where a record's fields are local names."""
-
-    system: System
-    role: Role
-    shape: Shape
-
-    def place(self, role: str, name: str | None, instance: str | None) -> str:
-        if role == self.role.name:
-            return "state" if name is None else self.shape.data[name]
-        below = shape(self.system, self.system.roles[role])
-        at = 0 if name is None else below.at(below.data[name])
-        return f"{self.shape.subsidiaries[role]}[{instance}][{at}]"
-
-    def now(self) -> str:
-        return "now"
-
-    def pending(self, name: str) -> list[str]:
-        raise NotImplementedError
-
-    def heard(self, name: str) -> str:
-        raise NotImplementedError
-
-    def running(self, role: str, instance: str) -> str:
-        raise NotImplementedError
-
-    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
-        raise NotImplementedError
-
-    def byzantine(self, role: str) -> bool:
-        raise NotImplementedError
-
-    def field(self, kind: str, name: str) -> int:
-        raise NotImplementedError
+ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:"
 
 
 OPPOSITE = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -68,30 +29,8 @@ UNROLLED = 3  # up to so many neighbours, what is counted of them is written out
 _FIXED_SET = re.compile(r"frozenset\(\((?:\d+, ?)+\d*\)\)|frozenset\(\)(?!\.)")
 
 
-class RoleSource:
+class RoleSource(WorkSource):
     """The source of one role."""
-
-    def __init__(self, system: System, role: Role, names: Names) -> None:
-        self.system, self.role, self.names = system, role, names
-        self.shape = shape(system, role)
-        self.near: Neighbours = neighbours(system, role)
-        self.layout = RecordLayout(system, role, self.shape)
-        self.values = system.values()
-        self.constants = {name: names.constant("", name) for name in self.values}
-
-    # Expressions
-
-    def _source(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
-        """An expression that stands alone; beside an operator its parentheses are needed (`_operand`)."""
-        return _bare(self._operand(e, fields, kind, it))
-
-    def _operand(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
-        arguments = {f.name: f"{kind}_{f.name}" for f in fields}
-        frame = Frame(
-            self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
-            state="", constant_names=self.constants, unrolled=False,
-        )  # fmt: skip
-        return source(e, frame).replace("{sender}", f"{self._only_name()}[sender]")
 
     # Parts of the source
 
@@ -125,144 +64,6 @@ class RoleSource:
         yield from self._timers()
         yield from self._table()
 
-    # Tasks
-
-    def _task(self, task: Send | Call | Drive) -> Iterator[str]:
-        name = self._task_name(task.name)
-        if isinstance(task, Call):
-            machine = ", outlives=True" if task.outlives else ""
-            yield f"{name} = Call({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
-            return
-        fields = self._fields_of(task)
-        values = [self._source(task.fields[f.name]) for f in fields]
-        one = self._one_receiver(task)
-        names = f"def {self._fields_name(task.name)}(record: Record"
-        yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
-        if values and any(self._uses_record(task.fields[f.name]) for f in fields):
-            yield from self._unpack()
-        yield f"    return ({''.join(v + ', ' for v in values).rstrip()})" if values else "    return ()"
-        yield ""
-        if one:
-            yield f"{name} = {self._piece(task, '0')}"
-        else:
-            count = self.system.roles[task.receiver if isinstance(task, Send) else task.role].count
-            yield f"{name} = tuple("
-            yield f"    {self._piece(task, 'it')}"
-            yield f"    for it in range({count})"
-            yield ")"
-
-    def _piece(self, task: Send | Drive, it: str) -> str:
-        """A constructor of the work for one receiver."""
-        fields = self._fields_name(task.name)
-        build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
-        if isinstance(task, Drive):
-            return f"Drive({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
-        first = self.near.first[task.receiver]
-        at = str(first) if self._one_receiver(task) else f"{first} + {it}"
-        answer = ", answer=True" if self.system.messages[task.message].answer else ""
-        return f"Send({task.name!r}, {task.message!r}, {at}, {build}{answer})"
-
-    def _one_receiver(self, task: Send | Drive) -> bool:
-        if isinstance(task, Drive):
-            return not self.system.roles[task.role].indexed
-        return task.receiver in self.near.same_index or not self.system.roles[task.receiver].indexed
-
-    def _fields_of(self, task: Send | Drive) -> tuple[Datum, ...]:
-        if isinstance(task, Send):
-            return self.system.messages[task.message].fields
-        return self.system.fields_of(task.role, task.event)
-
-    def _uses_record(self, e: x.Expression) -> bool:
-        return x.mentions(e, lambda n: isinstance(n, x.Data | x.State | x.Self))
-
-    # Work
-
-    def _fixed(self, names: tuple[str, ...]) -> bool:
-        """Whether a work list is the same for every record."""
-        return all(self._is_fixed(self.role.tasks[name]) for name in names)
-
-    def _is_fixed(self, task: Send | Call | Drive) -> bool:
-        if task.when is not None:
-            return False
-        return isinstance(task, Call) or task.only is None
-
-    def _work(self, state: State) -> Iterator[str]:
-        """W(x) of a state, where it depends on the record."""
-        if not self._fixed(state.tasks):
-            yield from self._work_function(self._work_name(state.name), state.tasks)
-
-    def _work_function(self, name: str, tasks: tuple[str, ...]) -> Iterator[str]:
-        fields = ", ".join(f"{field}: {kind}" for field, kind in self._read_by(tasks).items())
-        yield f"def {name}({fields}) -> tuple[Work, ...]:"
-        yield "    work: list[Work] = []"
-        asked: x.Expression | None = None
-        for task_name in tasks:
-            task = self.role.tasks[task_name]
-            indent = "    "
-            if task.when is not None:
-                if task.when != asked:
-                    yield f"{indent}if {self._source(task.when)}:"
-                indent += "    "
-            asked = task.when
-            constant = self._task_name(task_name)
-            if isinstance(task, Call) or self._one_receiver(task):
-                if not isinstance(task, Call) and task.only is not None:
-                    yield f"{indent}if {self._source(task.only, it='0')}:"
-                    indent += "    "
-                yield f"{indent}work.append({constant})"
-            elif task.only is None:
-                yield f"{indent}work += {constant}"
-            elif isinstance(task.only, x.Compare) and task.only.op == "in" and _is_it(task.only.left):
-                yield f"{indent}work += [{constant}[it] for it in sorted({self._source(task.only.right)})]"
-            else:
-                yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._operand(task.only)}]"
-        yield "    return tuple(work)"
-        yield ""
-
-    def _read_by(self, tasks: tuple[str, ...]) -> dict[str, str]:
-        """The fields of a record that decide about work, in order, each with its type in Python."""
-        read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
-        read |= {self.shape.data[name]: _python_type(datum.type) for name, datum in self.role.data.items()}
-        found: set[str] = set()
-        for node in self._deciding(tasks):
-            match node:
-                case x.Self():
-                    found.add("instance")
-                case x.Data(role=role, name=name) if role == self.role.name:
-                    found.add(self.shape.data[name])
-                case x.State(role=role) if role == self.role.name:
-                    found.add("state")
-                case x.Data(role=role) | x.State(role=role):
-                    found.add(self.shape.subsidiaries[role])
-        return {field: read[field] for field in self.shape.fields if field in found}
-
-    def _deciding(self, tasks: tuple[str, ...]) -> Iterator[x.Expression]:
-        for name in tasks:
-            task = self.role.tasks[name]
-            for e in (task.when, None if isinstance(task, Call) else task.only):
-                yield from x.walk(e) if e is not None else ()
-
-    def _remembered(self, tasks: tuple[str, ...]) -> bool:
-        """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
-        return all(
-            not isinstance(node, x.Data | x.State) or (node.role == self.role.name and _few(node.type))
-            for node in self._deciding(tasks)
-        )
-
-    def _work_source(self, tasks: tuple[str, ...]) -> str:
-        """The work of a list that is the same for every record; what goes to several machines is a tuple already."""
-        return "(" + "".join(f"{self._many(name)}{self._task_name(name)}, " for name in tasks).rstrip() + ")"
-
-    def _many(self, name: str) -> str:
-        task = self.role.tasks[name]
-        return "" if isinstance(task, Call) or self._one_receiver(task) else "*"
-
-    def _slots(self, task: Send) -> list[int]:
-        """The neighbours that a message without conditions goes to."""
-        first = self.near.first[task.receiver]
-        count = 1 if self._one_receiver(task) else self.system.roles[task.receiver].count
-        return list(range(first, first + count))
-
     # Transitions
 
     def _act(self, state: State, choices: tuple[Transition, ...]) -> Iterator[str]:
@@ -272,8 +73,8 @@ class RoleSource:
         fields = self.system.fields_of(self.role.name, event)
         kind = "msg" if heard else "event"
         for choice in choices:
-            if not self._fixed(self._tasks(choice)) and self._alone(choice):
-                yield from self._work_function(self._work_after_name(choice), self._tasks(choice))
+            if not self._fixed(work_of(self.role, choice)) and self._alone(choice):
+                yield from self._work_function(self._work_after_name(choice), work_of(self.role, choice))
             yield self._outcome(choice)
         function = self._act_name(state.name, event)
         yield f"def {function}{ACT}"
@@ -285,13 +86,13 @@ class RoleSource:
         if heard:
             yield from self._hear(message.sender if message else "", choices)
         shared = self._shared(choices, fields, kind)
-        yield from (f"    {name} = {_bare(value)}" for value, name in shared.items())
+        yield from (f"    {name} = {bare(value)}" for value, name in shared.items())
         certain = False  # whether a guard always holds that is asked this far
         for i, choice in enumerate(choices):
             indent = "    "
             certain = choice.guard is None or (i > 0 and _opposite(choices[i - 1].guard, choice.guard))
             if choice.guard is not None and not certain:
-                yield f"    if {_bare(_with(shared, self._operand(choice.guard, fields, kind)))}:"
+                yield f"    if {bare(_with(shared, self._operand(choice.guard, fields, kind)))}:"
                 indent = "        "
             yield from (indent + line for line in self._moved(choice, fields, kind, shared))
             if certain:
@@ -300,7 +101,7 @@ class RoleSource:
             why = self._because(state, event)
             outcome = self._not_name(state.name, event)
             if heard:
-                yield from ("    " + line for line in _wrapped("return (", self._cells({}), f"), {outcome}"))
+                yield from ("    " + line for line in wrapped("return (", self._cells({}), f"), {outcome}"))
             else:
                 yield f"    return record, {outcome}"
         yield ""
@@ -351,17 +152,13 @@ class RoleSource:
             return "ignored", state.ignore[event]
         return "unmoved", "no guard holds"
 
-    def _tasks(self, choice: Transition) -> tuple[str, ...]:
-        own = () if choice.internal else self.role.states[choice.target].tasks
-        return (*own, *choice.also)
-
     def _alone(self, choice: Transition) -> bool:
         """Whether the work after a transition is its own, not that of its target."""
         return bool(choice.also) or choice.internal
 
     def _outcome(self, choice: Transition) -> str:
         """A constant, or what makes it of the fields that its work depends on."""
-        tasks, name = self._tasks(choice), self._outcome_name(choice)
+        tasks, name = work_of(self.role, choice), self._outcome_name(choice)
         if self._fixed(tasks):
             work = f", {self._work_source(tasks)}" if tasks else ""
             return f"{name} = Outcome('taken', {choice.event!r}, {choice.name!r}{work})"
@@ -376,7 +173,7 @@ class RoleSource:
         maps: dict[str, str] = {}
         for update in choice.updates:
             name = self.shape.data[update.name]
-            value = _bare(_with(shared, self._operand(update.value, fields, kind)))
+            value = bare(_with(shared, self._operand(update.value, fields, kind)))
             if update.key is not None:
                 key = self._source(update.key, fields, kind)
                 if isinstance(update.key.type, t.Enum):
@@ -393,13 +190,13 @@ class RoleSource:
             for task, field in self.shape.since.items():
                 if task in target.tasks and task not in target.remembers:
                     changed[field] = "entry + 1"
-        tasks = self._tasks(choice)
+        tasks = work_of(self.role, choice)
         outcome = self._outcome_name(choice)
         sends = [piece for name in tasks if isinstance(piece := self.role.tasks[name], Send)]
         if self._fixed(tasks):
             if sends:
                 changed["sent"] = self._numbered([slot for s in sends for slot in self._slots(s)])
-            yield from _wrapped("return (", self._cells(changed), f"), {outcome}")
+            yield from wrapped("return (", self._cells(changed), f"), {outcome}")
             return
         read = self._read_by(tasks)
         for update in choice.updates:
@@ -410,9 +207,9 @@ class RoleSource:
                 changed[field] = name
         outcome = f"{outcome}({', '.join(changed.get(field, field) for field in read)})"
         if sends:
-            yield from _wrapped("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
+            yield from wrapped("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
         else:
-            yield from _wrapped("return (", self._cells(changed), f"), {outcome}")
+            yield from wrapped("return (", self._cells(changed), f"), {outcome}")
 
     def _numbered(self, slots: list[int]) -> str:
         """The sent numbers after messages to these neighbours."""
@@ -425,29 +222,27 @@ class RoleSource:
         """The fields of a record, of which some have changed."""
         return [changed.get(field, field) for field in self.shape.fields]
 
-    def _unpack(self) -> Iterator[str]:
-        """The fields of a record as local names."""
-        yield from ("    " + line for line in _wrapped("(", list(self.shape.fields), ") = record"))
-
     # What comes by itself
+
+    def _offers(self, state: State) -> tuple[Offer, ...]:
+        return self.lowered.offers[self.role.name, state.name]
 
     def _answers(self) -> Iterator[str]:
         """By state, the answers of its drive tasks that have come true."""
         states = []
         for state in self.role.states.values():
-            drives = [task for n in state.tasks if isinstance(task := self.role.tasks[n], Drive)]
-            pairs = [(task, event, e) for task in drives for event, e in task.answers.items()]
-            if not pairs:
+            offers = [o for o in self._offers(state) if o.cause == "answer" and o.conditions]
+            driven = [o for o in offers if isinstance(self.role.tasks[o.name], Drive)]
+            if not driven:
                 continue
             states.append(state.name)
             function = self.names.function(self.role.name, "answers_in", state.name)
             yield f"def {function}(record: Record) -> tuple[str, ...]:"
             yield from self._unpack()
             yield "    found = []"
-            for task, event, e in pairs:
-                conditions = [self._operand(c) for c in (task.when, e) if c is not None]
-                yield f"    if {' and '.join(conditions)}:"
-                yield f"        found.append({event!r})"
+            for offer in driven:
+                yield f"    if {' and '.join(map(self._operand, offer.conditions))}:"
+                yield f"        found.append({offer.event!r})"
             yield "    return tuple(found)"
             yield ""
         table = ", ".join(f"{s!r}: {self.names.function(self.role.name, 'answers_in', s)}" for s in states)
@@ -457,7 +252,7 @@ class RoleSource:
         """By state, the earliest time at which a tick may be due."""
         states = []
         for state in self.role.states.values():
-            choices = state.on.get("tick", ())
+            choices = [c for o in self._offers(state) if o.cause == "tick" for c in o.choices]
             if choices:
                 states.append(state.name)
                 yield f"def {self.names.function(self.role.name, 'wakes_in', state.name)}(record: Record) -> int:"
@@ -471,13 +266,12 @@ class RoleSource:
 
     def _earliest(self, guard: x.Expression | None) -> str:
         """A time before which a guard cannot hold; 0 where the guard does not show one."""
-        operands = guard.operands if isinstance(guard, x.Logic) and guard.op == "and" else (guard,)
         times = []
-        for e in operands:
+        for e in () if guard is None else x.conjuncts(guard):
             match e:
-                case x.Compare(op=op, left=x.Now(), right=bound) if op in (">=", ">", "=="):
+                case x.Apply(op=op, operands=(x.Now(), bound)) if op in (">=", ">", "=="):
                     later = op == ">"
-                case x.Compare(op=op, left=bound, right=x.Now()) if op in ("<=", "<", "=="):
+                case x.Apply(op=op, operands=(bound, x.Now())) if op in ("<=", "<", "=="):
                     later = op == "<"
                 case _:
                     continue
@@ -515,42 +309,6 @@ class RoleSource:
         yield "}"
         yield ""
 
-    # Names
-
-    def _task_name(self, task: str) -> str:
-        return self.names.constant(self.role.name, "", task)
-
-    def _fields_name(self, task: str) -> str:
-        return self.names.function(self.role.name, "fields_of", task)
-
-    def _work_name(self, state: str) -> str:
-        return self.names.function(self.role.name, "work_of", state)
-
-    def _work_after_name(self, choice: Transition) -> str:
-        return self.names.function(self.role.name, "work_after", choice.name.partition("/")[2])
-
-    def _act_name(self, state: str, event: str) -> str:
-        return self.names.function(self.role.name, state, event)
-
-    def _outcome_name(self, choice: Transition) -> str:
-        number = str(choice.position + 1) if choice.position else ""
-        return self.names.constant(self.role.name, choice.source, choice.event, number)
-
-    def _only_name(self) -> str:
-        """The constant with the set of each neighbour alone, by its number."""
-        return self.names.constant(self.role.name, "all", "only")
-
-    def _not_name(self, state: str, event: str) -> str:
-        return self.names.constant(self.role.name, state, event, "not")
-
-    def table_name(self, what: str) -> str:
-        """The name of a table of the role: `table`, `work`, `answers` or `wakes`."""
-        return self.names.constant(self.role.name, "all", what)
-
-
-def _is_it(e: x.Expression) -> bool:
-    return isinstance(e, x.Variable) and e.name == "it"
-
 
 def _mentions(choice: Transition, name: str) -> bool:
     """Whether a transition reads a field of its event."""
@@ -567,25 +325,27 @@ def _always_evaluated(e: x.Expression) -> Iterator[x.Expression]:
     """The parts of an expression that are computed whatever its values are."""
     yield e
     match e:
-        case x.Logic(operands=(first, *_)):
+        case x.Apply(op="and" | "or", operands=(first, *_)):
             yield from _always_evaluated(first)
-        case x.Compare(left=left, right=right):
+        case x.Apply(op=op, operands=(left, right)) if op in OPPOSITE:
             yield from _always_evaluated(left)
-            if not isinstance(right, x.SetOf):  # a membership may be asked of its items one by one
+            if not (isinstance(right, x.Apply) and right.op == "{}"):  # may be asked of its items one by one
                 yield from _always_evaluated(right)
-        case x.Unary(operand=operand) | x.Length(operand=operand):
+        case x.Apply(op="not" | "negative" | "len", operands=(operand,)):
             yield from _always_evaluated(operand)
 
 
 def _opposite(one: x.Expression | None, other: x.Expression) -> bool:
     """Whether one guard holds just where the other does not, as can be seen from their form."""
     match one, other:
-        case (x.Unary(op="not", operand=inner), outer) | (outer, x.Unary(op="not", operand=inner)) if inner == outer:
+        case (x.Apply(op="not", operands=(inner,)), outer) | (outer, x.Apply(op="not", operands=(inner,))) if (
+            inner == outer
+        ):
             return True
-        case x.Compare(op=op, left=left, right=right), x.Compare():
+        case x.Apply(op=op, operands=operands), x.Apply() if op in OPPOSITE:
             # Of two sets, each may have what the other has not: then neither `<=` nor `>` holds.
-            total = op in ("==", "!=", "in", "not in") or not isinstance(left.type, t.Set)
-            return total and (other.op, other.left, other.right) == (OPPOSITE[op], left, right)
+            total = op in ("==", "!=", "in", "not in") or not isinstance(operands[0].type, t.Set)
+            return total and (other.op, other.operands) == (OPPOSITE[op], operands)
     return False
 
 
@@ -599,58 +359,3 @@ def _with(names: Mapping[str, str], words: str) -> str:
     for value, name in sorted(names.items(), key=lambda item: -len(item[0])):  # one may be part of another
         words = re.sub(rf"(?<!\w){re.escape(value)}", name, words)
     return words
-
-
-def _few(kind: t.Type) -> bool:
-    """Whether a field tends to come back to values that it had, and can be hashed."""
-    match kind:
-        case t.Option(of=of):
-            return of is not None and _few(of)
-        case t.Bool() | t.Int() | t.Enum() | t.Instance() | t.Set():
-            return True
-    return False
-
-
-def _python_type(kind: t.Type) -> str:
-    match kind:
-        case t.Bool():
-            return "bool"
-        case t.Int() | t.Time() | t.Instance():
-            return "int"
-        case t.Enum():
-            return "str"
-        case t.Set(of=of):
-            return f"frozenset[{'Any' if of is None else _python_type(of)}]"
-        case t.Option(of=of) if of is not None:
-            return f"{_python_type(of)} | None"
-    return "Any"
-
-
-def _bare(words: str) -> str:
-    """Without parentheses round the whole, unless they make a tuple."""
-    if not (words.startswith("(") and words.endswith(")")):
-        return words
-    depth = 0
-    for i, character in enumerate(words):
-        depth += character in "([{"
-        depth -= character in ")]}"
-        if (depth == 0 and i < len(words) - 1) or (depth == 1 and character == ","):
-            return words
-    return words[1:-1]
-
-
-def _wrapped(before: str, items: list[str], after: str) -> Iterator[str]:
-    """A tuple on one line, or on several where it is long."""
-    line = before + ", ".join(items) + after
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield before
-    row = "   "
-    for item in items:
-        if len(row) + len(item) + 2 > WIDTH:
-            yield row
-            row = "   "
-        row += f" {item},"
-    yield row
-    yield after

@@ -104,7 +104,7 @@ class Codec:
                 if not isinstance(numbers, list) or len(numbers) != len(core.neighbours):
                     raise RecordError(f"{core.names[at]} are not {len(core.neighbours)} numbers", digest)
                 plain[at] = tuple(numbers)
-        rest = list(plain[core.entry_at :])
+        rest = list(plain[core.state_epoch_at :])
         if core.indexed:
             rest.append(plain[1])
         if not core.subsidiary:

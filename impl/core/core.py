@@ -12,7 +12,7 @@ import msgspec
 
 from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper, stepper_below
-from leasehold.impl.core.work import Outcome, Ready, Record
+from leasehold.impl.core.work import Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
@@ -44,9 +44,10 @@ class Field:
 class Core:
     """The machines of one role.
 
-    A record is a tuple: the control state; the own number, if the role has several machines; the fields; of a machine
-    that talks, the sent and the received numbers; the entry; the entries that began tasks which may outlive their
-    state. So far it is durable; what follows are the subsidiary machines of its actor, by role, which it can see.
+    A record is a tuple: the control state; the own number, if the role has several machines; the fields; of a
+    machine that talks, the sent and the received numbers; the state epoch; the state epochs at which tasks began
+    that may outlive their state. So far it is durable; what follows are the subsidiary machines of its actor, by
+    role, which it can see.
 
     Attributes:
         role: its name.
@@ -88,7 +89,7 @@ class Core:
     data_at: int = field(init=False, repr=False)
     sent_at: int = field(init=False, repr=False)
     received_at: int = field(init=False, repr=False)
-    entry_at: int = field(init=False, repr=False)
+    state_epoch_at: int = field(init=False, repr=False)
     below_at: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -99,16 +100,16 @@ class Core:
         names = ("state", *own, *data, *numbers, "entry", *since, *(f"{core.role} machines" for core in self.below))
         object.__setattr__(self, "names", names)
         first = 1 + len(own) + len(data)
-        entry = first + len(numbers)
-        ended = {event: entry + 1 + i for i, events in enumerate(self.since.values()) for event in events}
+        state_epoch = first + len(numbers)
+        ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
         if self.subsidiary:
-            step = stepper_below(self.table, entry, ended)
+            step = stepper_below(self.table, state_epoch, ended)
         else:
-            step = stepper(self.table, first + 1, entry, ended, self.heard_answers, self.work)
+            step = stepper(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
         places = {
-            "data_at": 1 + len(own), "sent_at": first, "received_at": first + 1, "entry_at": entry,
-            "below_at": entry + 1 + len(since), "_field_names": data,
+            "data_at": 1 + len(own), "sent_at": first, "received_at": first + 1, "state_epoch_at": state_epoch,
+            "below_at": state_epoch + 1 + len(since), "_field_names": data,
         }  # fmt: skip
         for name, at in places.items():
             object.__setattr__(self, name, at)
@@ -128,15 +129,15 @@ class Core:
 
     # What a machine does by itself
 
-    def recover(self, record: Record) -> Ready:
+    def recover(self, record: Record) -> Stepped:
         """The work of a machine's state, started again after a crash (paper, section 3.3); the record is as it was."""
         return record, Outcome("recovered", "recover", work=self.work[record[0]](record))
 
     def began(self, record: Record, task: str) -> int:
-        """The entry at which a task of the state was begun: of this state, or of an earlier one that it outlives."""
+        """The state epoch at which a task of the state began: of this state, or of an earlier one that it outlives."""
         at = list(self.since).index(task) + 1 if task in self.since else 0
-        entry: int = record[self.entry_at + at]
-        return entry
+        state_epoch: int = record[self.state_epoch_at + at]
+        return state_epoch
 
     def offered(self, record: Record) -> tuple[str, ...]:
         """The answers of its subsidiary machines that have come true, in the order of the work list."""

@@ -6,7 +6,7 @@ An event is a plain tuple, as millions of them are consumed a second:
     fields      its fields, in the order of the specification
     neighbour   of a message, the sender's position among the neighbours of the machine (`Core.neighbours`); else -1
     number      of a message, its sequence number; else 0
-    entry       of an answer, the entry of the state that asked for it; -1: it answers nothing
+    state epoch of an answer, that of the state that asked for it; -1: it answers nothing
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def message(name: str, fields: tuple[Any, ...], neighbour: int, number: int) -> 
     return name, fields, neighbour, number, -1
 
 
-def local(name: str, fields: tuple[Any, ...] = (), entry: int = -1) -> Event:
+def local(name: str, fields: tuple[Any, ...] = (), state_epoch: int = -1) -> Event:
     """An answer of a task, a word from outside, or what a parent hands to a subsidiary machine."""
-    return name, fields, -1, 0, entry
+    return name, fields, -1, 0, state_epoch

@@ -3,8 +3,8 @@
 Theory of operation (paper, sections 3.3 and 4.2). A record is a tuple: the control state first, then the fields of the
 specification, then the numbers. A message with a number above the last received one is new, whatever was skipped; an
 equal one is a duplicate, whose transition is not taken again, but what the state says to its sender is said again, so
-that a lost answer is made good; a lower one is stale. An answer names the *entry* of the state that asked for it (how
-many transitions the machine had taken); that of an older one is late, and of no interest any more.
+that a lost answer is made good; a lower one is stale. An answer names the *state epoch* of the state that asked for it
+(how many transitions the machine had taken); that of an older one is late, and of no interest any more.
 
 What a machine does with a new event is a function of the generated table, one per state and event.
 """
@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from leasehold.impl.core.event import Event
-from leasehold.impl.core.work import Outcome, Ready, Record, Send, Work
+from leasehold.impl.core.work import Outcome, Record, Send, Stepped, Work
 
-Step: TypeAlias = Callable[[Record, Event, int], Ready]
+Step: TypeAlias = Callable[[Record, Event, int], Stepped]
 # record, fields of the event, neighbour, number, now
-Act: TypeAlias = Callable[[Record, tuple[Any, ...], int, int, int], Ready]
+Act: TypeAlias = Callable[[Record, tuple[Any, ...], int, int, int], Stepped]
 Table: TypeAlias = Mapping[str, Mapping[str, Act]]
 WorkOf: TypeAlias = Mapping[str, Callable[[Record], tuple[Work, ...]]]
 WorkFrom: TypeAlias = Callable[..., tuple[Work, ...]]  # of those fields of a record that decide about it
@@ -39,7 +39,7 @@ def heard(received: tuple[int, ...], neighbour: int, number: int) -> tuple[int, 
 def unmoved(outcome: Outcome, received_at: int) -> Act:
     """What a state does with an event that it ignores or refuses: a message was heard all the same."""
 
-    def act(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Ready:
+    def act(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:
         if neighbour < 0:
             return record, outcome
         received = heard(record[received_at], neighbour, number)
@@ -62,7 +62,7 @@ def remembered(event: str, transition: str, work: WorkFrom) -> Callable[..., Out
     return lru_cache(REMEMBERED)(made(event, transition, work))
 
 
-def numbered(record: Record, sent_at: int, outcome: Outcome) -> Ready:
+def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
     """What follows from a transition whose messages depend on the record: they are counted."""
     sent = list(record[sent_at])
     for piece in outcome.work:
@@ -72,26 +72,32 @@ def numbered(record: Record, sent_at: int, outcome: Outcome) -> Ready:
 
 
 def stepper(
-    table: Table, received_at: int, entry_at: int, since_at: Mapping[str, int], answers: frozenset[str], work: WorkOf
+    table: Table,
+    received_at: int,
+    state_epoch_at: int,
+    since_at: Mapping[str, int],
+    answers: frozenset[str],
+    work: WorkOf,
 ) -> Step:
     """The step of a role's machines.
 
     Args:
         table: what each state does with each event.
         received_at: the position of the received numbers in a record.
-        entry_at: that of the entry.
-        since_at: for each event that ends a task which may outlive its state, the position of the entry that began it.
+        state_epoch_at: that of the state epoch.
+        since_at: for each event that ends a task which may outlive its state, the position of the state
+            epoch at which it began.
         answers: the messages that are answers, and are not answered themselves.
         work: the work of each state.
     """
 
-    def step(record: Record, event: Event, now: int) -> Ready:
-        name, fields, neighbour, number, entry = event
+    def step(record: Record, event: Event, now: int) -> Stepped:
+        name, fields, neighbour, number, state_epoch = event
         if neighbour >= 0:
             last = record[received_at][neighbour]
             if number <= last:
                 return _old(record, event, last)
-        elif entry >= 0 and entry != record[since_at.get(name, entry_at)]:
+        elif state_epoch >= 0 and state_epoch != record[since_at.get(name, state_epoch_at)]:
             return record, LATE
         try:
             act = table[record[0]][name]
@@ -99,7 +105,7 @@ def stepper(
             return record, UNKNOWN
         return act(record, fields, neighbour, number, now)
 
-    def _old(record: Record, event: Event, last: int) -> Ready:
+    def _old(record: Record, event: Event, last: int) -> Stepped:
         name, _, neighbour, number, _ = event
         if number < last:
             return record, Outcome("stale", name, reason=f"number {number} comes after {last}")
@@ -111,12 +117,12 @@ def stepper(
     return step
 
 
-def stepper_below(table: Table, entry_at: int, since_at: Mapping[str, int]) -> Step:
+def stepper_below(table: Table, state_epoch_at: int, since_at: Mapping[str, int]) -> Step:
     """The step of a subsidiary role's machines."""
 
-    def step(record: Record, event: Event, now: int) -> Ready:
-        name, fields, _, _, entry = event
-        if entry >= 0 and entry != record[since_at.get(name, entry_at)]:
+    def step(record: Record, event: Event, now: int) -> Stepped:
+        name, fields, _, _, state_epoch = event
+        if state_epoch >= 0 and state_epoch != record[since_at.get(name, state_epoch_at)]:
             return record, LATE
         try:
             act = table[record[0]][name]

@@ -85,4 +85,4 @@ class Outcome(NamedTuple):
         return self.kind == "taken"
 
 
-Ready: TypeAlias = tuple[Record, Outcome]
+Stepped: TypeAlias = tuple[Record, Outcome]

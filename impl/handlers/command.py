@@ -32,10 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.errors import HandlerError, Stale
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, Stale
 from leasehold.impl.handlers.place import read, write
-from leasehold.impl.policy.inventory import NAME
 
 VERBS = ("setup", "modify", "teardown", "join", "leave", "probe")
 LOCK = "LEASEHOLD_LOCK"
@@ -149,7 +147,7 @@ class Command:
 
 def _folder_name(name: str) -> str:
     """A name as one of a directory; those that cannot be one are told apart by their digest."""
-    return name if NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
+    return name if UNIT_NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
 
 
 def _taken(held: int) -> bool:

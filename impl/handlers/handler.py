@@ -12,9 +12,12 @@ passes it on, so that the world outside can refuse what is old.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it becomes the name of a directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,14 @@ class Done:
     well: bool
     words: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class HandlerError(Exception):
+    """An action ended badly, or a handler's settings cannot be used. The message says what and why."""
+
+
+class Stale(HandlerError):
+    """An action older than one that the unit has seen: whoever asks for it is a past incarnation. Nothing was done."""
 
 
 class Handler(Protocol):

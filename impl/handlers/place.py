@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.errors import HandlerError, Stale
+from leasehold.impl.handlers.handler import HandlerError, Stale
 from leasehold.impl.handlers.processes import Seen
 
 TOKEN = "LEASEHOLD_TOKEN"

@@ -40,11 +40,9 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.errors import HandlerError
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError
 from leasehold.impl.handlers.place import TOKEN, Cancelled, Place, pause, read, write
 from leasehold.impl.handlers.starter import LIMITS
-from leasehold.impl.policy.inventory import NAME
 
 IDLE = ("sleep", "infinity")
 PLACEHOLDERS = ("unit", "lease", "term_end", "directory")
@@ -111,7 +109,7 @@ class Process:
         await asyncio.to_thread(self._pool.shutdown)
 
     def _place(self, unit: str) -> Place:
-        if not NAME.fullmatch(unit):
+        if not UNIT_NAME.fullmatch(unit):
             raise HandlerError(f"{unit[:80]!r} cannot be the name of a directory, so no unit may have it")
         return Place(self._base / unit)
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.impl.handlers.errors import HandlerError, Stale
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import Action, Done, HandlerError, Stale
 
 _ON = frozenset({"setup", "modify"})
 

@@ -14,39 +14,17 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
 from leasehold.impl.identity import plain
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
+from leasehold.impl.identity.plain import LIMITS, Limits
 from leasehold.impl.identity.refusal import Malformed, NotForMe, TooLarge
-from leasehold.impl.identity.trust import LARGEST_ADDRESS, Trust
+from leasehold.impl.identity.trust import Trust
 
 _HEAD = re.compile(rb"leasehold1 ([0-9a-f]{32}) ([A-Za-z0-9_-]{86})\n")
-_MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[[0-9]{1,9}\])?")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How large an envelope and its parts may be. With other limits one actor refuses what another sends.
-
-    Attributes:
-        parcel: bytes of the whole.
-        text: characters of one text, tickets among them.
-        name: characters of a name: of a lease, an actor, a field.
-        depth: how deep lists and mappings may lie in one another within the fields.
-    """
-
-    parcel: int = 256 * 1024
-    text: int = 64 * 1024
-    name: int = 200
-    depth: int = 16
-
-
-LIMITS = Limits()
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -64,7 +42,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         number: its sequence number.
         epoch: the sender's incarnation.
         fields: the message's fields by name; not to be changed.
-        ticket: a signed ticket (impl/identity/ticket.py), where the message presents one.
+        credential: words of a third actor, signed by it, where the message presents any; `ticket` on the wire.
         reply_to: where the sender can be reached, if it wants to say so.
         version: of this form.
     """
@@ -81,7 +59,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     number: int
     epoch: int
     fields: dict[str, Any]
-    ticket: str | None = None
+    credential: str | None = msgspec.field(default=None, name="ticket")
     reply_to: str | None = None
 
 
@@ -89,31 +67,45 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Envelope)
 
 
+_machine = plain.name_like(r"[A-Za-z_][A-Za-z0-9_]*(\[[0-9]{1,9}\])?")
+# Names become keys of stores and words of logs, so they are one printable word.
+_FORM: plain.Form = (
+    ("system", plain.word),
+    ("digest", plain.word),
+    ("sender", plain.word),
+    ("receiver", plain.word),
+    ("lease", plain.word),
+    ("sending_machine", _machine),
+    ("receiving_machine", _machine),
+    ("message", plain.name_like("[A-Za-z_][A-Za-z0-9_]*")),
+    ("number", plain.number_from(1)),
+    ("epoch", plain.number_from(1)),
+    ("fields", plain.data),
+    ("credential", plain.text),
+    ("reply_to", plain.address),
+)
+
+
 def seal(envelope: Envelope, key: PrivateKey, limits: Limits = LIMITS) -> bytes:
     """Signs an envelope. The same envelope and key give the same bytes each time.
 
     Raises:
         Malformed: no receiver would accept it; this is a mistake of ours.
-        TooLarge: it is larger than a parcel may be.
+        TooLarge: it is larger than a frame may be.
     """
-    _check(envelope, limits)
-    try:
-        body = _encoder.encode(envelope)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Malformed(f"the envelope cannot be written as JSON: {error}") from error
-    plain.decode(body, _decoder)
+    body = plain.write(envelope, "the envelope", _decoder, _encoder, _FORM, limits)
     signature = base64_of(key.sign(Purpose.ENVELOPE, body))
-    parcel = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
-    if len(parcel) > limits.parcel:
-        raise TooLarge(f"the envelope has {len(parcel)} bytes, and a parcel may have {limits.parcel}")
-    return parcel
+    frame = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
+    if len(frame) > limits.frame:
+        raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {limits.frame}")
+    return frame
 
 
-def open_parcel(parcel: bytes, trust: Trust, me: str, limits: Limits = LIMITS, at: float | None = None) -> Envelope:
-    """The envelope in a parcel, if it is one, and from whom it says it is, and for me.
+def open_frame(frame: bytes, trust: Trust, me: str, limits: Limits = LIMITS, at: float | None = None) -> Envelope:
+    """The envelope in a frame, if it is one, and from whom it says it is, and for me.
 
     Args:
-        parcel: any bytes.
+        frame: any bytes.
         trust: whom I trust.
         me: my name.
         limits: how large it may be.
@@ -126,42 +118,18 @@ def open_parcel(parcel: bytes, trust: Trust, me: str, limits: Limits = LIMITS, a
         Forged: its sender did not sign it, or with a key that is revoked or over.
         NotForMe: it is for another actor.
     """
-    if len(parcel) > limits.parcel:
-        raise TooLarge(f"the parcel has {len(parcel)} bytes, and {limits.parcel} are accepted")
-    head = _HEAD.match(parcel)
+    if len(frame) > limits.frame:
+        raise TooLarge(f"the frame has {len(frame)} bytes, and {limits.frame} are accepted")
+    head = _HEAD.match(frame)
     if head is None:
-        raise Malformed("the parcel does not begin with the line of a signed envelope")
+        raise Malformed("the frame does not begin with the line of a signed envelope")
     signature = unbase64(head[2].decode())
     if signature is None:
         raise Malformed("the signature is not written in base64")
-    body = parcel[head.end() :]
-    envelope = _read(body, limits)
+    body = frame[head.end() :]
+    envelope = plain.read(body, _decoder, _encoder, _FORM, limits)
     moment = time.time() if at is None else at
-    sender = trust.sender(envelope.sender)
-    sender.check_signature(Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
+    trust.check_signature(envelope.sender, Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
     if envelope.receiver != me:
-        raise NotForMe(f"the parcel is for {envelope.receiver[:80]!r}, and this is {me}")
+        raise NotForMe(f"the frame is for {envelope.receiver[:80]!r}, and this is {me}")
     return envelope
-
-
-def _read(body: bytes, limits: Limits) -> Envelope:
-    envelope = plain.decode(body, _decoder)
-    _check(envelope, limits)
-    plain.check_once(body, _encoder.encode(envelope))
-    return envelope
-
-
-def _check(envelope: Envelope, limits: Limits) -> None:
-    """What the types do not say. Names become keys of stores and words of logs, so they are one printable word."""
-    for field in ("system", "digest", "sender", "receiver", "lease"):
-        plain.check_word(field, getattr(envelope, field), limits.name)
-    for field in ("sending_machine", "receiving_machine"):
-        plain.check_form(field, getattr(envelope, field), _MACHINE, limits.name)
-    plain.check_form("message", envelope.message, _NAME, limits.name)
-    plain.check_number("number", envelope.number, 1)
-    plain.check_number("epoch", envelope.epoch, 1)
-    plain.check_value("fields", envelope.fields, limits.depth, limits.text, limits.name)
-    if envelope.ticket is not None:
-        plain.check_text("ticket", envelope.ticket, limits.text)
-    if envelope.reply_to is not None:
-        plain.check_word("reply_to", envelope.reply_to, LARGEST_ADDRESS)

@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from leasehold.impl.identity import files
 
 _PREFIX = "ed25519:"
+PUBLIC_KEY = re.compile(rf"({_PREFIX})?[A-Za-z0-9_-]{{43}}")
 _LARGEST_FILE = 65536
 
 

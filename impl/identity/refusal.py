@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Refusal(Exception):
-    """A parcel or a ticket is refused.
+    """A frame or a ticket is refused.
 
     Attributes:
         reason: why, in one line.

@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from leasehold.impl.identity.keys import PublicKey, Purpose
+from leasehold.impl.identity.keys import PrivateKey, PublicKey, Purpose
+from leasehold.impl.identity.plain import LIMITS
 from leasehold.impl.identity.refusal import Forged, Unauthorised, Unknown
 from leasehold.impl.words import did_you_mean
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
-LARGEST_ADDRESS = 500
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
+ADDRESS = re.compile(rf"\S{{0,{LIMITS.address}}}")
 FIRST_END, LAST_END = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
 
@@ -56,7 +57,7 @@ class Actor:
         name: by which all know it.
         kind: the role that it may speak for: `broker`, `authority`, `service_manager`, or one of another system.
         keys: its keys, the newest last.
-        address: where parcels for it go; may be empty where it is told otherwise.
+        address: where frames for it go; may be empty where it is told otherwise.
     """
 
     name: str
@@ -108,8 +109,19 @@ class Trust:
             raise TrustFault(f"no actor {name[:80]!r} is trusted{hint} (trusted: {known})")
         return self.actors[name]
 
+    def check_signature(
+        self, name: str, purpose: Purpose, fingerprint: str, body: bytes, signature: bytes, at: float
+    ) -> None:
+        """Whether an actor that is trusted signed a body for a purpose, with a key that counts at a time.
+
+        Raises:
+            Unknown: no actor of this name is trusted.
+            Forged: it did not.
+        """
+        self.sender(name).check_signature(purpose, fingerprint, body, signature, at)
+
     def sender(self, name: str) -> Actor:
-        """An actor that a parcel names.
+        """An actor that a frame names.
 
         Raises:
             Unknown: there is none of this name. Who else is trusted is not said, as a stranger may hear it.
@@ -129,6 +141,15 @@ class Trust:
         if actor.kind != role:
             raise Unauthorised(f"{name} is trusted as {actor.kind}, and cannot speak for {machine[:80]!r}")
         return actor
+
+
+@dataclass(slots=True)
+class Identity:
+    """An actor among others: its name, its key, and whom it trusts. `trust` may be replaced while the actor runs."""
+
+    name: str
+    key: PrivateKey
+    trust: Trust
 
 
 def add(trust: Trust, name: str, kind: str, key: PublicKey, address: str = "", not_after: int | None = None) -> Trust:
@@ -206,11 +227,11 @@ def check_actor(name: str, kind: str, address: str) -> None:
     Raises:
         TrustFault: it cannot.
     """
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise TrustFault(f"{name[:80]!r} cannot be an actor's name; use up to 64 letters, digits, `.`, `_` and `-`")
-    if not _KIND.fullmatch(kind):
+    if not KIND.fullmatch(kind):
         raise TrustFault(f"{kind[:80]!r} cannot be a role; use small letters, digits and `_`, as in service_manager")
-    if len(address) > LARGEST_ADDRESS or not address.isprintable() or " " in address:
+    if not ADDRESS.fullmatch(address) or not address.isprintable():
         raise TrustFault(f"{address[:80]!r} cannot be an address; one is written like http://host:port")
 
 

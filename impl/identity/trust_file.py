@@ -23,19 +23,70 @@ import stat
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from leasehold.impl.identity import files
-from leasehold.impl.identity.keys import KeyFault, PublicKey
-from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, check_actor
+from leasehold.impl.identity.keys import PUBLIC_KEY, KeyFault, PublicKey
+from leasehold.impl.identity.trust import (
+    ADDRESS,
+    KIND,
+    NAME,
+    Actor,
+    Trust,
+    TrustedKey,
+    TrustFault,
+    check_actor,
+)  # fmt: skip
 from leasehold.impl.words import did_you_mean
 
 _LARGEST_FILE = 16 << 20
 _HEAD = "# Whom this actor trusts. It may be edited by hand; a running actor sees a change at once.\n"
 
 _log = logging.getLogger(__name__)
+
+
+class KeyEntry(Struct):
+    """A key of an actor.
+
+    Attributes:
+        key: the public key, as `leasehold key` prints it.
+        not_after: until when its signatures count, with a zone, as in 2031-01-31T00:00:00Z.
+        revoked: whether it is revoked.
+    """
+
+    key: Annotated[str, Meta(pattern=f"^{PUBLIC_KEY.pattern}$")]
+    not_after: str | None = None
+    revoked: bool = False
+
+
+class ActorEntry(Struct):
+    """An actor that is trusted.
+
+    Attributes:
+        kind: the role that it may speak for.
+        keys: its keys, the newest last.
+        address: where messages for it go.
+    """
+
+    kind: Annotated[str, Meta(pattern=f"^{KIND.pattern}$")]
+    keys: list[KeyEntry]
+    address: Annotated[str, Meta(pattern=f"^{ADDRESS.pattern}$")] = ""
+
+
+class TrustSet(Struct):
+    """Whom an actor trusts.
+
+    Attributes:
+        version: of this form.
+        actors: by name.
+    """
+
+    version: Literal[1]
+    actors: dict[Annotated[str, Meta(pattern=f"^{NAME.pattern}$")], ActorEntry] | None = None
 
 
 class TrustFile:
@@ -144,12 +195,13 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
         document = yaml.load(content, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise TrustFault(f"{where} is no YAML: {' '.join(str(error).split())[:300]}") from error
-    top = _fields(document, where, {"version", "actors"}, {"version"})
+    top = _fields(document, where, TrustSet)
     if top["version"] != 1 or isinstance(top["version"], bool):
         raise TrustFault(f"{where}: version {str(top['version'])[:40]!r} is not known; this program reads version 1")
     actors: dict[str, Actor] = {}
     owners: dict[str, str] = {}
-    for name, entry in _mapping(top.get("actors") or {}, f"{where}: actors").items():
+    listed = {} if top.get("actors") is None else top["actors"]
+    for name, entry in _mapping(listed, f"{where}: actors").items():
         actor = _actor(name, entry, f"{where}: actor {name[:80]}")
         for key in actor.keys:
             other = owners.setdefault(key.key.fingerprint, name)
@@ -174,7 +226,7 @@ def _plain(actor: Actor) -> dict[str, Any]:
 
 
 def _actor(name: str, entry: object, where: str) -> Actor:
-    given = _fields(entry, where, {"kind", "address", "keys"}, {"kind", "keys"})
+    given = _fields(entry, where, ActorEntry)
     kind, address, keys = given["kind"], given.get("address", ""), given["keys"]
     if not isinstance(kind, str) or not isinstance(address, str) or not isinstance(keys, list):
         raise TrustFault(f"{where}: `kind` and `address` are texts, and `keys` is a list")
@@ -189,7 +241,7 @@ def _actor(name: str, entry: object, where: str) -> Actor:
 
 
 def _key(entry: object, where: str) -> TrustedKey:
-    given = _fields(entry, where, {"key", "not_after", "revoked"}, {"key"})
+    given = _fields(entry, where, KeyEntry)
     revoked = given.get("revoked", False)
     if not isinstance(revoked, bool):
         raise TrustFault(f"{where}: `revoked` is true or false, not {str(revoked)[:40]!r}")
@@ -215,8 +267,10 @@ def _seconds(text: object, where: str) -> int | None:
     )
 
 
-def _fields(value: object, where: str, known: set[str], needed: set[str]) -> dict[str, Any]:
+def _fields(value: object, where: str, model: type[Struct]) -> dict[str, Any]:
     given = _mapping(value, where)
+    known = set(model.__struct_fields__)
+    needed = {f.name for f in fields(model) if f.required}
     for name in given:
         if name not in known:
             hint = did_you_mean(name, sorted(known))

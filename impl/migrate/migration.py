@@ -106,7 +106,7 @@ async def migrate(
     """
     epoch = await store.open(owner)
     try:
-        words = await store.words()
+        words = await store.metadata()
         rows = {}
         async for key, row in store.records():
             rows[key] = row

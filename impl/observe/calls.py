@@ -14,7 +14,7 @@ from enum import StrEnum
 from time import perf_counter
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.held import BELOW, Held
+from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.core.work import Call
 from leasehold.impl.notices import Notice
 from leasehold.impl.store.store import Key
@@ -52,8 +52,8 @@ def lease_of(actor: Actor, notice: Notice) -> str:
     """The lease that a notice is about; of a unit's machine the lease that drove it last; or nothing."""
     if notice.lease != BELOW:
         return notice.lease
-    held = actor.memory.held.get(Key(notice.lease, notice.machine))
-    return held.papers.get("lease", "") if held is not None else ""
+    held = actor.table.instances.get(Key(notice.lease, notice.machine))
+    return held.metadata.get("lease", "") if held is not None else ""
 
 
 class Calls:
@@ -72,8 +72,8 @@ class Calls:
     def begin(self, notice: Notice) -> None:
         """A call is told. A policy's is none of ours, and one without a handler never begins."""
         kind, _, verb = notice.name.partition(".")
-        held = self.actor.memory.held.get(Key(notice.lease, notice.machine))
-        if kind != "handler" or verb not in self.actor.world.handlers or held is None:
+        held = self.actor.table.instances.get(Key(notice.lease, notice.machine))
+        if kind != "handler" or verb not in self.actor.environment.handlers or held is None:
             return
         call = next((work for work in _asked(held) if work.target == notice.name), None)
         if call is None:
@@ -106,7 +106,7 @@ class Calls:
         key = notice.lease, notice.machine
         if key not in self._open:
             return
-        held = self.actor.memory.held.get(Key(*key))
+        held = self.actor.table.instances.get(Key(*key))
         tasks = {call.task for call in _asked(held)} if held is not None else set()
         for slot in [slot for slot in self._open[key] if slot and slot not in tasks]:
             self._take(key, slot, Result.GIVEN_UP)
@@ -124,6 +124,6 @@ class Calls:
         self._ended(begun, result)
 
 
-def _asked(held: Held) -> list[Call]:
+def _asked(held: MachineInstance) -> list[Call]:
     """The calls that a machine's state asks for."""
     return [work for work in held.core.work[held.state](held.record) if isinstance(work, Call)]

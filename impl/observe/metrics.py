@@ -157,7 +157,7 @@ class Metrics(Collector):
                 self._sent[(name,)]
             if shape.receiver in self.actor.roles:
                 self._received[(name,)]
-        for verb in self.actor.world.handlers:
+        for verb in self.actor.environment.handlers:
             self._handler_seconds[(verb,)]
             for result in Result:
                 self._handler_calls[verb, result]
@@ -210,7 +210,7 @@ class _Machines(Collector):
     def collect(self) -> Iterator[Metric]:
         roles = {role: self.actor.program.roles[role].states for role in sorted(self.actor.roles)}
         if monotonic() >= self._again:
-            self._counted = Tally((held.core.role, held.record[0]) for held in self.actor.memory.held.values())
+            self._counted = Tally((held.core.role, held.record[0]) for held in self.actor.table.instances.values())
             self._again = monotonic() + COUNTED_EVERY_SECONDS
         words = "Machines held, counted at most every few seconds."
         family = GaugeMetricFamily("leasehold_machines", words, labels=("role", "state"))

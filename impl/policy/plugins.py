@@ -29,9 +29,9 @@ METHODS: Mapping[Kind, tuple[str, ...]] = {
 }
 BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "policy": {
-        "first_come_first_served": "leasehold.impl.policy.broker:FirstComeFirstServed",
-        "first_fit": "leasehold.impl.policy.authority:FirstFit",
-        "fixed_demand": "leasehold.impl.policy.service_manager:FixedDemand",
+        "first_come_first_served": "leasehold.impl.lease.broker:FirstComeFirstServed",
+        "first_fit": "leasehold.impl.lease.authority:FirstFit",
+        "fixed_demand": "leasehold.impl.lease.service_manager:FixedDemand",
     },
     "handler": {
         "process": "leasehold.impl.handlers.process:Process",

@@ -42,13 +42,14 @@ class Question:
         call: what is asked: `allocate`, `place`.
         lease: the lease as it was committed.
         answers: the events that answer it.
-        entry: which entry of the state asks; an answer that names an older one is dropped.
+        state_epoch: how many transitions the machine had taken when its state asked; an answer that names an older
+            epoch is dropped.
     """
 
     call: str
     lease: Lease
     answers: tuple[str, ...]
-    entry: int
+    state_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,14 @@ class Decision:
         machine: and which machine of it.
         event: an event of the specification.
         fields: its fields by name.
-        entry: of the question that it answers; -1: none.
+        state_epoch: of the question that it answers; -1: none.
     """
 
     lease: str
     machine: str
     event: str
     fields: Mapping[str, Any]
-    entry: int = -1
+    state_epoch: int = -1
 
 
 class Policy(Protocol):

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.clock import RealClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
-from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
+from leasehold.impl.lease import DEFAULT_POLICIES
+from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.policy import plugins
-from leasehold.impl.policy.inventory import Inventory, InventoryError
 from leasehold.impl.policy.plugins import PluginError
 from leasehold.impl.policy.policy import Policy
 from leasehold.impl.server.config import Config, ConfigError, Plug, plug
@@ -31,12 +32,6 @@ from leasehold.impl.transport.transport import TransportError
 from leasehold.impl.words import choices
 from leasehold.spec import System, load
 from leasehold.spec.language.model import Call
-
-FIRST_POLICY = {
-    "service_manager": "fixed_demand",
-    "broker": "first_come_first_served",
-    "authority": "first_fit",
-}  # the role's policy where none is named
 
 
 class LiveIdentity(Identity):
@@ -74,22 +69,19 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     inventory = _inventory(config)
     policies = _policies(config, roles, inventory)
     handlers = _handlers(config, system, roles)
-    units = inventory.units if inventory is not None else ()
-    below = _below(system, roles, inventory)
-    world = World(
-        policies, handlers, {role: tuple(unit.name for unit in units) for role in below},
-        {role: tuple(unit.properties for unit in units) for role in below},
-        _peers(config, system, identity, roles), inventory,
-    )  # fmt: skip
+    _check_units(system, roles, inventory)
+    peers = _peers(config, system, identity, roles)
+    credentials = TicketCredentials(program, identity, peers)
+    environment = Environment(policies, handlers, peers, inventory, credentials)
     options = Options(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
-        pauses=Pauses(
+        backoff=Backoff(
             config.messages.first_pause_seconds,
             config.messages.longest_pause_seconds,
             config.messages.ask_again_seconds,
         ),
-        patience=Patience(config.handling.tries, config.handling.pause_seconds, config.handling.longest_seconds),
+        retry=RetryPolicy(config.handling.tries, config.handling.pause_seconds, config.handling.longest_seconds),
     )
     try:
         store = store_from_url(config.store)
@@ -100,7 +92,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     except TransportError as error:
         raise ConfigError(f"listen: {error}") from None
     clock = RealClock(config.clock.tick_seconds)
-    return Built(Actor(identity, program, roles, store, transport, clock, world, options), system, config)
+    return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config)
 
 
 def _check_role(system: System, role: str) -> None:
@@ -149,7 +141,7 @@ def _inventory(config: Config) -> Inventory | None:
 def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | None) -> dict[str, Policy]:
     found: dict[str, Policy] = {}
     for role in roles:
-        wanted = plug(config.policy, "policy") if config.policy else Plug(FIRST_POLICY.get(role, ""), {})
+        wanted = plug(config.policy, "policy") if config.policy else Plug(DEFAULT_POLICIES.get(role, ""), {})
         if not wanted.name:
             continue
         settings = dict(wanted.settings)
@@ -200,10 +192,9 @@ def _handler(given: str | dict[str, Any] | None, where: str) -> Handler:
     return made
 
 
-def _below(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> tuple[str, ...]:
-    """The subsidiary roles, whose machines are the units of the inventory."""
-    below = [role for role in system.roles.values() if role.parent in roles]
-    for role in below:
+def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> None:
+    """Whether the inventory has units for the machines of the subsidiary roles, and no more than these."""
+    for role in (role for role in system.roles.values() if role.parent in roles):
         if inventory is None:
             raise ConfigError(f"inventory: is missing, and {role.parent} has machines for its units")
         if len(inventory) > role.count:
@@ -211,7 +202,6 @@ def _below(system: System, roles: tuple[str, ...], inventory: Inventory | None) 
                 f"inventory: has {len(inventory)} units, and the specification is set to {role.count} of {role.name}; "
                 "set more under `settings`, alike at all actors"
             )
-    return tuple(role.name for role in below)
 
 
 class LivePeers(Mapping[str, str]):

@@ -24,8 +24,8 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.outbox import Pauses
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.words import did_you_mean
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]
@@ -58,17 +58,17 @@ class Log(_Keys, frozen=True):
 class Messages(_Keys, frozen=True):
     """When a message that nobody took is said again, in seconds; see impl/actor/outbox.py."""
 
-    first_pause_seconds: Positive = Pauses().first
-    longest_pause_seconds: Positive = Pauses().longest
-    ask_again_seconds: Positive = Pauses().ask_again
+    first_pause_seconds: Positive = Backoff().first
+    longest_pause_seconds: Positive = Backoff().longest
+    ask_again_seconds: Positive = Backoff().ask_again
 
 
 class Handling(_Keys, frozen=True):
     """How handlers are waited for; see impl/actor/calls.py."""
 
-    tries: Count = Patience().tries
-    pause_seconds: Positive = Patience().pause
-    longest_seconds: Positive = Patience().longest
+    tries: Count = RetryPolicy().tries
+    pause_seconds: Positive = RetryPolicy().pause
+    longest_seconds: Positive = RetryPolicy().longest
 
 
 class Config(_Keys, frozen=True):

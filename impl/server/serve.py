@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.environment import EnvironmentMismatch
 from leasehold.impl.core.errors import RecordError
 from leasehold.impl.observe.watch import watch
-from leasehold.impl.policy.inventory import InventoryError
 from leasehold.impl.server import points
 from leasehold.impl.server.archive import Archive
 from leasehold.impl.server.build import Built
@@ -64,7 +64,7 @@ async def serve(built: Built, ready: Callable[[str], None] = lambda address: Non
         if address is None:
             log.info("ends before its store could be opened")
             return
-        for handler in actor.world.each_handler():
+        for handler in actor.environment.each_handler():
             ends.push_async_callback(handler.close)
         ends.push_async_callback(actor.stop)
         views = Views(actor, built.system, history, config.clock.tick_seconds)
@@ -109,7 +109,7 @@ async def _start(actor: Actor, config: Config) -> str:
                 return await actor.start()
         except Transient as error:
             log.error("%s cannot start yet, and tries again in %g s: %s", config.name, pause, error)
-        except (StoreError, RecordError, TransportError, InventoryError) as error:
+        except (StoreError, RecordError, TransportError, EnvironmentMismatch) as error:
             raise ConfigError(f"{config.name} cannot start: {error}") from error
         await asyncio.sleep(pause)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.held import BELOW, Held, machine_of
+from leasehold.impl.actor.instance import BELOW, MachineInstance, machine_of
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.server.history import History
 from leasehold.impl.store.store import Key
@@ -36,85 +36,88 @@ class Views:
             "roles": sorted(role for role in actor.roles if not actor.program.roles[role].subsidiary),
             "system": actor.program.system,
             "spec_digest": actor.program.digest,
-            "agreement": actor.mail.agreement,
+            "agreement": actor.codec.agreement,
             "constants": dict(actor.program.constants),
-            "address": actor.mail.address,
+            "address": actor.codec.address,
             "epoch": actor.epoch,
             "running": actor.running,
             "now": actor.clock.now(),
             "tick_seconds": self.tick_seconds,
-            "machines": len(actor.memory.held),
+            "machines": len(actor.table.instances),
             "messages_waiting": len(actor.outbox),
             "handlers_at_work": actor.calls.under_way(),
             "counts": dict(actor.counts),
-            "takes_demands": any(hasattr(policy, "demand") for policy in actor.world.policies.values()),
+            "takes_demands": any(hasattr(policy, "demand") for policy in actor.environment.policies.values()),
         }
 
     def states(self) -> dict[str, dict[str, int]]:
         """How many machines of each role are in each state."""
         found: dict[str, dict[str, int]] = {}
-        for held in self.actor.memory.held.values():
+        for held in self.actor.table.instances.values():
             of_role = found.setdefault(held.core.role, {})
             of_role[held.state] = of_role.get(held.state, 0) + 1
         return found
 
     def leases(self) -> list[dict[str, Any]]:
         """Every machine of every lease, in short."""
-        return [self._short(held) for key, held in sorted(self.actor.memory.held.items()) if key.lease != BELOW]
+        return [self._short(held) for key, held in sorted(self.actor.table.instances.items()) if key.lease != BELOW]
 
     def units(self) -> list[dict[str, Any]]:
         """Every subsidiary machine that anything has happened to."""
         found = sorted(
-            self.actor.memory.held.items(), key=lambda item: (item[0].machine.partition("[")[0], item[1].record[1])
+            self.actor.table.instances.items(), key=lambda item: (item[0].machine.partition("[")[0], item[1].record[1])
         )
         return [
-            {"unit": self._unit_name(held), **self._short(held), "lease": held.papers.get("lease", "")}
+            {"unit": self._unit_name(held), **self._short(held), "lease": held.metadata.get("lease", "")}
             for key, held in found
             if key.lease == BELOW
         ]  # fmt: skip
 
     def lease(self, lease: str) -> list[dict[str, Any]]:
         """All of a lease: its machines, and what each of them waits for."""
-        held = self.actor.memory.held
+        held = self.actor.table.instances
         return [self._long(held[key]) for key in sorted(key for key in held if key.lease == lease)]
 
     def pruned(self, lease: str) -> bool:
         """Whether a lease is over and forgotten."""
-        return lease in self.actor.memory.pruned
+        return lease in self.actor.table.pruned
 
     def unit(self, name: str) -> Key | None:
         """The machine of a unit, by its name in the inventory, or as `unit[3]`."""
-        for role, names in self.actor.world.units.items():
-            if name in names:
-                return Key(BELOW, machine_of(self.actor.program.roles[role], names.index(name)))
+        units = self.actor.environment.units
+        number = units.number(name) if units is not None else None
+        subsidiary = sorted(role for role in self.actor.roles if self.actor.program.roles[role].subsidiary)
+        if number is not None and subsidiary:
+            return Key(BELOW, machine_of(self.actor.program.roles[subsidiary[0]], number))
         key = Key(BELOW, name)
-        return key if key in self.actor.memory.held else None
+        return key if key in self.actor.table.instances else None
 
-    def _unit_name(self, held: Held) -> str:
-        names = self.actor.world.units.get(held.core.role, ())
-        index = held.record[1]
-        return names[index] if index < len(names) else held.key.machine
+    def _unit_name(self, held: MachineInstance) -> str:
+        units = self.actor.environment.units
+        return (units.name(held.record[1]) if units is not None else None) or held.key.machine
 
-    def _short(self, held: Held) -> dict[str, Any]:
+    def _short(self, held: MachineInstance) -> dict[str, Any]:
         return {
             "lease": held.key.lease,
             "actor": self.actor.identity.name,
             "machine": held.key.machine,
             "state": held.state,
-            "since": held.papers.get("since"),
+            "since": held.metadata.get("since"),
             "over": held.core.over(held.state),
             "data": self._data(held),
             "times": [f.name for f in held.core.fields if f.type == TIME],
         }
 
-    def _data(self, held: Held) -> dict[str, Any]:
+    def _data(self, held: MachineInstance) -> dict[str, Any]:
         core = held.core
         return {f.name: to_plain(f.type, held.record[at]) for at, f in enumerate(core.fields, core.data_at)}
 
-    def _long(self, held: Held) -> dict[str, Any]:
+    def _long(self, held: MachineInstance) -> dict[str, Any]:
         role = self.system.roles[held.core.role]
         state = role.states[held.state]
-        wishes = [wish for policy in self.actor.world.policies.values() if (wish := _wish(policy, held.key.lease))]
+        wishes = [
+            wish for policy in self.actor.environment.policies.values() if (wish := _wish(policy, held.key.lease))
+        ]
         return {
             **self._short(held),
             "doc": state.doc.strip(),
@@ -125,37 +128,37 @@ class Views:
             "wish": wishes[0] if wishes and not held.core.subsidiary else None,
             "units": self._driven(held),
             "messages": list(self._messages(held)),
-            "refused": self.actor.post.refusals.get(held.key),
+            "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
             "leaves": list(self._leaves(held)),
             "history": self.history.of(held.key),
         }
 
-    def _driven(self, held: Held) -> list[dict[str, Any]]:
+    def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
         if not held.core.below:
             return []
-        below = (self.actor.memory.held[key] for key in sorted(self.actor.memory.driven.get(held.key.lease, ())))
+        below = (self.actor.table.instances[key] for key in sorted(self.actor.table.driven.get(held.key.lease, ())))
         return [
             {
-                "unit": self._unit_name(unit), "state": unit.state, "since": unit.papers.get("since"),
-                "facts": unit.papers.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
+                "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
+                "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
                 "doc": self.system.roles[unit.core.role].states[unit.state].doc.strip(),
                 "history": self.history.of(unit.key),
             }
             for unit in below
         ]  # fmt: skip
 
-    def _messages(self, held: Held) -> Iterator[dict[str, Any]]:
+    def _messages(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         loop_now = time.monotonic()
-        for parcel in self.actor.outbox.of(held.key):
-            again = None if parcel.again is None else max(0.0, parcel.again.when() - loop_now)
+        for pending in self.actor.outbox.of(held.key):
+            again = None if pending.again is None else max(0.0, pending.again.when() - loop_now)
             yield {
-                "message": parcel.message, "number": parcel.number, "to": held.peers[parcel.neighbour],
-                "times": parcel.times, "taken": parcel.tries == 0 and parcel.times > 0 and parcel.task is None,
-                "reason": parcel.reason, "again_seconds": again,
+                "message": pending.message, "number": pending.number, "to": held.peers[pending.neighbour],
+                "times": pending.times, "taken": pending.tries == 0 and pending.times > 0 and pending.task is None,
+                "reason": pending.reason, "again_seconds": again,
             }  # fmt: skip
 
-    def _leaves(self, held: Held) -> Iterator[dict[str, Any]]:
+    def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         """The events by which a state is left, from the specification."""
         role = self.system.roles[held.core.role]
         for event, cases in role.states[held.state].on.items():

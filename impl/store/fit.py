@@ -41,7 +41,7 @@ def check_batch(batch: Batch) -> None:
     if batch.drops and (both := batch.puts.keys() & set(batch.drops)):
         lease, machine = min(both)
         raise Unfit(f"the batch both puts and drops the record of {_short(f'{lease}, {machine}')}", "do one of the two")
-    for name, body in batch.words.items():
+    for name, body in batch.metadata.items():
         check_name("the name of a word", name)
         _check_value("the word", name, body)
 

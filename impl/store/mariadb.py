@@ -157,7 +157,7 @@ class MariadbStore(OwnedStore):
         )
         return [(lease.decode(), machine.decode(), body) for lease, machine, body in rows]
 
-    async def _words(self) -> Sequence[tuple[str, bytes]]:
+    async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         rows = await self._ask(f"SELECT name, body FROM leasehold_word WHERE actor = {self._actor}")
         return [(name.decode(), body) for name, body in rows]
 
@@ -178,9 +178,9 @@ class MariadbStore(OwnedStore):
         yield from _inserts("leasehold_record (actor, lease, machine, body)", puts)
         for lease, machine in batch.drops:
             yield f"DELETE FROM leasehold_record WHERE actor={a} AND lease={_text(lease)} AND machine={_text(machine)}"
-        words = (f"({a},{_text(name)},X'{body.hex()}')" for name, body in batch.words.items() if body)
+        words = (f"({a},{_text(name)},X'{body.hex()}')" for name, body in batch.metadata.items() if body)
         yield from _inserts("leasehold_word (actor, name, body)", words)
-        for name in (name for name, body in batch.words.items() if not body):
+        for name in (name for name, body in batch.metadata.items() if not body):
             yield f"DELETE FROM leasehold_word WHERE actor={a} AND name={_text(name)}"
 
     async def _ask(self, statements: str) -> list[tuple[Any, ...]]:

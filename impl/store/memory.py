@@ -22,8 +22,8 @@ class Disk:
         actor: whose records these are; empty before the first opening.
         epoch: of the last opening.
         records: by key.
-        words: by name.
-        capacity: how many bytes of records and words it can keep; None is without limit. A commit beyond it fails as
+        metadata: by name.
+        capacity: how many bytes of records and metadata it can keep; None is without limit. A commit beyond it fails as
             one on a full disk does.
         owner: the store that owns it at present.
         order: the keys in order; None when a commit may have changed them.
@@ -32,7 +32,7 @@ class Disk:
     actor: str = ""
     epoch: int = 0
     records: dict[Key, bytes] = field(default_factory=dict)
-    words: dict[str, bytes] = field(default_factory=dict)
+    metadata: dict[str, bytes] = field(default_factory=dict)
     capacity: int | None = None
     owner: object = None
     order: list[Key] | None = None
@@ -68,8 +68,8 @@ class MemoryStore(OwnedStore):
         first = 0 if after is None else bisect_right(disk.order, after)
         return [(*key, disk.records[key]) for key in disk.order[first : first + PAGE]]
 
-    async def _words(self) -> Sequence[tuple[str, bytes]]:
-        return list(self.disk.words.items())
+    async def _metadata(self) -> Sequence[tuple[str, bytes]]:
+        return list(self.disk.metadata.items())
 
     async def _commit(self, batch: Batch) -> None:
         disk = self.disk
@@ -81,10 +81,10 @@ class MemoryStore(OwnedStore):
         disk.records.update((Key(*key), body) for key, body in batch.puts.items())
         for key in batch.drops:
             disk.records.pop(key, None)
-        for name, body in batch.words.items():
-            disk.words[name] = body
+        for name, body in batch.metadata.items():
+            disk.metadata[name] = body
             if not body:
-                del disk.words[name]
+                del disk.metadata[name]
 
     async def _drop(self) -> None:
         if self.disk.owner is self:
@@ -98,5 +98,5 @@ def _size_after(disk: Disk, batch: Batch) -> int:
     records = {**disk.records, **batch.puts}
     dropped = set(batch.drops)
     return sum(len(body) for key, body in records.items() if key not in dropped) + sum(
-        map(len, {**disk.words, **batch.words}.values())
+        map(len, {**disk.metadata, **batch.metadata}.values())
     )

@@ -71,11 +71,11 @@ class OwnedStore(ABC):
                 return
             after = Key(*page[-1][:2])
 
-    async def words(self) -> dict[str, bytes]:
+    async def metadata(self) -> dict[str, bytes]:
         async with self._turn:
             self._check_usable()
             try:
-                return dict(await self._words())
+                return dict(await self._metadata())
             except BaseException as error:
                 await self._fail(error)
                 raise
@@ -104,8 +104,8 @@ class OwnedStore(ABC):
         """The first PAGE records after a key, in order; None is the beginning."""
 
     @abstractmethod
-    async def _words(self) -> Sequence[tuple[str, bytes]]:
-        """All words."""
+    async def _metadata(self) -> Sequence[tuple[str, bytes]]:
+        """All metadata."""
 
     @abstractmethod
     async def _commit(self, batch: Batch) -> None:

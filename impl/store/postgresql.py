@@ -157,13 +157,13 @@ class PostgresqlStore(OwnedStore):
         rows = await self._open_connection().execute(query.encode(), (self._actor, *(after or ())), binary=True)
         return await rows.fetchall()
 
-    async def _words(self) -> Sequence[tuple[str, bytes]]:
+    async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         query = "SELECT name, body FROM leasehold_word WHERE actor = %s"
         rows = await self._open_connection().execute(query, (self._actor,), binary=True)
         return await rows.fetchall()
 
     async def _commit(self, batch: Batch) -> None:
-        said_words = {name: body for name, body in batch.words.items() if body}
+        said = {name: body for name, body in batch.metadata.items() if body}
         found = await self._open_connection().execute(
             _COMMIT,
             {
@@ -174,9 +174,9 @@ class PostgresqlStore(OwnedStore):
                 "bodies": list(batch.puts.values()),
                 "gone_leases": [lease for lease, _ in batch.drops],
                 "gone_machines": [machine for _, machine in batch.drops],
-                "names": list(said_words),
-                "said": list(said_words.values()),
-                "gone_names": [name for name in batch.words if name not in said_words],
+                "names": list(said),
+                "said": list(said.values()),
+                "gone_names": [name for name in batch.metadata if name not in said],
             },
             prepare=True,
         )

@@ -144,7 +144,7 @@ class SqliteStore(OwnedStore):
         where = "" if after is None else "WHERE (lease, machine) > (?, ?)"
         return self._open_connection().execute(_READ.format(where=where), (*(after or ()), PAGE)).fetchall()
 
-    async def _words(self) -> Sequence[tuple[str, bytes]]:
+    async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         return self._open_connection().execute("SELECT name, body FROM word").fetchall()
 
     async def _commit(self, batch: Batch) -> None:
@@ -158,7 +158,7 @@ class SqliteStore(OwnedStore):
             connection.executemany(_PUT, [(lease, machine, body) for (lease, machine), body in batch.puts.items()])
         if batch.drops:
             connection.executemany("DELETE FROM record WHERE lease = ? AND machine = ?", list(batch.drops))
-        for name, body in batch.words.items():
+        for name, body in batch.metadata.items():
             if body:
                 connection.execute(_SAY, (name, body))
             else:

@@ -1,6 +1,6 @@
 """What an actor asks of its store.
 
-Theory of operation (paper, sections 3.3 and 4.2). A store holds the records of one actor: bytes by key, and a few words
+Theory of operation (paper, sections 3.3 and 4.2). A store holds the records of one actor: bytes by key, and metadata
 about the actor itself. One commit is one transaction: all of a batch or nothing, durable when it returns. A store has
 one owner at a time. Opening it takes it for its own and raises its *epoch*, the actor's incarnation; whoever held it
 before can commit nothing any more (`Fenced`).
@@ -36,12 +36,12 @@ class Batch:
     Attributes:
         puts: records, whole.
         drops: records that are no longer needed.
-        words: what the actor keeps about itself, by name; an empty value drops it.
+        metadata: what the actor keeps about itself, by name; an empty value drops it.
     """
 
     puts: Mapping[Key, bytes] = field(default_factory=dict)
     drops: Collection[Key] = ()
-    words: Mapping[str, bytes] = field(default_factory=dict)
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class StoreError(Exception):
@@ -98,7 +98,7 @@ class Store(Protocol):
         """All records, in the order of their keys."""
         ...
 
-    async def words(self) -> dict[str, bytes]:
+    async def metadata(self) -> dict[str, bytes]:
         """What the actor keeps about itself."""
         ...
 

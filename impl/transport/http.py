@@ -1,8 +1,8 @@
-"""The transport between processes: parcels by HTTP, aiohttp at both ends.
+"""The transport between processes: frames by HTTP, aiohttp at both ends.
 
-`POST /parcels` carries one or more parcels (impl/transport/frames.py) and answers a reply for each; `GET /health` says
+`POST /parcels` carries one or more frames (impl/transport/framing.py) and answers a reply for each; `GET /health` says
 that the actor is there. An actor may serve other routes of its own (its clients, its metrics) on the same port. A
-request that is refused as a whole has a status of its own: 400 no parcels, 404 and 405 another place or method, 408 too
+request that is refused as a whole has a status of its own: 400 no frames, 404 and 405 another place or method, 408 too
 slow, 413 too large, 429 too often refused.
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp import web
 
-from leasehold.impl.transport import frames
+from leasehold.impl.transport import framing
 from leasehold.impl.transport.guard import Guards
 from leasehold.impl.transport.lanes import Lane
 from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog, TokenBucket
@@ -77,7 +77,7 @@ class HttpTransport:
             )
         self._reception = Reception(receive, self._limits)
         app = web.Application(client_max_size=self._limits.body, middlewares=[self._watched])
-        app.router.add_post("/parcels", self._parcels)
+        app.router.add_post("/parcels", self._frames)
         app.router.add_get("/health", _health)
         app.router.add_routes(self._routes)
         self._runner = web.AppRunner(
@@ -102,11 +102,11 @@ class HttpTransport:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return self._advertise or f"{'https' if self._server_tls else 'http'}://{host}:{port}"
 
-    async def send(self, address: str, parcel: bytes) -> Reply:
+    async def send(self, address: str, frame: bytes) -> Reply:
         if self._closed:
             return Reply(Answer.UNREACHABLE, "this transport is closed")
-        if len(parcel) > self._limits.parcel:
-            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {self._limits.parcel} are accepted")
+        if len(frame) > self._limits.parcel:
+            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self._limits.parcel} are accepted")
         lane = self._lanes.get(address)
         if lane is None:
             url = _place(address)
@@ -115,8 +115,8 @@ class HttpTransport:
                 return Reply(Answer.UNREACHABLE, words)
             if len(self._lanes) >= _MOST_LANES:
                 self._lanes = {a: found for a, found in self._lanes.items() if not found.idle}
-            lane = self._lanes[address] = Lane(lambda parcels: self._post(url, parcels), self._limits)
-        return await lane.send(parcel)
+            lane = self._lanes[address] = Lane(lambda frames: self._post(url, frames), self._limits)
+        return await lane.send(frame)
 
     async def close(self) -> None:
         self._closed = True
@@ -133,7 +133,7 @@ class HttpTransport:
             await self._session.close()
         self._server = self._reception = self._runner = self._session = None
 
-    async def _post(self, url: str, parcels: list[bytes]) -> list[Reply]:
+    async def _post(self, url: str, frames: list[bytes]) -> list[Reply]:
         """One request; its replies, or the same for all where it came to nothing."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -146,22 +146,22 @@ class HttpTransport:
             )
         try:
             async with self._session.post(
-                url, data=frames.pack(parcels), headers=_CONTENT, allow_redirects=False
+                url, data=framing.pack(frames), headers=_CONTENT, allow_redirects=False
             ) as response:
                 if response.status == 200:
-                    content = await _bounded(response, frames.LARGEST_REPLY * len(parcels))
-                    return frames.unpack_replies(content, len(parcels))
+                    content = await _bounded(response, framing.LARGEST_REPLY * len(frames))
+                    return framing.unpack_replies(content, len(frames))
                 status = response.status
-        except (aiohttp.ClientError, OSError, TimeoutError, frames.FrameError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, framing.FrameError, ValueError) as error:
             words = f"no answer from {url}: {str(error) or type(error).__name__}"
             self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
-            return [Reply(Answer.UNREACHABLE, words)] * len(parcels)
-        if status == 413 and len(parcels) > 1:  # the other side takes less at once than we: perhaps one by one
-            return [(await self._post(url, [parcel]))[0] for parcel in parcels]
+            return [Reply(Answer.UNREACHABLE, words)] * len(frames)
+        if status == 413 and len(frames) > 1:  # the other side takes less at once than we: perhaps one by one
+            return [(await self._post(url, [frame]))[0] for frame in frames]
         words = f"{url} answered with status {status}"
         answer = {413: Answer.REFUSED, 429: Answer.BUSY, 503: Answer.BUSY}.get(status, Answer.UNREACHABLE)
         self._sparse.warning(time.monotonic(), f"status {status}", "%s", words)
-        return [Reply(answer, words)] * len(parcels)
+        return [Reply(answer, words)] * len(frames)
 
     @web.middleware
     async def _watched(
@@ -174,7 +174,7 @@ class HttpTransport:
             self._reception.refused(request.remote or "", f"{request.method} {request.path[:100]!r} is nothing here")
         return await handler(request)
 
-    async def _parcels(self, request: web.Request) -> web.Response:
+    async def _frames(self, request: web.Request) -> web.Response:
         assert self._reception is not None
         reception, peer = self._reception, request.remote or ""
         if (seconds := reception.wait(peer)) > 0:
@@ -184,16 +184,16 @@ class HttpTransport:
                 raise web.HTTPRequestEntityTooLarge(self._limits.body, request.content_length or 0)
             async with asyncio.timeout(self._limits.body_seconds):
                 body = await request.read()
-            parcels = frames.unpack(body, self._limits.batch)
+            frames = framing.unpack(body, self._limits.batch)
         except TimeoutError:
             status, reason = 408, "the body of the request did not come in time"
         except web.HTTPRequestEntityTooLarge:
             status, reason = 413, f"the body of the request has more than {self._limits.body} bytes"
-        except (frames.FrameError, aiohttp.ClientPayloadError, web.RequestPayloadError) as error:
+        except (framing.FrameError, aiohttp.ClientPayloadError, web.RequestPayloadError) as error:
             status, reason = 400, str(error)
         else:
-            replies = await reception.take_all(parcels, peer)
-            return web.Response(body=frames.pack_replies(replies), content_type="application/json")
+            replies = await reception.take_all(frames, peer)
+            return web.Response(body=framing.pack_replies(replies), content_type="application/json")
         reception.refused(peer, reason)
         return _no(status, reason)
 
@@ -209,7 +209,7 @@ def _no(status: int, reason: str, headers: dict[str, str] | None = None) -> web.
 
 
 def _place(address: str) -> str | None:
-    """Where parcels for an address are posted; None where it is none."""
+    """Where frames for an address are posted; None where it is none."""
     try:
         parts = urlsplit(address)
         plain = parts.port != 0 and "@" not in parts.netloc and not (parts.query or parts.fragment)
@@ -229,7 +229,7 @@ async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     async for chunk in response.content.iter_any():
         content += chunk
         if len(content) > most:
-            raise frames.FrameError(f"the answer has more than {most} bytes")
+            raise framing.FrameError(f"the answer has more than {most} bytes")
     return bytes(content)
 
 

@@ -1,16 +1,16 @@
-"""The sending side of HTTP: a lane for each address, in which parcels that wait together travel together.
+"""The sending side of transports: lanes, in which frames for one address travel together, and sends with a time limit.
 
 Theory of operation. A lane sends what waits as one request, and while requests are under way what comes gathers for the
-next: the busier an address, the more parcels share a request, and a lone parcel never waits. Only so many requests of a
-lane are under way at once. Each parcel has its own reply.
+next: the busier an address, the more frames share a request, and a lone frame never waits. Only so many requests of a
+lane are under way at once. Each frame has its own reply.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias
 
 from leasehold.impl.transport.limits import Limits
 from leasehold.impl.transport.transport import Answer, Reply
@@ -22,7 +22,7 @@ class Lane:
     """What waits for one address."""
 
     def __init__(self, post: Post, limits: Limits) -> None:
-        """Takes what sends one request; it answers one reply to each parcel, and raises nothing."""
+        """Takes what sends one request; it answers one reply to each frame, and raises nothing."""
         self._post, self._limits = post, limits
         self._waiting: deque[tuple[bytes, asyncio.Future[Reply]]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
@@ -31,13 +31,13 @@ class Lane:
     def idle(self) -> bool:
         return not self._waiting and not self._workers
 
-    async def send(self, parcel: bytes) -> Reply:
-        """Sends a parcel, and waits for its reply until the time limit."""
+    async def send(self, frame: bytes) -> Reply:
+        """Sends a frame, and waits for its reply until the time limit."""
         if len(self._waiting) >= self._limits.waiting:
-            return Reply(Answer.BUSY, f"{len(self._waiting)} parcels for this address wait already")
+            return Reply(Answer.BUSY, f"{len(self._waiting)} frames for this address wait already")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
-        self._waiting.append((parcel, future))
+        self._waiting.append((frame, future))
         if len(self._workers) < self._limits.in_flight:
             worker = loop.create_task(self._work())
             self._workers.add(worker)
@@ -64,7 +64,7 @@ class Lane:
         while batch := self._next():
             replies = [Reply(Answer.UNREACHABLE, "this transport is closed")] * len(batch)
             try:
-                replies = await self._post([parcel for parcel, _ in batch])
+                replies = await self._post([frame for frame, _ in batch])
             finally:
                 for (_, future), reply in zip(batch, replies, strict=True):
                     if not future.done():
@@ -75,11 +75,38 @@ class Lane:
         batch: list[tuple[bytes, asyncio.Future[Reply]]] = []
         room = self._limits.body
         while self._waiting and len(batch) < self._limits.batch:
-            parcel, future = self._waiting[0]
+            frame, future = self._waiting[0]
             if not future.done():
-                room -= len(parcel) + 4
+                room -= len(frame) + 4
                 if room < 0:
                     break
-                batch.append((parcel, future))
+                batch.append((frame, future))
             self._waiting.popleft()
         return batch
+
+
+class Sending:
+    """The sends of one transport whose answer is awaited."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._tasks: set[asyncio.Task[Reply]] = set()
+
+    async def wait(self, request: Coroutine[Any, Any, Reply]) -> Reply:
+        """The answer of a request; UNREACHABLE when it takes too long, or the transport closes meanwhile."""
+        task = asyncio.get_running_loop().create_task(request)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            await asyncio.wait((task,), timeout=self._seconds)
+        finally:
+            ended = task.done()
+            task.cancel()
+        if not ended or task.cancelled():
+            return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
+        return task.result()
+
+    def cancel(self) -> None:
+        """The transport closes: nobody waits any more."""
+        for task in tuple(self._tasks):
+            task.cancel()

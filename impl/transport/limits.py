@@ -20,19 +20,19 @@ class Limits:
     """The limits of one transport. Actors that talk to each other need the same sizes.
 
     Attributes:
-        parcel: bytes of one parcel.
-        body: bytes of one request, which may carry several parcels.
-        batch: parcels of one request.
+        parcel: bytes of one frame.
+        body: bytes of one request, which may carry several frames.
+        batch: frames of one request.
         in_flight: requests to one address that wait for their answers at the same time.
-        waiting: parcels to one address that wait to be sent; more are answered BUSY here.
-        receiving: parcels that are being received at the same time, from all; more are answered BUSY.
+        waiting: frames to one address that wait to be sent; more are answered BUSY here.
+        receiving: frames that are being received at the same time, from all; more are answered BUSY.
         connections: connections from one remote address.
         header_seconds: within which a new connection must have made its first request.
         body_seconds: within which the body of a request must have come.
         idle_seconds: after which a connection without requests is closed.
-        answer_seconds: within which the actor answers a parcel.
+        answer_seconds: within which the actor answers a frame.
         send_seconds: within which `send` ends.
-        refusals: parcels and requests of one remote address that may be refused at once before it must wait ...
+        refusals: frames and requests of one remote address that may be refused at once before it must wait ...
         refusals_per_second: ... and how many more with every second.
         close_seconds: that `close` gives to what is being received.
     """
@@ -61,9 +61,7 @@ class Limits:
                 kind = "whole number" if whole else "number"
                 raise TransportError(f"the limit `{field.name}` must be a {kind} above 0, not {str(value)[:40]!r}")
         if self.body < self.parcel + 4:
-            raise TransportError(
-                f"the limit `body` ({self.body}) must hold one parcel ({self.parcel}) and 4 bytes more"
-            )
+            raise TransportError(f"the limit `body` ({self.body}) must hold one frame ({self.parcel}) and 4 bytes more")
 
 
 LIMITS = Limits()

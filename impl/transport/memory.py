@@ -1,8 +1,8 @@
 """A transport within one process: many actors on one event loop, and a hand that plays with what they send.
 
-Fault model. A hand decides for each parcel how many copies of it come, each after how many turns of the event loop, and
+Fault model. A hand decides for each frame how many copies of it come, each after how many turns of the event loop, and
 whether the sender hears the answer. So it may lose, duplicate, delay and (as delays differ) reorder; it never alters
-what is in a parcel. Nothing waits on a real clock: what is lost is answered UNREACHABLE at once.
+what is in a frame. Nothing waits on a real clock: what is lost is answered UNREACHABLE at once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from leasehold.impl.transport.lanes import Sending
 from leasehold.impl.transport.limits import LIMITS, Limits
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.sending import Sending
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
 
 SCHEME = "memory:"
@@ -23,10 +23,10 @@ SCHEME = "memory:"
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one parcel.
+    """What becomes of one frame.
 
     Attributes:
-        copies: for each copy that comes, after how many turns of the event loop; none: the parcel is lost.
+        copies: for each copy that comes, after how many turns of the event loop; none: the frame is lost.
         answered: whether the sender hears the first copy's answer.
     """
 
@@ -34,12 +34,12 @@ class Fate:
     answered: bool = True
 
 
-Hand: TypeAlias = Callable[[str, str, bytes], Fate]  # of the sender's and the receiver's address, and the parcel
+Hand: TypeAlias = Callable[[str, str, bytes], Fate]  # of the sender's and the receiver's address, and the frame
 _SAFE = Fate()
 
 
 class Weather:
-    """A hand that does harm at random; the same seed does the same harm to the same parcels in the same order."""
+    """A hand that does harm at random; the same seed does the same harm to the same frames in the same order."""
 
     def __init__(
         self, seed: int, *, lose: float = 0, duplicate: float = 0, delay: int = 0, unanswered: float = 0
@@ -48,7 +48,7 @@ class Weather:
         self._random = random.Random(seed)
         self._lose, self._duplicate, self._delay, self._unanswered = lose, duplicate, delay, unanswered
 
-    def __call__(self, source: str, target: str, parcel: bytes) -> Fate:
+    def __call__(self, source: str, target: str, frame: bytes) -> Fate:
         if self._random.random() < self._lose:
             return Fate(())
         count = 2 if self._random.random() < self._duplicate else 1
@@ -60,7 +60,7 @@ class Network:
     """What memory transports join.
 
     Attributes:
-        hand: decides what becomes of parcels; may be changed at any time. None: each comes once, at once.
+        hand: decides what becomes of frames; may be changed at any time. None: each comes once, at once.
     """
 
     def __init__(self, hand: Hand | None = None, limits: Limits = LIMITS) -> None:
@@ -82,20 +82,19 @@ class Network:
         if self._members.get(address) is reception:
             del self._members[address]
 
-    async def carry(self, source: str, target: str, parcel: bytes) -> Reply:
-        """Carries a parcel as the hand will have it."""
-        fate = _SAFE if self.hand is None else self.hand(source, target, parcel)
+    async def carry(self, source: str, target: str, frame: bytes) -> Reply:
+        """Carries a frame as the hand will have it."""
+        fate = _SAFE if self.hand is None else self.hand(source, target, frame)
         if fate is _SAFE:
-            return await self._deliver(source, target, parcel, 0)
+            return await self._deliver(source, target, frame, 0)
         copies = [
-            asyncio.get_running_loop().create_task(self._deliver(source, target, parcel, turns))
-            for turns in fate.copies
+            asyncio.get_running_loop().create_task(self._deliver(source, target, frame, turns)) for turns in fate.copies
         ]
         for copy in copies:
             self._under_way.add(copy)
             copy.add_done_callback(self._under_way.discard)
         if not copies:
-            return Reply(Answer.UNREACHABLE, "the parcel was lost")
+            return Reply(Answer.UNREACHABLE, "the frame was lost")
         reply = await asyncio.shield(copies[0])
         return reply if fate.answered else Reply(Answer.UNREACHABLE, "the answer was lost")
 
@@ -109,13 +108,13 @@ class Network:
         while self._under_way:
             await asyncio.wait(self._under_way)
 
-    async def _deliver(self, source: str, target: str, parcel: bytes, turns: int) -> Reply:
+    async def _deliver(self, source: str, target: str, frame: bytes, turns: int) -> Reply:
         for _ in range(turns):
             await asyncio.sleep(0)
         reception = self._members.get(target)  # looked up now, as it may have gone or come meanwhile
         if reception is None:
             return Reply(Answer.UNREACHABLE, f"nobody is at {target[:200]}")
-        return await reception.take(parcel, source)
+        return await reception.take(frame, source)
 
 
 class MemoryTransport:
@@ -134,14 +133,14 @@ class MemoryTransport:
         self._reception, self._closed = reception, False
         return self.address
 
-    async def send(self, address: str, parcel: bytes) -> Reply:
+    async def send(self, address: str, frame: bytes) -> Reply:
         if self._closed:
             return Reply(Answer.UNREACHABLE, "this transport is closed")
-        if len(parcel) > self._network.limits.parcel:
+        if len(frame) > self._network.limits.parcel:
             most = self._network.limits.parcel
-            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {most} are accepted")
+            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {most} are accepted")
         # Given up, it is the waiting for the answer that ends: what is under way goes on.
-        return await self._sending.wait(self._network.carry(self.address, address, parcel))
+        return await self._sending.wait(self._network.carry(self.address, address, frame))
 
     async def close(self) -> None:
         self._closed = True

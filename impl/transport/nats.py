@@ -1,6 +1,6 @@
-"""The transport for many machines: parcels as requests through a NATS server.
+"""The transport for many machines: frames as requests through a NATS server.
 
-An actor listens on one subject, and its address is `nats://server:4222/SUBJECT`. A request carries one parcel and is
+An actor listens on one subject, and its address is `nats://server:4222/SUBJECT`. A request carries one frame and is
 answered with one reply; nothing is kept in the server, so what is lost is sent again by the actor. A server tells at
 once when nobody listens on a subject. It does not tell from where a request comes: strangers are told apart by the
 inbox that they want their answers in, which a client can change at will; who may publish is for the server's accounts.
@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from leasehold.impl.transport import frames
+from leasehold.impl.transport import framing
+from leasehold.impl.transport.lanes import Sending
 from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.sending import Sending
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST_SUBJECT = 200
 _MOST_SERVERS = 50
-_PROBE = b""  # no parcel is empty
+_PROBE = b""  # no frame is empty
 
 
 class NatsTransport:
@@ -86,14 +86,14 @@ class NatsTransport:
             raise TransportError(f"{self._server} does not let us listen on {self._subject}: {error!r}") from error
         return f"{self._server}/{self._subject}"
 
-    async def send(self, address: str, parcel: bytes) -> Reply:
+    async def send(self, address: str, frame: bytes) -> Reply:
         place = _place(address)
         if self._closed or place is None:
             words = f"{address[:200]!r} is no address of this transport; one is written nats://host:4222/some.subject"
             return Reply(Answer.UNREACHABLE, "this transport is closed" if self._closed else words)
-        if len(parcel) > self._limits.parcel:
-            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {self._limits.parcel} are accepted")
-        return await self._sending.wait(self._request(*place, parcel))
+        if len(frame) > self._limits.parcel:
+            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self._limits.parcel} are accepted")
+        return await self._sending.wait(self._request(*place, frame))
 
     async def close(self) -> None:
         self._closed = True
@@ -117,7 +117,7 @@ class NatsTransport:
             except (asyncio.CancelledError, Exception) as error:
                 _log.debug("a connection to NATS was not closed in order: %r", error)
 
-    async def _request(self, server: str, subject: str, parcel: bytes) -> Reply:
+    async def _request(self, server: str, subject: str, frame: bytes) -> Reply:
         try:
             client = await self._client(server)
         except TransportError as error:
@@ -127,12 +127,12 @@ class NatsTransport:
         try:
             if not client.is_connected:
                 raise ConnectionError("the connection to the server is down")
-            answer = await client.request(subject, parcel, timeout=self._limits.send_seconds)
-            return frames.unpack_replies(answer.data, 1)[0]
+            answer = await client.request(subject, frame, timeout=self._limits.send_seconds)
+            return framing.unpack_replies(answer.data, 1)[0]
         except NoRespondersError:
             return Reply(Answer.UNREACHABLE, f"nobody listens on {subject}")
         except MaxPayloadError:
-            return Reply(Answer.REFUSED, f"the parcel has {len(parcel)} bytes, and {server} carries less")
+            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {server} carries less")
         except Exception as error:
             words = f"no answer from {server}/{subject}: {str(error) or type(error).__name__}"
             self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
@@ -152,14 +152,14 @@ class NatsTransport:
 
     async def _take(self, reception: Reception, message: Msg) -> None:
         if message.data == _PROBE:
-            await self._answer(message, Reply(Answer.REFUSED, "a parcel is not empty"))
+            await self._answer(message, Reply(Answer.REFUSED, "a frame is not empty"))
             return
         peer = message.reply.rpartition(".")[0]
         await self._answer(message, await reception.take(message.data, peer))
 
     async def _answer(self, message: Msg, reply: Reply) -> None:
         try:
-            await message.respond(frames.pack_replies((reply,)))
+            await message.respond(framing.pack_replies((reply,)))
         except Exception as error:
             self._sparse.warning(time.monotonic(), "answer", "an answer could not be sent: %r", error)
 

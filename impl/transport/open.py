@@ -15,17 +15,58 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from msgspec import Struct
 
 from leasehold.impl.transport import memory
 from leasehold.impl.transport.http import HttpTransport
-from leasehold.impl.transport.limits import Limits
+from leasehold.impl.transport.limits import LIMITS, Limits
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.transport import Transport, TransportError
 from leasehold.impl.words import did_you_mean
 
-_SETTINGS = ("listen", "advertise", "limits", "tls", "login")
-_LOGIN = ("user", "password", "token", "user_credentials")
+
+class Tls(Struct):
+    """PEM files: how this actor shows itself, and how it judges others.
+
+    Attributes:
+        certificate: its own.
+        key: of the certificate.
+        authority: that signed the others' certificates; left out, those that the system trusts.
+    """
+
+    certificate: str
+    key: str
+    authority: str | None = None
+
+
+class Login(Struct):
+    """How a NATS server is told who this is."""
+
+    user: str | int = ""
+    password: str | int = ""
+    token: str | int = ""
+    user_credentials: str = ""
+
+
+class Listening(Struct):
+    """A transport.
+
+    Attributes:
+        listen: the address that it listens on.
+        advertise: the address at which others reach it.
+        limits: what it grants to strangers (impl/transport/limits.py).
+        tls: for https.
+        login: for nats.
+    """
+
+    listen: str
+    advertise: str = ""
+    limits: Limits = LIMITS
+    tls: Tls | None = None
+    login: Login | None = None
+
+
 _SCHEMES = ("http", "https", "memory", "nats")
 _FORMS = "http://host:port, https://host:port, nats://host:4222/some.subject, memory:NAME"
 
@@ -46,7 +87,9 @@ def open_transport(
     Raises:
         TransportError: the configuration is not good; with the near miss.
     """
-    given = _known(config if not isinstance(config, str) else {"listen": config}, "a transport", _SETTINGS)
+    given = _known(
+        config if not isinstance(config, str) else {"listen": config}, "a transport", Listening.__struct_fields__
+    )
     listen, limits = given.get("listen"), _limits(given.get("limits", {}))
     if not isinstance(listen, str):
         raise TransportError(f"a transport needs `listen`, the address that it listens on: {_FORMS}")
@@ -63,7 +106,7 @@ def open_transport(
         if setting in given:
             raise TransportError(f"`{setting}` is for http and https, and {scheme} has no use of it; leave it out")
     if scheme == "nats":
-        login = _known(given.get("login", {}), "`login`", _LOGIN)
+        login = _known(given.get("login", {}), "`login`", Login.__struct_fields__)
         return NatsTransport(listen, limits=limits, login={name: str(value) for name, value in login.items()})
     name = listen.removeprefix(memory.SCHEME)
     if network is None:
@@ -100,7 +143,7 @@ def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:
     """How we show ourselves, and how we judge others: by `authority`, or as the system does."""
     if given is None:
         return None, None
-    settings = _known(given, "`tls`", ("certificate", "key", "authority"))
+    settings = _known(given, "`tls`", Tls.__struct_fields__)
     for name in ("certificate", "key"):
         if not isinstance(settings.get(name), str):
             raise TransportError(f"`tls` needs `{name}`, the name of a PEM file")

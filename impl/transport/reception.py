@@ -1,8 +1,8 @@
-"""What every transport does with a parcel that came: bounds it, hands it to the actor, and answers for it.
+"""What every transport does with a frame that came: bounds it, hands it to the actor, and answers for it.
 
-Theory of operation. The actor's `receive` runs in a task of its own, so that one parcel never waits for another, and
+Theory of operation. The actor's `receive` runs in a task of its own, so that one frame never waits for another, and
 nothing that a sender does (going away, giving up) cancels a commit that is under way. Whatever goes wrong with one
-parcel is answered UNREACHABLE, which is the truth: nobody knows whether it was committed, and its sender sends it
+frame is answered UNREACHABLE, which is the truth: nobody knows whether it was committed, and its sender sends it
 again. A remote address that is refused too often waits (BUSY) and costs nothing more than that answer.
 """
 
@@ -49,13 +49,13 @@ class Reception:
         """Logs what strangers cause, at a bounded rate."""
         self._sparse.warning(self._clock(), kind, words, *values)
 
-    async def take(self, parcel: bytes, peer: str) -> Reply:
-        """Receives one parcel."""
-        return (await self.take_all((parcel,), peer))[0]
+    async def take(self, frame: bytes, peer: str) -> Reply:
+        """Receives one frame."""
+        return (await self.take_all((frame,), peer))[0]
 
-    async def take_all(self, parcels: Sequence[bytes], peer: str) -> list[Reply]:
-        """Receives parcels, all at the same time, and answers each within the time limit."""
-        begun = [self._begin(parcel, peer) for parcel in parcels]
+    async def take_all(self, frames: Sequence[bytes], peer: str) -> list[Reply]:
+        """Receives frames, all at the same time, and answers each within the time limit."""
+        begun = [self._begin(frame, peer) for frame in frames]
         tasks = [task for task in begun if isinstance(task, asyncio.Task)]
         if tasks:
             await asyncio.wait(tasks, timeout=self.limits.answer_seconds)
@@ -75,26 +75,26 @@ class Reception:
             if late:
                 await asyncio.wait(late, timeout=self.limits.close_seconds)
 
-    def _begin(self, parcel: bytes, peer: str) -> asyncio.Task[Reply] | Reply:
+    def _begin(self, frame: bytes, peer: str) -> asyncio.Task[Reply] | Reply:
         if self.closing:
             return Reply(Answer.UNREACHABLE, "the receiver is closing")
         if (seconds := self.wait(peer)) > 0:
             return Reply(Answer.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
-        if len(parcel) > self.limits.parcel:
-            reason = f"the parcel has {len(parcel)} bytes, and {self.limits.parcel} are accepted"
+        if len(frame) > self.limits.parcel:
+            reason = f"the frame has {len(frame)} bytes, and {self.limits.parcel} are accepted"
             self.refused(peer, reason)
             return Reply(Answer.REFUSED, reason)
         if len(self._running) >= self.limits.receiving:
-            self.note("busy", "%d parcels are being received; more are answered BUSY", len(self._running))
+            self.note("busy", "%d frames are being received; more are answered BUSY", len(self._running))
             return Reply(Answer.BUSY, "too much is being received at the moment")
-        task = asyncio.get_running_loop().create_task(self._guarded(parcel))
+        task = asyncio.get_running_loop().create_task(self._guarded(frame))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _guarded(self, parcel: bytes) -> Reply:
+    async def _guarded(self, frame: bytes) -> Reply:
         try:
-            reply = await self._receive(parcel)
+            reply = await self._receive(frame)
         except Exception as error:
             words = "an error of the receiver; the sender will send again: %r"
             self._sparse.warning(self._clock(), "error", words, error, exc_info=error)
@@ -105,12 +105,12 @@ class Reception:
 
     def _ended(self, task: asyncio.Task[Reply]) -> Reply:
         if not task.done():
-            self.note("late", "a parcel is being received for more than %s seconds", self.limits.answer_seconds)
+            self.note("late", "a frame is being received for more than %s seconds", self.limits.answer_seconds)
             return Reply(Answer.UNREACHABLE, "no answer within the receiver's time limit")
         if task.cancelled():
             return Reply(Answer.UNREACHABLE, "the receiver has closed")
         if (error := task.exception()) is not None:  # a crash, which nobody may hide: it is the loop's to report
-            context = {"message": "the receiver of a parcel crashed", "exception": error, "task": task}
+            context = {"message": "the receiver of a frame crashed", "exception": error, "task": task}
             asyncio.get_running_loop().call_exception_handler(context)
             return Reply(Answer.UNREACHABLE, "the receiver crashed")
         return task.result()

@@ -1,11 +1,11 @@
 """What an actor asks of its transport.
 
-Theory of operation (paper, section 4.2). A transport carries parcels (bytes) to addresses, at least once and in any
-order; sequence numbers make of that what the machines need. It answers whether the receiver has *taken* a parcel, that
+Theory of operation (paper, section 4.2). A transport carries frames (bytes) to addresses, at least once and in any
+order; sequence numbers make of that what the machines need. It answers whether the receiver has *taken* a frame, that
 is, committed what follows from it; without that answer the sender sends again, for as long as its record asks for it.
 Recovery never depends on what a transport keeps.
 
-A parcel is one signed envelope (impl/identity); a transport neither reads nor trusts it. What limits strangers (size,
+A frame is one signed envelope (impl/identity); a transport neither reads nor trusts it. What limits strangers (size,
 rate, number of connections) is the transport's; who may say what is the actor's.
 """
 
@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 
 
 class Answer(Enum):
-    """What became of a parcel."""
+    """What became of a frame."""
 
     TAKEN = "taken"  # committed, or a duplicate of what was
     REFUSED = "refused"  # the receiver will never take it: the sender must not send it again
@@ -29,7 +29,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of a parcel, and why it was refused."""
+    """What became of a frame, and why it was refused."""
 
     answer: Answer
     reason: str = ""
@@ -43,7 +43,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Carries parcels."""
+    """Carries frames."""
 
     async def start(self, receive: Receive) -> str:
         """Begins to receive; answers the address that others may send to.
@@ -53,8 +53,8 @@ class Transport(Protocol):
         """
         ...
 
-    async def send(self, address: str, parcel: bytes) -> Reply:
-        """Carries a parcel, and waits for the answer within the transport's time limit. Never raises."""
+    async def send(self, address: str, frame: bytes) -> Reply:
+        """Carries a frame, and waits for the answer within the transport's time limit. Never raises."""
         ...
 
     async def close(self) -> None:

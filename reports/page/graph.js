@@ -1,6 +1,7 @@
 // A graph on the page: laid out, drawn, panned and zoomed, with the edges of a node shown while it is pointed at.
 
 const LINE = 15;
+const READABLE = 0.6; // the least scale at which a graph is first shown
 let graphs = 0;
 
 // nodes: [{lines: [{text, quiet?, strong?, rule?}], label, mark?, initial?, terminal?, layer?}]
@@ -59,11 +60,13 @@ function graphView(nodes, edges, options) {
   const view = { ...drawing };
   let touched = false;
   const show = () => svg.setAttribute("viewBox", [view.x, view.y, view.w, view.h].map(round).join(" "));
-  const fit = () => {
-    // Never larger than life: a small graph keeps its type size.
+  // Never larger than life: a small graph keeps its type size. At first a large one keeps a size that can be read, too:
+  // then the view begins above the first root, and the rest of the graph is a drag away.
+  const fit = (readable) => {
     const width = svg.clientWidth || 800;
-    const w = Math.max(drawing.w, width);
-    Object.assign(view, { x: drawing.x - (w - drawing.w) / 2, y: drawing.y, w, h: drawing.h });
+    const w = Math.max(readable ? Math.min(drawing.w, width / READABLE) : drawing.w, width);
+    const middle = w < drawing.w && options.roots?.length ? laid.nodes[options.roots[0]].x : drawing.x + drawing.w / 2;
+    Object.assign(view, { x: middle - w / 2, y: drawing.y, w, h: drawing.h });
     svg.style.height = `${Math.min(options.height || 1200, Math.ceil((drawing.h * width) / w))}px`;
     touched = false;
     show();
@@ -114,7 +117,7 @@ function graphView(nodes, edges, options) {
       if (moves[event.key]) pan(...moves[event.key]);
       else if (event.key === "+" || event.key === "=") zoom(0.8);
       else if (event.key === "-") zoom(1.25);
-      else if (event.key === "0") fit();
+      else if (event.key === "0") fit(false);
       else return;
       event.preventDefault();
     },
@@ -144,10 +147,10 @@ function graphView(nodes, edges, options) {
     if (options.onpick) options.onpick(i);
   };
 
-  new ResizeObserver(() => requestAnimationFrame(() => { if (!touched) fit(); })).observe(svg);
-  window.addEventListener("beforeprint", fit);
+  new ResizeObserver(() => requestAnimationFrame(() => { if (!touched) fit(true); })).observe(svg);
+  window.addEventListener("beforeprint", () => fit(false));
   const button = (label, words, press) => h("button", { type: "button", "aria-label": label, title: label, onclick: press }, words);
   const element = h("div", { class: "graph-box" }, h("div", { class: "graph-tools" },
-    button("Zoom in", "+", () => zoom(0.8)), button("Zoom out", "−", () => zoom(1.25)), button("Show all", "fit", fit)), svg);
+    button("Zoom in", "+", () => zoom(0.8)), button("Zoom out", "−", () => zoom(1.25)), button("Show all", "fit", () => fit(false))), svg);
   return { element, select, width: drawing.w };
 }

@@ -89,7 +89,7 @@ function productTable(data, cells, pick) {
       + `${MARKS[node.mark]}, ${count(node.depth, "step")} from the start, ${count(node.states, "global state")}`;
     const button = h("button", { type: "button", class: `cell ${node.mark}`, title: words, "aria-label": words, onclick: () => pick(node),
       style: `--weight: ${(0.25 + 0.75 * Math.log(1 + node.states) / Math.log(1 + most)).toFixed(2)}` }, String(node.depth));
-    cells.set(node.control.join("/"), button);
+    cells.set(node.control.join("/"), searchable(button, "control state", [words]));
     return h("td", { class: edgeOf(table, i).trim() || null }, button);
   })));
   return h("figure", { class: "heat" },

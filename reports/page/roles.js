@@ -39,12 +39,12 @@ function roleSection(role) {
   // Guards stand on the arrows while there is room for them; they always stand in the details.
   let graph = draw(true);
   if (graph.width > 900) graph = draw(false);
-  return h("section", { class: "role", id: `role-${role.name}` },
-    h("h3", null, h("code", null, role.name), role.count > 1 ? h("span", { class: "quiet" }, ` × ${role.count}`) : null,
+  return h("section", { class: "role", id: `role-${role.name}`, "data-group": "" },
+    h("h3", null, whole(role.name), role.count > 1 ? h("span", { class: "quiet" }, ` × ${role.count}`) : null,
       role.parent ? h("span", { class: "quiet" }, ` subsidiary to ${role.parent}`) : null),
     role.doc ? h("p", { class: "doc" }, prose(role.doc)) : null,
     h("div", { class: graph.width > 900 ? "below" : "beside" }, graph.element, panel),
-    h("details", { class: "more" }, h("summary", null, `All ${role.transitions.length} transitions as a table`), transitionTable(role)));
+    h("details", { class: "more", "data-opens": "" }, h("summary", null, `All ${role.transitions.length} transitions as a table`), transitionTable(role)));
 }
 
 function aboutRole(role) {
@@ -84,8 +84,9 @@ function transitionWords(t) {
 function transitionTable(role) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Transitions of ${role.name}` }, h("table", { class: "list" },
     h("thead", null, h("tr", null, ["from", "on", "when", "to", "sets", "taken"].map((word) => h("th", { scope: "col" }, word)))),
-    h("tbody", null, role.transitions.map((t) => h("tr", null,
-      h("td", null, h("code", null, t.source)), h("td", null, h("code", null, t.event)), h("td", null, t.guard ? h("code", null, t.guard) : null),
+    h("tbody", null, role.transitions.map((t) => searchable(h("tr", null,
+      h("td", null, h("code", null, t.source)), h("td", null, h("code", null, t.event)), h("td", { class: t.guard ? "guard" : null }, t.guard ? h("code", null, t.guard) : null),
       h("td", null, h("code", null, t.target)), h("td", null, t.updates.map((u) => h("code", { class: "block" }, u))),
-      h("td", { class: "amount" }, t.taken ? number(t.taken) : h("span", { class: "warn" }, "never")))))));
+      h("td", { class: "amount" }, t.taken ? number(t.taken) : h("span", { class: "warn" }, "never"))),
+    "transition", [role.name, t.name, t.event, t.guard, t.target, t.updates, t.also, role.states.find((state) => state.name === t.target)?.tasks, t.doc])))));
 }

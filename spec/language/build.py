@@ -9,166 +9,26 @@ from typing import Any
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
-from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Quiet, Sink, a, listed, near_miss
-from leasehold.spec.language.evaluate import Context, NoState, evaluate
-from leasehold.spec.language.files import Files, as_mapping, entries
-from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.build_fields import FieldBuilder
+from leasehold.spec.language.declare import doc_of, text_of, type_node
+from leasehold.spec.language.diagnostics import Place, Quiet, a, listed, near_miss
+from leasehold.spec.language.files import as_mapping
+from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import (
     BOOL,
-    INT,
-    TIME,
-    Enum,
-    Instance,
-    Int,
     Map,
-    Time,
     Type,
-    Unknown,
-    default,
-    in_range,
 )
 
 _TARGET = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
 
 
-class Builder:
+class Builder(FieldBuilder):
     """Runs the second pass; errors go to the sink, and what was wrong is left out of the model."""
-
-    def __init__(self, files: Files, declarer: Declarer, declared: Declarations, sink: Sink) -> None:
-        self.files, self.declarer, self.declared, self.sink = files, declarer, declared, sink
-        self.names = declared.names
-        self.clock = "clock" in files.single
-        self.reasons: dict[tuple[str, str, str], Place] = {}  # role, state, event: where an ignore or refuse stands
-        self.small: dict[str, Enum | Instance] = {
-            **self.names.types, **{n: r.instance for n, r in self.names.roles.items()},
-        }  # fmt: skip
-
-    # Fields
-
-    def data(self, node: Node | None) -> dict[str, m.Datum]:
-        return {name: self._datum(name, place, decl) for name, place, decl in as_mapping(node).pairs()}
-
-    def _datum(self, name: str, place: Place, decl: Node) -> m.Datum:
-        kind = parse_type(type_node(decl), self.small, self.sink)
-        if decl.kind == "text":
-            return m.Datum(name, kind, None, default(kind), place=place)
-        low, high = decl.get("min"), decl.get("max")
-        if isinstance(kind, Int):
-            kind = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
-            if low is not None and kind.low is not None and kind.high is not None and kind.low > kind.high:
-                self.sink.error(
-                    "LH307", low.place,
-                    f"`{name}` has no values: its smallest, {kind.low}, is above its largest, {kind.high}",
-                    remedy="exchange the two",
-                )  # fmt: skip
-        elif low is not None or high is not None:
-            self.sink.error(
-                "LH204", (low or high or decl).place, f"`{name}` is of type {kind}: only ints have bounds",
-                remedy="leave the bound out",
-            )  # fmt: skip
-        explore = self._explore(name, kind, decl.get("explore"))
-        first = decl.get("initial")
-        if first is None:
-            return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place)
-        if first.text == "any":
-            return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place)
-        wanted = kind.of if isinstance(kind, Map) else kind
-        value = self.declarer.constant(first, wanted, bounds=True)
-        if value is not None and not in_range(wanted, value):
-            self.sink.error(
-                "LH307",
-                first.place,
-                f"`{name}` starts with {value}, outside of its bounds",
-                remedy="change one of them",
-            )
-        value = default(wanted) if value is None and not isinstance(wanted, Unknown) else value
-        if isinstance(kind, Map):
-            value = (value,) * len(kind.key.members if isinstance(kind.key, Enum) else range(kind.key.count))
-        return m.Datum(name, kind, explore, value, doc=doc_of(decl), place=place)
-
-    def _explore(self, name: str, kind: Type, node: Node | None) -> tuple[x.Expression, x.Expression] | None:
-        if node is None:
-            return None
-        ends = list(node)
-        if isinstance(kind, Map):
-            self.sink.error(
-                "LH203", node.place, f"`{name}`: explore is the range of a number, and this is a {kind}",
-                remedy="leave it out, or give a number of its own",
-            )  # fmt: skip
-            return None
-        if len(ends) != 2:
-            self.sink.error(
-                "LH203", node.place, f"`{name}`: explore has {len(ends)} ends, not two",
-                remedy="write `explore: [low, high]`; both ends are included",
-            )  # fmt: skip
-            return None
-        names = Names(self.names.constants, self.names.types, {}, {}, {})
-        scope = Scope(names, clock=self.clock)
-        want = TIME if isinstance(kind, Time) else INT
-        return parse(ends[0], scope, self.sink, want), parse(ends[1], scope, self.sink, want)
-
-    def events(self, node: Node | None) -> dict[str, m.Event]:
-        found = {}
-        for name, place, decl in as_mapping(node).pairs():
-            if decl.kind == "text":
-                found[name] = m.Event(name, (), " ".join(decl.text.split()), place)
-            else:
-                found[name] = m.Event(name, tuple(self.data(decl.get("fields")).values()), doc_of(decl), place)
-        return found
-
-    def messages(self) -> dict[str, m.Message]:
-        found = {}
-        for name, place, node in entries(self.files.messages):
-            sender = self._role(node.get("from"))
-            receiver = self._role(node.get("to"))
-            fields = self.data(node.get("fields"))
-            if "number" in fields or "kind" in fields or "sender" in fields:
-                self.sink.error(
-                    "LH205", place, f"`{name}`: number, kind and sender are fields of every message",
-                    remedy="rename the field",
-                )  # fmt: skip
-            if sender and receiver:
-                found[name] = m.Message(
-                    name,
-                    sender,
-                    receiver,
-                    tuple(fields.values()),
-                    self._carried(node),
-                    text_of(node, "answer") == "true",
-                    doc_of(node),
-                    place,
-                )
-        return found
-
-    def _carried(self, node: Node) -> str | None:
-        """The message that another shows: one that its sender receives."""
-        carried = node.get("carries")
-        if carried is None:
-            return None
-        shown = [
-            name for name, _, other in entries(self.files.messages) if text_of(other, "to") == text_of(node, "from")
-        ]
-        if carried.text not in shown:
-            self.sink.error(
-                "LH503", carried.place, f"{text_of(node, 'from')} receives no message `{carried.text}`",
-                near=near_miss(carried.text, shown), remedy=f"it receives {listed(shown)}",
-            )  # fmt: skip
-            return None
-        return carried.text
-
-    def _role(self, node: Node | None) -> str | None:
-        name = node.text if node is not None else ""
-        if node is not None and name not in self.names.roles:
-            self.sink.error(
-                "LH503", node.place, f"`{name}` is not a role of this system", near=near_miss(name, self.names.roles),
-                remedy=f"roles: {listed(self.names.roles)}",
-            )  # fmt: skip
-        return name if name in self.names.roles else None
 
     # Roles
 
@@ -376,6 +236,13 @@ class Builder:
                     "LH303", place, f"`{name}` is of type {kind}, not a map", remedy=f"set it whole: `{name}: ...`"
                 )
                 return None
+            if "][" in key_text.replace(" ", ""):
+                self.sink.error(
+                    "LH303", place, f"`{target[:60]}` names a cell within a cell; one cell is set at a time",
+                    remedy=f"keep a map for each {kind.key}, or one map whose key is a type of its own with a member "
+                    "for each pair",
+                )  # fmt: skip
+                return None
             key = parse(Node("text", place, key_text), scope, self.sink, kind.key)
             kind = kind.of
         return m.Update(name, key, parse(value, scope, self.sink, kind), place)
@@ -526,8 +393,3 @@ def _some(answers: Node | None) -> bool:
 
 def _fields(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
-
-
-def constant_value(e: x.Expression, values: Mapping[str, Any], now: int = 0) -> Any:
-    """The value of an expression over constants and the clock."""
-    return evaluate(e, Context(NoState(now), values))

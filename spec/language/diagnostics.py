@@ -78,6 +78,7 @@ CATALOGUE: dict[str, str] = {
     "LH416": "a task of a transition alone is not a send",
     "LH417": "a task cannot outlive its state",
     "LH418": "an answer does not tell which outliving task has ended",
+    "LH419": "a number may grow without end",
     "LH501": "a message is never sent",
     "LH502": "a message has no channel, or several",
     "LH503": "a role is not known",

@@ -6,12 +6,13 @@ against it by differential tests, so it is written to be believed, not to be fas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.types import Set, Value, members, position
+from leasehold.spec.language.operators import OPERATORS
+from leasehold.spec.language.types import Set, Value, members
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,12 @@ def evaluate(e: x.Expression, c: Context) -> Value:
         return c.self if owned is None else int(evaluate(owned, c))
 
     match e:
+        case x.Apply(op=op, operands=operands):
+            row = OPERATORS[op]
+            if row.decided_by is not None:  # what comes after need not be looked at
+                return row.means(*_until(row.decided_by, operands, c))
+            values = [evaluate(o, c) for o in operands]
+            return row.means([o.type for o in operands], *values) if row.typed else row.means(*values)
         case x.Literal_(value=value):
             return value
         case x.Constant(name=name):
@@ -104,34 +111,6 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return c.sender
         case x.Variable(name=name):
             return c.variables[name]
-        case x.Unary(op=op, operand=operand):
-            value = evaluate(operand, c)
-            return not value if op == "not" else -value
-        case x.Binary(op=op, left=left, right=right):
-            return _binary(op, evaluate(left, c), evaluate(right, c))
-        case x.Compare(op=op, left=left, right=right):
-            return _compare(op, evaluate(left, c), evaluate(right, c))
-        case x.Logic(op=op, operands=operands):
-            return (all if op == "and" else any)(evaluate(o, c) for o in operands)
-        case x.Conditional(test=test, then=then, otherwise=otherwise):
-            return evaluate(then if evaluate(test, c) else otherwise, c)
-        case x.Extreme(op=op, operands=operands):
-            return (min if op == "min" else max)(evaluate(o, c) for o in operands)
-        case x.Length(operand=x.Pending(name=name)):
-            return len(list(c.view.pending(name)))
-        case x.Length(operand=operand):
-            return len(evaluate(operand, c))
-        case x.Index(operand=operand):
-            return evaluate(operand, c)
-        case x.Get(option=option, fallback=fallback):
-            value = evaluate(option, c)
-            return evaluate(fallback, c) if value is None else value
-        case x.SetOf(items=items):
-            return frozenset(evaluate(i, c) for i in items)
-        case x.Members(of=of):
-            return frozenset(members(of))
-        case x.Element(map=cells, key=key):
-            return evaluate(cells, c)[position(key.type, evaluate(key, c))]  # type: ignore[arg-type]
         case x.Quantifier():
             return _quantifier(e, c)
         case x.MessageField(variable=variable, name=name):
@@ -157,42 +136,12 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             raise TypeError("messages on their way have no value of their own")
 
 
-def _binary(op: str, a: Value, b: Value) -> Value:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "//":
-            return a // b if b else 0
-        case "%":
-            return a % b if b else 0
-        case "|":
-            return a | b
-        case _:
-            return a & b
-
-
-def _compare(op: str, a: Value, b: Value) -> bool:
-    match op:
-        case "==":
-            return bool(a == b)
-        case "!=":
-            return bool(a != b)
-        case "<":
-            return bool(a < b)
-        case "<=":
-            return bool(a <= b)
-        case ">":
-            return bool(a > b)
-        case ">=":
-            return bool(a >= b)
-        case "in":
-            return a in b
-        case _:
-            return a not in b
+def _until(decision: Value, operands: tuple[x.Expression, ...], c: Context) -> Iterator[Value]:
+    for operand in operands:
+        value = evaluate(operand, c)
+        yield value
+        if value is decision:
+            return
 
 
 def _quantifier(e: x.Quantifier, c: Context) -> Value:

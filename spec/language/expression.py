@@ -7,11 +7,13 @@ name in it has been resolved. Places do not take part in equality.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Literal, TypeAlias, get_args
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import BOOL, INT, TIME, Enum, Instance, Set, Type, Value, members, show
 
 
@@ -78,92 +80,11 @@ class Variable(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unary(Node):
-    op: Literal["not", "-"]
-    operand: Expression
+class Apply(Node):
+    """A pure operator on its operands; operators.py has a row for each."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Node):
-    """Arithmetic on ints and times; `|`, `&` and `-` on sets."""
-
-    op: Literal["+", "-", "*", "//", "%", "|", "&"]
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compare(Node):
-    """Comparison; on sets `<=` is inclusion; `in` asks for membership."""
-
-    op: Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
-    left: Expression
-    right: Expression
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logic(Node):
-    op: Literal["and", "or"]
+    op: str
     operands: tuple[Expression, ...]
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditional(Node):
-    test: Expression
-    then: Expression
-    otherwise: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extreme(Node):
-    op: Literal["min", "max"]
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Length(Node):
-    """The size of a set, or the number of messages on their way."""
-
-    operand: Expression
-    type: Type = INT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index(Node):
-    """The number of an instance, from 0."""
-
-    operand: Expression
-    type: Type = INT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Get(Node):
-    """The value of an option, or the fallback when it is none."""
-
-    option: Expression
-    fallback: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetOf(Node):
-    items: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members(Node):
-    """All members of a small type, as a set: the domain `for r in resource_manager`."""
-
-    of: Enum | Instance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Element(Node):
-    """A cell of a map."""
-
-    map: Expression
-    key: Expression
 
 
 QuantifierKind: TypeAlias = Literal["all", "any", "count", "sum", "union", "set"]
@@ -249,17 +170,66 @@ class Byzantine(Node):
 
 
 Expression: TypeAlias = (
-    Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Unary | Binary | Compare | Logic
-    | Conditional | Extreme | Length | Index | Get | SetOf | Members | Element | Quantifier | Pending | MessageField
-    | Heard | Old | Took | Running | Reachable | Byzantine
+    Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Apply | Quantifier | Pending
+    | MessageField | Heard | Old | Took | Running | Reachable | Byzantine
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
 
 
+def negation(e: Expression, place: Place = NOWHERE) -> Expression:
+    return Apply(type=BOOL, op="not", operands=(e,), place=place)
+
+
+def conjunction(operands: Iterable[Expression], place: Place = NOWHERE) -> Expression:
+    return Apply(type=BOOL, op="and", operands=tuple(operands), place=place)
+
+
+def disjunction(operands: Iterable[Expression], place: Place = NOWHERE) -> Expression:
+    return Apply(type=BOOL, op="or", operands=tuple(operands), place=place)
+
+
+def conjuncts(e: Expression) -> tuple[Expression, ...]:
+    """The parts that `and` joins; the expression itself where it joins none."""
+    return e.operands if isinstance(e, Apply) and e.op == "and" else (e,)
+
+
+def all_members(of: Enum | Instance, place: Place = NOWHERE) -> Expression:
+    """All members of a small type, as a set: the domain `for r in resource_manager`."""
+    return Literal_(type=Set(of), value=frozenset(members(of)), place=place)
+
+
+def holds_all_members(e: Expression) -> bool:
+    """Whether it is the set of all members of a small type."""
+    match e:
+        case Literal_(type=Set(of=of), value=value) if of is not None:
+            return bool(value == frozenset(members(of)))
+    return False
+
+
+def pending_count(of: Pending, place: Place = NOWHERE) -> Expression:
+    """The number of messages on their way."""
+    return Quantifier(type=INT, kind="count", variable="_", domain=of, condition=None, body=TRUE, place=place)
+
+
+def counts_pending(e: Expression) -> bool:
+    """Whether it is the number of messages on their way, as `len` says it."""
+    return (
+        isinstance(e, Quantifier) and e.kind == "count" and isinstance(e.domain, Pending)
+        and e.variable == "_" and e.condition is None and e.body == TRUE
+    )  # fmt: skip
+
+
+# The fields of each kind of node that may hold others.
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(spec.name for spec in fields(kind) if spec.name not in ("type", "place"))
+    for kind in get_args(Expression)
+}
+
+
 def children(expression: Expression) -> Iterator[Expression]:
-    for spec in fields(expression):
-        value = getattr(expression, spec.name)
+    for name in _PARTS[type(expression)]:
+        value = getattr(expression, name)
         if isinstance(value, Node):
             yield value  # type: ignore[misc]
         elif isinstance(value, tuple):
@@ -286,15 +256,8 @@ def mentions(expression: Expression | None, wanted: Callable[[Expression], bool]
     return expression is not None and any(wanted(e) for e in walk(expression))
 
 
-# How tightly each operator binds, for printing with no more parentheses than are needed.
-_BINDING = {"or": 1, "and": 2, "not": 3, "|": 5, "&": 6, "+": 7, "-": 7, "*": 8, "//": 8, "%": 8}
-
-
 def text(e: Expression, binding: int = 0) -> str:
     """The expression as the language writes it."""
-
-    def wrap(level: int, words: str) -> str:
-        return f"({words})" if level < binding else words
 
     def machine(role: str, owner: Expression | None) -> str:
         if owner is None:
@@ -304,6 +267,8 @@ def text(e: Expression, binding: int = 0) -> str:
         return f"{text(owner)}."
 
     match e:
+        case Literal_(type=Set(of=of)) if of is not None and holds_all_members(e):
+            return of.name
         case Literal_(type=t, value=value):
             return show(t, value)
         case Constant(name=name) | Variable(name=name):
@@ -320,36 +285,10 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"event.{name}"
         case Sender():
             return "event.sender"
-        case Unary(op="not", operand=operand):
-            return wrap(3, f"not {text(operand, 3)}")
-        case Unary(operand=operand):
-            return wrap(9, f"-{text(operand, 9)}")
-        case Binary(op=op, left=left, right=right):
-            level = _BINDING[op]
-            return wrap(level, f"{text(left, level)} {op} {text(right, level + 1)}")
-        case Compare(op=op, left=left, right=right):
-            return wrap(4, f"{text(left, 5)} {op} {text(right, 5)}")
-        case Logic(op=op, operands=operands):
-            level = _BINDING[op]
-            return wrap(level, f" {op} ".join(text(o, level + 1) for o in operands))
-        case Conditional(test=test, then=then, otherwise=otherwise):
-            return wrap(1, f"{text(then, 2)} if {text(test, 2)} else {text(otherwise, 1)}") if binding else (
-                f"{text(then, 2)} if {text(test, 2)} else {text(otherwise, 1)}"
-            )  # fmt: skip
-        case Extreme(op=op, operands=operands):
-            return f"{op}({', '.join(text(o) for o in operands)})"
-        case Length(operand=operand):
-            return f"len({text(operand)})"
-        case Index(operand=operand):
-            return f"index({text(operand)})"
-        case Get(option=option, fallback=fallback):
-            return f"get({text(option)}, {text(fallback)})"
-        case SetOf(items=items):
-            return "{" + ", ".join(text(i) for i in items) + "}"
-        case Members(of=of):
-            return of.name
-        case Element(map=map_, key=key):
-            return f"{text(map_, 9)}[{text(key)}]"
+        case Apply(op=op, operands=operands):
+            return OPERATORS[op].write([partial(text, o) for o in operands], binding)
+        case Quantifier(domain=Pending(name=name)) if counts_pending(e):
+            return f"len(pending({name}))"
         case Quantifier(kind=kind, variable=variable, domain=domain, condition=condition, body=body):
             tail = f" for {variable} in {text(domain, 2)}" + (f" if {text(condition, 2)}" if condition else "")
             if kind == "set":

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leasehold.spec.language import shape
+from leasehold.spec.language import shape, shape_check
 from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Place, Sink
 from leasehold.spec.language.source import UNDIGESTED, Node, read_file
 
@@ -125,7 +125,7 @@ class Gatherer:
         node = read_file(path, shown, self.sink)
         if node is None:
             return None
-        shape.check(node, record, self.sink)
+        shape_check.check(node, record, self.sink)
         return node
 
     def _counted(self, asked: Place) -> bool:
@@ -184,7 +184,7 @@ class Gatherer:
             record = shape.INVARIANTS
         else:
             record = shape.PART
-        shape.check(fragment, record, self.sink)
+        shape_check.check(fragment, record, self.sink)
         if any(d.code in UNREADABLE and d.place.file == fragment.place.file for d in self.sink.found):
             return
         if record is shape.PART:

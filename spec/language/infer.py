@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language import foreign, operators
 from leasehold.spec.language.diagnostics import Place, Sink, a, listed, near_miss
 from leasehold.spec.language.names import RoleNames, Scope
 from leasehold.spec.language.source import Node
@@ -24,7 +25,6 @@ from leasehold.spec.language.types import (
     Map,
     Message,
     Option,
-    Set,
     Type,
     Unknown,
     agrees,
@@ -36,11 +36,7 @@ MAX_LITERAL = 10**18
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
 FUNCTIONS = (
     *QUANTIFIERS,
-    "min",
-    "max",
-    "len",
-    "index",
-    "get",
+    *operators.FUNCTIONS,
     "old",
     "took",
     "pending",
@@ -72,12 +68,22 @@ class Inference:
     def words(self, tree: ast.AST) -> str:
         return short(ast.get_source_segment(self.source, tree) or self.source)
 
+    def not_in_the_language(self, tree: ast.AST, construct: ast.AST) -> x.Expression:
+        """An error about Python that is not part of the language, with the remedy for this construct."""
+        general = "docs/reference/language.md says what an expression may hold"
+        near, remedy = foreign.construct(construct) or (None, general)
+        return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language", near, remedy)
+
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):
             return self.error(
                 "LH303", tree, f"`{self.words(tree)}` is of type {e.type}; {expected} is wanted here",
-                remedy="compare it, or name the field that you mean" if isinstance(expected, Bool) else
+                remedy="YAML takes what follows ` #` for a comment: quote the text" if self.node.commented else
+                "compare it, or name the field that you mean" if isinstance(expected, Bool) else
                 f"write one of {listed(expected.members)}" if isinstance(expected, Enum) else
+                f"which {expected} is meant must be written: `{expected}[0]`; or quantify over all and compare: "
+                f"`any(index(x) == {self.words(tree)} and ... for x in {expected})`"
+                if isinstance(expected, Instance) and isinstance(e.type, Int) else
                 f"write a value of type {expected}",
             )  # fmt: skip
         return e
@@ -90,10 +96,7 @@ class Inference:
             return wrong(self.place(tree))
         method = getattr(self, f"_{type(tree).__name__.lower()}", None)
         if method is None:
-            return self.error(
-                "LH304", tree, f"`{self.words(tree)}` is not part of the language",
-                remedy="see docs/reference/language.md for what an expression may hold",
-            )  # fmt: skip
+            return self.not_in_the_language(tree, tree)
         result: x.Expression = method(tree, scope, expected)
         return result
 
@@ -143,11 +146,9 @@ class Inference:
         if name in names.constants:
             return x.Constant(type=names.constants[name], name=name, place=place)
         if name in names.types:
-            of = names.types[name]
-            return x.Members(type=Set(of), of=of, place=place)
+            return x.all_members(names.types[name], place)
         if name in names.roles:
-            instance = names.roles[name].instance
-            return x.Members(type=Set(instance), of=instance, place=place)
+            return x.all_members(names.roles[name].instance, place)
         holders = [t for t in names.types.values() if isinstance(t, Enum) and name in t.members]
         if len(holders) == 1:
             return x.Literal_(type=holders[0], value=name, place=place)
@@ -169,7 +170,7 @@ class Inference:
         else:
             what = f"`{name}` is not known here"
         return self.error(
-            "LH302", tree, what, near=near_miss(name, known),
+            "LH302", tree, what, near=f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known),
             remedy=f"known here: {listed([w for w in known if w not in FUNCTIONS], 30)}",
         )  # fmt: skip
 
@@ -278,6 +279,10 @@ class Inference:
             key = self.infer(tree.slice, scope)
             if isinstance(key, x.Literal_) and isinstance(key.type, Int) and 0 <= key.value < of.count:
                 return x.Literal_(type=of, value=key.value, place=self.place(tree))
+            if isinstance(key.type, Unknown):
+                return key
+            if not isinstance(key, x.Literal_):
+                return self.want(key, of, tree.slice)
             return self.error(
                 "LH307",
                 tree,
@@ -292,10 +297,12 @@ class Inference:
                 "LH303",
                 tree.value,
                 f"`{self.words(tree.value)}` is of type {cells.type}, not a map",
-                remedy="only maps have cells: `votes[self]`",
+                remedy="this map has one key: keep a map for each, or count its cells by a type of their own"
+                if isinstance(tree.value, ast.Subscript)
+                else "only maps have cells: `votes[self]`",
             )
         key = self.of(tree.slice, scope, cells.type.key)
-        return x.Element(type=cells.type.of, map=cells, key=key, place=self.place(tree))
+        return x.Apply(type=cells.type.of, op="[]", operands=(cells, key), place=self.place(tree))
 
 
 def short(source: str) -> str:

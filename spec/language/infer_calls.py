@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language import foreign
 from leasehold.spec.language.diagnostics import a, listed, near_miss
 from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
 from leasehold.spec.language.names import RoleNames, Scope
+from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import (
     BOOL,
     INT,
-    TIME,
-    Instance,
     Message,
-    Option,
     Set,
-    Time,
     Type,
     Unknown,
 )
+
+_USAGE = {
+    "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",
+    "took": "took(broker.granted)", "pending": "pending(ticket)", "heard": "heard(CHANNEL)",
+    "running": "running(broker)", "reachable": "reachable(broker, site)", "byzantine": "byzantine(broker)",
+}  # fmt: skip
+
+
+def counted(low: int, high: int) -> str:
+    return f"{low} or more arguments" if high > low else f"{low} argument{'s' if low > 1 else ''}"
 
 
 class Typing(Operators):
@@ -31,10 +40,8 @@ class Typing(Operators):
     def _call(self, tree: ast.Call, scope: Scope, expected: Type | None) -> x.Expression:
         if not isinstance(tree.func, ast.Name) or tree.func.id not in FUNCTIONS:
             name = self.words(tree.func)
-            return self.error(
-                "LH302", tree, f"`{name}` is not a function of the language", near=near_miss(name, FUNCTIONS),
-                remedy=f"functions: {listed(FUNCTIONS, 30)}",
-            )  # fmt: skip
+            near, remedy = foreign.function(name) or (near_miss(name, FUNCTIONS), f"functions: {listed(FUNCTIONS, 30)}")
+            return self.error("LH302", tree, f"`{name}` is not a function of the language", near, remedy)
         name, args = tree.func.id, tree.args
         if tree.keywords:
             return self.error("LH304", tree, "arguments have no names here", remedy="leave the name out")
@@ -45,63 +52,34 @@ class Typing(Operators):
                     remedy=f"write `{name}(r.state == ... for r in role)`",
                 )  # fmt: skip
             return self._quantified(name, args[0], scope)  # type: ignore[arg-type]
-        counts = {"min": (2, 9), "max": (2, 9), "get": (2, 2), "reachable": (2, 2)}
-        low, high = counts.get(name, (1, 1))
+        pure = OPERATORS.get(name)
+        low, high = pure.arguments if pure else (2, 2) if name == "reachable" else (1, 1)
         if not low <= len(args) <= high:
             return self.error(
                 "LH303",
                 tree,
-                f"`{name}` takes {low}{' or more' if high > low else ''} arguments",
-                remedy="see docs/reference/language.md",
+                f"`{name}` takes {counted(low, high)}",
+                remedy="numbers are compared one by one, `min(a, b)`; a set has no least or greatest member: claim "
+                "what holds of each with `all(...)`, or keep the number in a datum"
+                if name in ("min", "max")
+                else f"write `{_USAGE.get(name, f'{name}(n)')}`",
             )
+        if pure:
+            return self._applied(name, tree, args, scope, expected)
         result: x.Expression = getattr(self, f"_call_{name}")(tree, args, scope, expected)
         return result
 
-    def _call_min(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        operands = tuple(self.infer(a, scope, expected) for a in args)
-        times = any(isinstance(o.type, Time) for o in operands)
-        for operand, arg in zip(operands, args, strict=True):
-            self.want(operand, TIME if times else INT, arg)
-        op = tree.func.id  # type: ignore[attr-defined]
-        return x.Extreme(type=TIME if times else INT, op=op, operands=operands, place=self.place(tree))
-
-    _call_max = _call_min
-
-    def _call_len(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        if isinstance(args[0], ast.Name) and args[0].id in scope.names.channels:
-            operand: x.Expression = self._pending(args[0], scope)
-        else:
-            operand = self.infer(args[0], scope)
-        if not isinstance(operand.type, (Set, Message, Unknown)):
-            return self.error(
-                "LH303",
-                args[0],
-                f"`len` takes a set, a channel or pending messages, not {operand.type}",
-                remedy="write `len(granted)`, `len(pending(ticket))` or `len(CHANNEL)`",
-            )
-        return x.Length(operand=operand, place=self.place(tree))
-
-    def _call_index(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        operand = self.infer(args[0], scope)
-        if not isinstance(operand.type, (Instance, Unknown)):
-            return self.error(
-                "LH303", args[0], f"`index` takes an instance, not {operand.type}", remedy="write `index(self)`"
-            )
-        return x.Index(operand=operand, place=self.place(tree))
-
-    def _call_get(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        option = self.infer(args[0], scope)
-        if isinstance(option.type, Unknown):
-            return option
-        if not isinstance(option.type, Option) or option.type.of is None:
-            return self.error(
-                "LH303",
-                args[0],
-                f"`get` takes an option, not {option.type}",
-                remedy="leave the `get` out: the value is always there",
-            )
-        fallback = self.of(args[1], scope, option.type.of)
-        return x.Get(type=option.type.of, option=option, fallback=fallback, place=self.place(tree))
+    def _applied(
+        self, op: str, tree: ast.expr, args: Sequence[ast.expr], scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        if op == "len":
+            arg, channels = args[0], scope.names.channels
+            named = isinstance(arg, ast.Name) and arg.id in channels
+            sent = isinstance(arg, ast.Call) and isinstance(arg.func, ast.Name) and arg.func.id == "pending"
+            if named or sent:
+                messages = self._pending(arg, scope) if named else self.infer(arg, scope)
+                return x.pending_count(messages, self.place(tree)) if isinstance(messages, x.Pending) else messages
+        return super()._applied(op, tree, args, scope, expected)
 
     def _call_old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not scope.step:
@@ -251,7 +229,7 @@ class Typing(Operators):
         condition: x.Expression | None = None
         if clause.ifs:
             parts = tuple(self.of(i, inner, BOOL) for i in clause.ifs)
-            condition = parts[0] if len(parts) == 1 else x.Logic(op="and", operands=parts, place=self.place(tree))
+            condition = parts[0] if len(parts) == 1 else x.conjunction(parts, self.place(tree))
         if isinstance(body_tree, ast.GeneratorExp):
             body: x.Expression = self._quantified(kind, body_tree, inner)
         else:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from typing import cast
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.covering import compared, named_alone, plain, written_out
 from leasehold.spec.language.infer import Inference, wrong
 from leasehold.spec.language.names import Scope
+from leasehold.spec.language.operators import OPERATORS, WORDS, Bound, Operator, Signature, fits, instantiated
 from leasehold.spec.language.types import (
     BOOL,
     INT,
-    TIME,
     Enum,
     Instance,
     Int,
@@ -24,9 +26,9 @@ from leasehold.spec.language.types import (
     agrees,
 )
 
-_BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.BitOr: "|", ast.BitAnd: "&",
-}  # fmt: skip
+# By the class that Python's parser gives to it.
+_BINARY = {type(cast(ast.BinOp, ast.parse(f"a {row.symbol or name} b", mode="eval").body).op): name
+           for name, row in OPERATORS.items() if row.form == "chain"}  # fmt: skip
 _COMPARE = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
     ast.NotIn: "not in",
@@ -37,28 +39,59 @@ class Operators(Inference):
     """Unary, binary and n-ary operators."""
 
     def _unaryop(self, tree: ast.UnaryOp, scope: Scope, expected: Type | None) -> x.Expression:
-        place = self.place(tree)
         if isinstance(tree.op, ast.Not):
-            return x.Unary(type=BOOL, op="not", operand=self.of(tree.operand, scope, BOOL), place=place)
+            return self._applied("not", tree, [tree.operand], scope, expected)
         if isinstance(tree.op, ast.USub):
-            operand = self.of(tree.operand, scope, INT)
-            if isinstance(operand, x.Literal_):
-                return x.Literal_(type=INT, value=-(operand.value or 0), place=place)
-            return x.Unary(type=INT, op="-", operand=operand, place=place)
-        return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language")
+            result = self._applied("negative", tree, [tree.operand], scope, expected)
+            if isinstance(result, x.Apply) and isinstance(operand := result.operands[0], x.Literal_):
+                return x.Literal_(type=INT, value=-(operand.value or 0), place=result.place)
+            return result
+        return self.not_in_the_language(tree, tree.op)
+
+    def _applied(
+        self, op: str, tree: ast.expr, args: Sequence[ast.expr], scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        """An operator of the table whose operands explain themselves, typed by its signature."""
+        row, place = OPERATORS[op], self.place(tree)
+        if len(row.signatures) > 1:
+            operands = tuple(self.infer(a, scope, expected) for a in args)
+            result = self._alternative(row, operands, args)
+            return x.Apply(type=result, op=op, operands=operands, place=place)
+        (signature,) = row.signatures
+        bound: Bound = {}
+        typed: list[x.Expression] = []
+        for n, arg in enumerate(args):
+            pattern = signature.operand(n)
+            wanted = None if "[" in pattern else instantiated(pattern, bound)
+            operand = self.infer(arg, scope) if wanted is None else self.of(arg, scope, wanted)
+            if wanted is None and not fits(pattern, operand.type, bound):
+                return self.error("LH303", arg, f"`{op}` takes {row.takes}, not {operand.type}", remedy=row.remedy)
+            if instantiated(signature.result, bound) is None and isinstance(operand.type, Unknown):
+                return operand  # reported; it would have said what the result is
+            typed.append(operand)
+        found = instantiated(signature.result, bound)
+        assert found is not None
+        return x.Apply(type=found, op=op, operands=tuple(typed), place=place)
+
+    def _alternative(self, row: Operator, operands: Sequence[x.Expression], args: Sequence[ast.expr]) -> Type:
+        """The result's type by the signature that suits most operands; the others are reported."""
+
+        def suited(signature: Signature) -> int:
+            return sum(agrees(WORDS[signature.operand(n)], o.type) for n, o in enumerate(operands))
+
+        best = max(row.signatures, key=suited)
+        for n, (operand, arg) in enumerate(zip(operands, args, strict=True)):
+            self.want(operand, WORDS[best.operand(n)], arg)
+        return WORDS[best.result]
 
     def _binop(self, tree: ast.BinOp, scope: Scope, expected: Type | None) -> x.Expression:
         op = _BINARY.get(type(tree.op))
         if op is None:
-            return self.error(
-                "LH304", tree, f"`{self.words(tree)}` is not part of the language",
-                near="`//`" if isinstance(tree.op, ast.Div) else None,
-                remedy="numbers have +, -, *, // and %, sets |, & and -",
-            )  # fmt: skip
+            return self.not_in_the_language(tree, tree.op)
         left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set) else None)
         if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
             return wrong(self.place(tree))
-        result = _binary_type(op, left.type, right.type)
+        result = OPERATORS[op].result((left.type, right.type))
         if result is None:
             return self.error(
                 "LH303",
@@ -66,7 +99,7 @@ class Operators(Inference):
                 f"`{op}` does not take {left.type} and {right.type}",
                 remedy="ints and times are added and subtracted, ints multiplied; sets have |, & and -",
             )
-        return x.Binary(type=result, op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+        return x.Apply(type=result, op=op, operands=(left, right), place=self.place(tree))
 
     def _pair(
         self, left: ast.expr, right: ast.expr, scope: Scope, expected: Type | None
@@ -94,14 +127,15 @@ class Operators(Inference):
             left = right
         if len(parts) == 1:
             return parts[0]
-        return x.Logic(op="and", operands=tuple(parts), place=self.place(tree))
+        return x.conjunction(parts, self.place(tree))
 
     def _one_compare(
         self, tree: ast.Compare, left_tree: ast.expr, op_tree: ast.cmpop, right_tree: ast.expr, scope: Scope
     ) -> x.Expression:
         op = _COMPARE.get(type(op_tree))
         if op is None:
-            return self.error("LH304", tree, "`is` is not part of the language", near="`==`")
+            same = isinstance(op_tree, ast.Is)
+            return self.error("LH304", tree, "`is` is not part of the language", near="`==`" if same else "`!=`")
         if op in ("in", "not in"):
             left = self.infer(left_tree, scope)
             of = left.type if isinstance(left.type, (Enum, Instance)) else None
@@ -110,18 +144,23 @@ class Operators(Inference):
                 return self.error(
                     "LH303", left_tree, f"`{self.words(left_tree)}` is of type {left.type}; sets hold states, members "
                     "of an enumeration or instances",
+                    remedy="numbers are compared one by one: `n == 1 or n == 2`, `0 <= n and n <= 3`"
+                    if isinstance(left.type, (Int, Time)) else "name a machine, a state or a member of a type",
                 )  # fmt: skip
             self.want(right, Set(of), right_tree)
         else:
             left, right = self._pair(left_tree, right_tree, scope, None)
-            self._comparable(tree, op, left, right, scope)
-        whole = x.Compare(op=op, left=left, right=right, place=self.place(tree))  # type: ignore[arg-type]
+            refused = self._incomparable(tree, op, left, right, scope)
+            if refused is not None:
+                return refused
+        whole = x.Apply(type=BOOL, op=op, operands=(left, right), place=self.place(tree))
         return self._covering(whole, tree, scope)
 
-    def _covering(self, e: x.Compare, tree: ast.Compare, scope: Scope) -> x.Expression:
+    def _covering(self, e: x.Apply, tree: ast.Compare, scope: Scope) -> x.Expression:
         """A comparison of states, as it is meant where some of them remember tasks."""
         member = e.op in ("in", "not in")
-        for side in (e.left, e.right):
+        left, right = e.operands
+        for side in e.operands:
             made = scope.names.remembering(side.type.of) if isinstance(side.type, Set) else {}
             alone = named_alone(side, made) if made and not (member and written_out(side)) else None
             if alone is not None:
@@ -129,35 +168,37 @@ class Operators(Inference):
                     "LH304", tree, f"`{x.text(alone)}` is named in a set that is computed",
                     remedy=f"compare with it by itself: `... == {x.text(alone)}`",
                 )  # fmt: skip
-        of = e.left.type
+        of = left.type
         made = scope.names.remembering(of)
-        if not made or not isinstance(of, Enum) or e.right.type != (Set(of) if member else of):
+        if not made or not isinstance(of, Enum) or right.type != (Set(of) if member else of):
             return e
         result = compared(e, made)
         self.steps += sum(1 for _ in x.walk(result))  # bounds what nested comparisons grow to
         return result
 
-    def _comparable(self, tree: ast.Compare, op: str, left: x.Expression, right: x.Expression, scope: Scope) -> None:
+    def _incomparable(
+        self, tree: ast.Compare, op: str, left: x.Expression, right: x.Expression, scope: Scope
+    ) -> x.Expression | None:
+        """What stands for a comparison of values that cannot be compared, which is reported."""
         a, b = left.type, right.type
         if isinstance(a, Unknown) or isinstance(b, Unknown):
-            return
+            return None
         if (isinstance(a, Opaque) or isinstance(b, Opaque)) and not scope.opaque:
-            self.error(
+            return self.error(
                 "LH309", tree, f"`{self.words(tree)}` reads an opaque value",
                 remedy="opaque data is carried and stored; only properties may compare it",
             )  # fmt: skip
-            return
         if not (agrees(a, b) or agrees(b, a)):
-            self.error(
-                "LH303", tree, f"`{self.words(tree)}` compares {a} with {b}", remedy="compare values of one type"
-            )
-        elif op not in ("==", "!=") and not isinstance(a, (Int, Time, Set)):
-            self.error("LH303", tree, f"`{op}` does not order values of type {a}", near="`==`")
+            words = f"`{self.words(tree)}` compares {a} with {b}"
+            return self.error("LH303", tree, words, remedy="compare values of one type")
+        for side in (a, b):
+            if op not in ("==", "!=") and not isinstance(side, (Int, Time, Set)):
+                return self.error("LH303", tree, f"`{op}` does not order values of type {side}", near="`==`")
+        return None
 
     def _boolop(self, tree: ast.BoolOp, scope: Scope, expected: Type | None) -> x.Expression:
         op = "and" if isinstance(tree.op, ast.And) else "or"
-        operands = tuple(self.of(v, scope, BOOL) for v in tree.values)
-        return x.Logic(op=op, operands=operands, place=self.place(tree))  # type: ignore[arg-type]
+        return self._applied(op, tree, tree.values, scope, expected)
 
     def _ifexp(self, tree: ast.IfExp, scope: Scope, expected: Type | None) -> x.Expression:
         test = self.of(tree.test, scope, BOOL)
@@ -168,7 +209,7 @@ class Operators(Inference):
                 "LH303", tree, f"the branches have types {then.type} and {otherwise.type}",
                 remedy="give both branches one type",
             )  # fmt: skip
-        return x.Conditional(type=type_, test=test, then=then, otherwise=otherwise, place=self.place(tree))
+        return x.Apply(type=type_, op="if", operands=(test, then, otherwise), place=self.place(tree))
 
     def _set(self, tree: ast.Set, scope: Scope, expected: Type | None) -> x.Expression:
         of: Type | None = expected.of if isinstance(expected, Set) else None
@@ -192,13 +233,13 @@ class Operators(Inference):
         if made := scope.names.remembering(of):
             items = [plain(i, made) for i in items]
             self.steps += sum(1 for i in items for _ in x.walk(i))
-        return x.SetOf(type=Set(of), items=tuple(items), place=self.place(tree))
+        return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
 
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
         if tree.keys:
             return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language")
         type_ = expected if isinstance(expected, Set) else Set(None)
-        return x.SetOf(type=type_, items=(), place=self.place(tree))
+        return x.Apply(type=type_, op="{}", operands=(), place=self.place(tree))
 
 
 def _joined(a: Type, b: Type) -> Type | None:
@@ -214,20 +255,3 @@ def _joined(a: Type, b: Type) -> Type | None:
     if isinstance(a, Int) and isinstance(b, Int):
         return INT
     return a if agrees(a, b) else b if agrees(b, a) else None
-
-
-def _binary_type(op: str, a: Type, b: Type) -> Type | None:
-    match op, a, b:
-        case "|" | "&" | "-", Set(), Set():
-            return (a if a.of is not None else b) if agrees(a, b) else None
-        case "+" | "-" | "*" | "//" | "%", Int(), Int():
-            return INT
-        case "+", Time(), Int():
-            return TIME
-        case "+", Int(), Time():
-            return TIME
-        case "-", Time(), Int():
-            return TIME
-        case "-", Time(), Time():
-            return INT
-    return None

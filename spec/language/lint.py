@@ -7,19 +7,14 @@ an error, and what is not found is only as good as the ranges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
-from math import prod
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.build import TICK, constant_value
+from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
-from leasehold.spec.language.evaluate import Context, NoState, evaluate
-from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Task, Transition
-from leasehold.spec.language.types import Int, Opaque, Time, Type, Unknown, Value, domain, show, size
-
-MAX_COMBINATIONS = 20_000
-MAX_WORK = 4_000_000
+from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
+from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Task
+from leasehold.spec.language.types import Opaque
+from leasehold.spec.language.unbounded import warn_of_unbounded
 
 
 def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place]) -> None:
@@ -28,7 +23,7 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
     Earlier errors leave holes in the model. Where a finding could be no more than the echo of one, none is made.
     """
     doubt = _Doubt(sink)
-    work = _Work(0 if doubt.of_values else MAX_WORK)
+    work = Combinations(0 if doubt.of_values else MAX_WORK)
     for role in system.roles.values():
         if not doubt.of_role(role, "LH404"):
             _reachable_states(role, sink)
@@ -49,6 +44,7 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
         for role in system.roles.values():
             _fields_used(system, role, sink)
         _constants_used(system, sink)
+        warn_of_unbounded(system, sink)
 
 
 # Errors that leave every name, state, event and task of the model in its place.
@@ -82,22 +78,6 @@ class _Doubt:
         return any(p < starts[0] or p >= starts[-1] or state.place <= p < end for p in self._places(role))
 
 
-@dataclass
-class _Work:
-    """How many parts of guards may still be evaluated: what is beyond is left to the prover."""
-
-    left: int
-
-    def take(self, parts: int) -> bool:
-        if parts > min(self.left, MAX_WORK // 4):
-            return False
-        self.left -= parts
-        return True
-
-
-# Coverage
-
-
 def awaited(role: Role, state: State) -> set[str]:
     """The answers that may come while a machine is in the state."""
     answers: set[str] = set()
@@ -117,7 +97,12 @@ def must_cover(system: System, role: Role, state: State) -> list[str]:
 
 
 def _covered(
-    system: System, role: Role, state: State, sink: Sink, reasons: Mapping[tuple[str, str, str], Place], work: _Work
+    system: System,
+    role: Role,
+    state: State,
+    sink: Sink,
+    reasons: Mapping[tuple[str, str, str], Place],
+    work: Combinations,
 ) -> None:
     wanted = must_cover(system, role, state)
     for event in wanted:
@@ -133,7 +118,7 @@ def _covered(
                 f"`{event}` cannot come in {role.name}/{state.name}: no task that it answers "
                 "is started there", remedy="start the task in this state, or remove the transition",
             )  # fmt: skip
-        _guards(system, role, state, event, choices, sink, reasons, work)
+        check_guards(system, role, state, event, choices, sink, reasons, work)
     for kind in (state.ignore, state.refuse):
         for event in kind:
             if event not in wanted and event != TICK:
@@ -142,158 +127,6 @@ def _covered(
                     f"{role.name}/{state.name} ignores or refuses `{event}`, which cannot come there",
                     remedy=f"remove it; `{event}` answers a task that {state.name} does not start",
                 )  # fmt: skip
-
-
-def _guards(
-    system: System, role: Role, state: State, event: str, choices: tuple[Transition, ...], sink: Sink,
-    reasons: Mapping[tuple[str, str, str], Place], work: _Work,
-) -> None:  # fmt: skip
-    left_over = event in state.ignore or event in state.refuse or event == TICK
-    where = f"{role.name}/{state.name} on `{event}`"
-    open_ended = [t for t in choices if t.guard is None]
-    if open_ended and len(choices) > 1:
-        sink.error(
-            "LH402", open_ended[0].place, f"{where}: {len(choices)} transitions, of which one has no guard",
-            remedy="give every one of them a `when`, so that at most one holds",
-        )  # fmt: skip
-        return
-    if open_ended:
-        if left_over and event != TICK:
-            sink.error(
-                "LH412", reasons[role.name, state.name, event],
-                f"{where}: the ignore or refuse never applies, as the transition has no guard",
-                remedy="remove it, or add a guard",
-            )  # fmt: skip
-        return
-    tried = _Trial(system, role, event, choices)
-    if not tried.possible or not work.take(tried.parts):
-        return
-    gap_seen = False
-    for values in tried.values():
-        true = tried.holding(values)
-        if len(true) > 1:
-            sink.error(
-                "LH402", (true[1].guard or x.TRUE).place, f"{where}: two guards hold at once, {tried.shown(values)}",
-                remedy=" and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2]) + " must exclude each other",
-            )  # fmt: skip
-            return
-        if not true and not left_over:
-            sink.error(
-                "LH415", choices[0].place, f"{where}: no guard holds, {tried.shown(values)}",
-                remedy=f"add a transition for this case, or `ignore: {{{event}: \"why\"}}` for what is left over",
-            )  # fmt: skip
-            return
-        gap_seen = gap_seen or not true
-    if left_over and event != TICK and not gap_seen and tried.exhaustive:
-        sink.error(
-            "LH412", reasons[role.name, state.name, event],
-            f"{where}: the ignore or refuse never applies: one of the guards always holds",
-            remedy="remove it",
-        )  # fmt: skip
-
-
-class _Trial:
-    """The guards of one state and event over all values, within bounds, of what they read."""
-
-    def __init__(self, system: System, role: Role, event: str, choices: Iterable[Transition]) -> None:
-        self.system, self.role = system, role
-        self.choices = list(choices)
-        self.constants = system.values()
-        self.leaves: dict[str, list[Value]] = {}
-        self.types: dict[str, Type] = {}
-        self.exhaustive = True
-        self.possible = True
-        fields = {f.name: f for f in system.fields_of(role.name, event)}
-        guards = [t.guard for t in self.choices if t.guard is not None]
-        literals = {
-            e.value for g in guards for e in x.walk(g) if isinstance(e, x.Literal_) and isinstance(e.value, int)
-        }
-        self.numbers = sorted({0, 1, 2, *(v + d for v in literals for d in (-1, 0, 1))})
-        for guard in guards:
-            for e in x.walk(guard):
-                self._leaf(e, fields)
-        combinations = prod(len(v) for v in self.leaves.values())
-        self.possible = self.possible and combinations <= MAX_COMBINATIONS
-        self.parts = combinations * sum(x.cases(g) for g in guards)
-
-    def _leaf(self, e: x.Expression, fields: Mapping[str, Datum]) -> None:
-        match e:
-            case x.Data(name=name, owner=None):
-                self._add(f"{name}", self.role.data[name])
-            case x.Argument(name=name) if name in fields:
-                self._add(f"event.{name}", fields[name])
-            case x.Now():
-                self.leaves["now"], self.types["now"] = self._times(0), e.type
-            case x.Data() | x.State() | x.Pending() | x.Sender() | x.Self() | x.Argument():
-                self.possible = False  # reads other machines or who it is: the explorer looks at these
-            case x.Literal_(type=Unknown()):
-                self.possible = False  # was reported
-
-    def _add(self, name: str, datum: Datum) -> None:
-        if name in self.leaves:
-            return
-        self.types[name] = datum.type
-        self.leaves[name] = self._domain(datum)
-
-    def _times(self, beyond: int) -> list[Value]:
-        horizon = (self.system.clock.horizon if self.system.clock else 0) + beyond
-        if horizon <= MAX_COMBINATIONS:
-            return list(range(horizon + 1))
-        self.exhaustive = False
-        return [n for n in self.numbers if 0 <= n < horizon] + [horizon]
-
-    def _domain(self, datum: Datum) -> list[Value]:
-        kind = datum.type
-        if any(isinstance(e.type, Unknown) for end in datum.explore or () for e in x.walk(end)):
-            self.possible = False
-            return []
-        if datum.explore is not None:
-            self.exhaustive = False
-            ends = [constant_value(e, self.constants) for e in datum.explore]
-            horizon = self.system.clock.horizon if self.system.clock else 0
-            last = constant_value(datum.explore[1], self.constants, horizon)
-            return self._all(kind, (ends[0], max(ends[1], last)))
-        if isinstance(kind, (Int, Time)):
-            self.exhaustive = False
-            low = kind.low if isinstance(kind, Int) else 0
-            high = kind.high if isinstance(kind, Int) else None
-            times = self._times(1) if isinstance(kind, Time) else []
-            span = {*self.numbers, *times, *([low] if low is not None else [])}
-            inside = [v for v in sorted(span) if (low is None or v >= low) and (high is None or v <= high)]
-            return inside or [low or 0]
-        return self._all(kind, (0, 2))
-
-    def _all(self, kind: Type, explore: tuple[int, int]) -> list[Value]:
-        if isinstance(kind, Unknown) or size(kind, explore) > MAX_COMBINATIONS:
-            self.possible = False
-            return []
-        return list(domain(kind, explore))
-
-    def values(self) -> Iterator[dict[str, Value]]:
-        for combination in product(*self.leaves.values()):
-            yield dict(zip(self.leaves, combination, strict=True))
-
-    def holding(self, values: Mapping[str, Value]) -> list[Transition]:
-        arguments = {k.removeprefix("event."): v for k, v in values.items() if k.startswith("event.")}
-        context = Context(_Assigned(values), self.constants, arguments=arguments)
-        return [t for t in self.choices if t.guard is not None and evaluate(t.guard, context)]
-
-    def shown(self, values: Mapping[str, Value]) -> str:
-        return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
-
-
-class _Assigned(NoState):
-    """A view in which a machine's own fields have given values."""
-
-    def __init__(self, values: Mapping[str, Value]) -> None:
-        super().__init__(int(values.get("now", 0)))
-        self.values = values
-
-    def data(self, role: str, instance: int, name: str) -> Value:
-        return self.values[name]
-
-
-# Machines
 
 
 def _reachable_states(role: Role, sink: Sink) -> None:
@@ -340,9 +173,8 @@ def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
 def _exclusive(first: Send, second: Send) -> bool:
     """Whether two conditional sends plainly exclude each other: `when: p` and `when: not p`, or so for `only`."""
     for a, b in ((first.when, second.when), (first.only, second.only)):
-        for p, q in ((a, b), (b, a)):
-            if isinstance(q, x.Unary) and q.op == "not" and q.operand == p:
-                return True
+        if any(isinstance(q, x.Apply) and q.op == "not" and q.operands == (p,) for p, q in ((a, b), (b, a))):
+            return True
     return False
 
 

@@ -31,7 +31,7 @@ SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commi
 
 def shipped_folder(name: str) -> Path:
     """The folder of a system that comes with Leasehold."""
-    return Path(str(resources.files("leasehold.spec"))) / name
+    return Path(str(resources.files("leasehold.spec"))) / "systems" / name
 
 
 def find(name_or_folder: str | Path) -> tuple[Path, str]:

@@ -8,12 +8,12 @@ which agrees with everything.
 from __future__ import annotations
 
 import ast
-import re
 import unicodedata
 import warnings
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.foreign import SYNTAX, Habit, operator_in
 from leasehold.spec.language.infer import MAX_STEPS, short, wrong
 from leasehold.spec.language.infer_calls import Typing
 from leasehold.spec.language.names import Scope
@@ -29,11 +29,9 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     """Parses and types the text of a node; errors go to the sink."""
     if node.kind != "text":
         sink.error(
-            "LH203",
-            node.place,
-            f"an expression is wanted here, not a {node.kind}",
+            "LH203", node.place, f"an expression is wanted here, not a {node.kind}",
             remedy="quote it, if it begins with a bracket",
-        )
+        )  # fmt: skip
         return wrong(node.place)
     source = node.text.strip()
     if len(source) > MAX_TEXT:
@@ -46,6 +44,9 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     lead = len(node.text) - len(node.text.lstrip())
     foreign = next((i for i, c in enumerate(source) if c in "#\\" or not " " <= c <= "~"), None)
     if foreign is not None:
+        habit = operator_in(source)
+        if habit is not None and habit.offset <= foreign:
+            return _foreign(habit, node, lead, sink)
         sink.error(
             "LH301", node.inside(lead + foreign), f"{_character(source[foreign])} has no place in an expression",
             near=_look_alike(source[foreign]),
@@ -57,17 +58,13 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
             warnings.simplefilter("ignore")
             tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        slip = _SLIP.search(source)
-        if slip is not None:
-            sink.error(
-                "LH301", node.inside(lead + slip.start()), f"`{slip[0]}` is not an operator of the language",
-                near=f"`{_MEANT[slip[0]]}`", remedy="expressions have Python's syntax: `units >= 1 and now < term_end`",
-            )  # fmt: skip
-            return wrong(node.place)
+        habit = operator_in(source)
+        if habit is not None:
+            return _foreign(habit, node, lead, sink)
         sink.error(
             "LH301", node.inside(lead + _offset(error, source)),
             f"`{short(source)}` is not an expression: {error.msg.removesuffix('. Perhaps you forgot a comma?')}",
-            remedy="expressions have Python's syntax: `units >= 1 and now < term_end`",
+            remedy=SYNTAX,
         )  # fmt: skip
         return wrong(node.place)
     except (ValueError, MemoryError, RecursionError):
@@ -97,9 +94,13 @@ _MATHEMATICS = {
     "NOT EQUAL TO": "!=", "MULTIPLICATION SIGN": "*", "LOGICAL AND": "and", "LOGICAL OR": "or", "NOT SIGN": "not",
     "ELEMENT OF": "in", "UNION": "|", "INTERSECTION": "&",
 }  # fmt: skip
-# Operators of other languages.
-_MEANT = {"=": "==", "&&": "and", "||": "or", "!": "not", "=>": "not ... or", "->": "not ... or", "<>": "!="}
-_SLIP = re.compile(r"&&|\|\||=>|->|<>|(?<![=<>!:])=(?!=)|!(?!=)")
+
+
+def _foreign(habit: Habit, node: Node, lead: int, sink: Sink) -> x.Expression:
+    kind = "a word" if habit.text.isalpha() else "an operator"
+    place = node.inside(lead + habit.offset)
+    sink.error("LH301", place, f"`{habit.text}` is not {kind} of the language", near=habit.near, remedy=habit.remedy)
+    return wrong(node.place)
 
 
 def _offset(error: SyntaxError, source: str) -> int:

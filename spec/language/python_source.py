@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.operators import template
 from leasehold.spec.language.types import Enum, Instance, Message, Set, Value, members
 
 SHORT = 60
+
+# The functions that source may call.
+BUILTINS: Mapping[str, Callable[..., Any]] = {
+    f.__name__: f for f in (abs, all, any, bool, frozenset, len, max, min, range, sum, tuple)
+}
 
 
 class Layout(Protocol):
@@ -90,42 +96,8 @@ def source(e: x.Expression, f: Frame) -> str:
             return f.sender
         case x.Variable(name=name):
             return f.variables[name]
-        case x.Unary(op=op, operand=operand):
-            return f"({op} {source(operand, f)})"
-        case x.Binary(op=op, left=left, right=x.SetOf(items=(_, *_) as items)):
-            # What comes of a frozenset and a set is a frozenset, and a set is made faster.
-            return f"({source(left, f)} {op} {{{', '.join(source(i, f) for i in items)}}})"
-        case x.Binary(op=op, left=left, right=right):
-            a, b = source(left, f), source(right, f)
-            return _once(b, lambda b: f"(({a} {op} {b}) if {b} else 0)") if op in ("//", "%") else f"({a} {op} {b})"
-        case x.Compare(op=op, left=left, right=right):
-            if isinstance(right, x.SetOf) and op in ("in", "not in") and right.items:
-                return f"({source(left, f)} {op} ({', '.join(source(i, f) for i in right.items)},))"
-            return f"({source(left, f)} {op} {source(right, f)})"
-        case x.Logic(op=op, operands=operands):
-            return "(" + f" {op} ".join(source(o, f) for o in operands) + ")"
-        case x.Conditional(test=test, then=then, otherwise=otherwise):
-            return f"({source(then, f)} if {source(test, f)} else {source(otherwise, f)})"
-        case x.Extreme(op=op, operands=operands):
-            return f"{op}({', '.join(source(o, f) for o in operands)})"
-        case x.Length(operand=x.Pending(name=name)):
-            return _messages("sum(1 for {m} in {all})", name, "_", f)
-        case x.Length(operand=operand):
-            return f"len({source(operand, f)})"
-        case x.Index(operand=operand):
-            return source(operand, f)
-        case x.Get(option=option, fallback=fallback):
-            instead = source(fallback, f)
-            return _once(source(option, f), lambda value: f"({instead} if {value} is None else {value})")
-        case x.SetOf(items=items):
-            return f"frozenset(({', '.join(source(i, f) for i in items)},))" if items else "frozenset()"
-        case x.Members(of=of):
-            return _literal(frozenset(members(of)))
-        case x.Element(map=cells, key=key):
-            index = source(key, f)
-            if isinstance(key.type, Enum):
-                index = f"{key.type.members!r}.index({index})"
-            return f"{source(cells, f)}[{index}]"
+        case x.Apply(op=op):
+            return ROWS[op](e, f)
         case x.Quantifier(domain=x.Pending(name=name)):
             return _over_messages(e, name, f)
         case x.Quantifier():
@@ -158,6 +130,99 @@ def source(e: x.Expression, f: Frame) -> str:
             return repr(f.layout.byzantine(role))
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
+
+
+Row: TypeAlias = Callable[[x.Apply, Frame], str]
+
+
+def _words(words: str) -> Row:
+    write = template(words)
+    return lambda e, f: write(*(source(o, f) for o in e.operands))
+
+
+def _items(e: x.Expression) -> tuple[x.Expression, ...]:
+    """The items of a set that is written out and not empty."""
+    return e.operands if isinstance(e, x.Apply) and e.op == "{}" else ()
+
+
+def _member(words: str) -> Row:
+    """Membership; a set that is written out is a tuple, which is made faster."""
+    write, plain = template(words), _words(words)
+
+    def row(e: x.Apply, f: Frame) -> str:
+        if items := _items(e.operands[1]):
+            return write(source(e.operands[0], f), f"({', '.join(source(i, f) for i in items)},)")
+        return plain(e, f)
+
+    return row
+
+
+def _combined(words: str) -> Row:
+    """What comes of a frozenset and a set is a frozenset, and a set is made faster."""
+    write, plain = template(words), _words(words)
+
+    def row(e: x.Apply, f: Frame) -> str:
+        if items := _items(e.operands[1]):
+            return write(source(e.operands[0], f), f"{{{', '.join(source(i, f) for i in items)}}}")
+        return plain(e, f)
+
+    return row
+
+
+def _divided(words: str) -> Row:
+    write = template(words)
+
+    def row(e: x.Apply, f: Frame) -> str:
+        a, b = (source(o, f) for o in e.operands)
+        return _once(b, lambda b: f"({write(a, b)} if {b} else 0)")
+
+    return row
+
+
+def _get(e: x.Apply, f: Frame) -> str:
+    option, instead = (source(o, f) for o in e.operands)
+    return _once(option, lambda value: f"({instead} if {value} is None else {value})")
+
+
+def _set(e: x.Apply, f: Frame) -> str:
+    return f"frozenset(({', '.join(source(i, f) for i in e.operands)},))" if e.operands else "frozenset()"
+
+
+def _cell(e: x.Apply, f: Frame) -> str:
+    (cells, key), of = (source(o, f) for o in e.operands), e.operands[1].type
+    return f"{cells}[{of.members!r}.index({key})]" if isinstance(of, Enum) else f"{cells}[{key}]"
+
+
+ROWS: Mapping[str, Row] = {
+    "if": _words("({1} if {0} else {2})"),
+    "or": _words("({ or })"),
+    "and": _words("({ and })"),
+    "not": _words("(not {})"),
+    "==": _words("({} == {})"),
+    "!=": _words("({} != {})"),
+    "<": _words("({} < {})"),
+    "<=": _words("({} <= {})"),
+    ">": _words("({} > {})"),
+    ">=": _words("({} >= {})"),
+    "in": _member("({} in {})"),
+    "not in": _member("({} not in {})"),
+    "|": _combined("({} | {})"),
+    "&": _combined("({} & {})"),
+    "+": _words("({} + {})"),
+    "-": _combined("({} - {})"),
+    "*": _words("({} * {})"),
+    "//": _divided("({} // {})"),
+    "%": _divided("({} % {})"),
+    "negative": _words("(- {})"),
+    "{}": _set,
+    "[]": _cell,
+    "min": _words("min({, })"),
+    "max": _words("max({, })"),
+    "abs": _words("abs({})"),
+    "len": _words("len({})"),
+    "index": _words("{}"),
+    "get": _get,
+}
 
 
 def _literal(value: Value) -> str:
@@ -211,7 +276,7 @@ def _over_members(e: x.Quantifier, f: Frame) -> str:
     assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
     if not f.unrolled:
         return _rolled(e, f)
-    if isinstance(e.domain, x.Members):
+    if x.holds_all_members(e.domain):
         return _unrolled(e, f, None)
     return _once(source(e.domain, f), lambda domain: _unrolled(e, f, domain))
 
@@ -221,8 +286,9 @@ def _rolled(e: x.Quantifier, f: Frame) -> str:
     inner = replace(f, variables={**f.variables, e.variable: f"_{e.variable}"})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
     domain = source(e.domain, f)
-    if isinstance(e.domain, x.Members):
-        of = e.domain.of
+    if x.holds_all_members(e.domain):
+        assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
+        of = e.domain.type.of
         domain = f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
     template = _comprehension(e.kind, _braces(source(e.body, inner)), _braces(tail))
     return template.format(m=f"_{e.variable}", all=domain)

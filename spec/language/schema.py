@@ -1,4 +1,4 @@
-"""The JSON Schema of specification files, for editors: ``python -m leasehold.spec.language.schema`` prints it.
+"""The JSON Schema of specification files, for editors: `leasehold schema specification` prints it.
 
 It is made from the tables of shape.py and lists no key of its own, so an editor and the loader agree on every one. What
 an expression means, and whether a name exists, is beyond a schema: `leasehold lint` says that.
@@ -6,7 +6,6 @@ an expression means, and whether a name exists, is beyond a schema: `leasehold l
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, TypeAlias
 
@@ -87,7 +86,3 @@ class _Maker:
                 "additionalProperties": False,
             }
         return {"$ref": f"#/$defs/{name}"}
-
-
-if __name__ == "__main__":
-    print(json.dumps(schema(), indent=2, ensure_ascii=False))

@@ -11,7 +11,7 @@ import keyword
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +43,7 @@ class Node:
     items: tuple[Node, ...] = ()
     entries: tuple[tuple[str, Entry], ...] = ()
     spans: tuple[tuple[int, int, int], ...] = ()  # offset, line and column: where its lines stand in the file
+    commented: bool = field(default=False, compare=False)  # a comment follows a text that is not quoted
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.items)
@@ -126,16 +127,41 @@ def read_text(text: str, shown: str, sink: Sink) -> Node | None:
         context = f" {error.context}" if error.context else ""
         if error.context_mark and error.context_mark.line + 1 != place.line:
             context += f" that begins at line {error.context_mark.line + 1}"
+        began = _line(text, error.context_mark.line + 1) if error.context_mark else ""
+        remedy = _trap(_line(text, place.line), place.column, str(error.problem), began)
         tab = "\t" in _line(text, place.line)
         sink.error(
             "LH104", place, "this is not YAML: " + ("a tab stands here" if tab else f"{error.problem}{context}"),
-            remedy="indent with spaces" if tab else "check indentation, quotes and brackets just before",
+            remedy="indent with spaces" if tab else remedy,
         )  # fmt: skip
     except yaml.YAMLError as error:
         sink.error("LH104", start, f"this is not YAML: {error}", remedy="check indentation, quotes and brackets")
     except _Refused:
         pass  # already reported
     return None
+
+
+def _trap(line: str, column: int, problem: str, began: str) -> str:
+    """What to do where YAML's parser stops: it takes some characters of a text without quotes for its own."""
+    at = line[column - 1 : column]
+    inside = "did not find expected ',' or" in problem
+    if inside and " #" in began:
+        return "` #` begins a comment: quote a text that holds it"
+    if inside and at in ("{", "["):
+        return 'quote a text that holds brackets: `{to: free, when: "waiting == {}"}`'
+    if "mapping values are not allowed" in problem or (inside and at == ":"):
+        return "`: ` begins a value: quote a text that holds it"
+    if inside and at == "?":
+        return "`? ` begins a key: quote a text that holds it"
+    if "cannot start any token" in problem:
+        return f"no text begins with `{at}`: quote it"
+    if "whitespace or line break" in problem:
+        return "`!` begins a tag: `not ...` is the negation, and a text that begins with `!` is quoted"
+    if "escape character" in problem:
+        return "between double quotes a backslash begins an escape: use single quotes"
+    if "expected comment or line break" in problem:
+        return "`>` and `|` begin a text of several lines: quote a text that begins so"
+    return "check indentation, quotes and brackets just before"
 
 
 def _place_of(text: str, position: int, shown: str) -> Place:
@@ -186,11 +212,14 @@ class _Builder:
         if depth > MAX_DEPTH:
             self._refuse("LH108", event, f"nested deeper than {MAX_DEPTH} levels", "a spec needs about eight levels")
         if isinstance(event, yaml.AliasEvent):
-            self._refuse("LH107", event, f"the alias `*{event.anchor}` is not allowed", "write the value out")
+            remedy = "write the value out; quote a text that begins with `*`"
+            self._refuse("LH107", event, f"the alias `*{event.anchor}` is not allowed", remedy)
         if event.anchor is not None:
-            self._refuse("LH107", event, f"the anchor `&{event.anchor}` is not allowed", "write the value out")
+            remedy = "write the value out; quote a text that begins with `&`"
+            self._refuse("LH107", event, f"the anchor `&{event.anchor}` is not allowed", remedy)
         if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
-            self._refuse("LH107", event, f"the tag `{event.tag}` is not allowed", "leave the tag out")
+            remedy = "leave the tag out; `not ...` is the negation, and a text that begins with `!` is quoted"
+            self._refuse("LH107", event, f"the tag `{event.tag}` is not allowed", remedy)
         if isinstance(event, yaml.ScalarEvent):
             return self._text(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -206,7 +235,9 @@ class _Builder:
         spans = self._spans(event)
         if spans and event.style not in ("|", ">"):
             place = Place(place.file, *spans[0][1:])
-        return Node("text", place, text=str(event.value), spans=spans)
+        rest = self.lines[event.end_mark.line][event.end_mark.column :] if event.end_mark.line < len(self.lines) else ""
+        commented = not event.style and rest.lstrip().startswith("#")
+        return Node("text", place, text=str(event.value), spans=spans, commented=commented)
 
     def _spans(self, event: Any) -> tuple[tuple[int, int, int], ...]:
         """Where the lines of a text stand in the file; none, where escapes keep the two from being compared."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from leasehold.checker.deepen import deepen
-from leasehold.cli.crash_text import Completed
+from leasehold.checker.crash.deepen import deepen
+from leasehold.cli.crash_report import Completed
 from leasehold.spec import load
 from tests.benchmarks import page
 from tests.benchmarks.measure import say

@@ -26,15 +26,15 @@ with full synchronisation, group commit. A client asks the service manager for {
 protocol's. A set-up is four messages (ticket, its answer, redeem, its answer), one ticket that is signed and verified,
 and about a dozen durable transitions at three actors.
 
-The transport alone: three processes pass parcels of the same sizes ({sizes} bytes) along the same way, as many
-at a time, with nothing but the HTTP transport; and once more with each parcel signed and verified. A message costs an
+The transport alone: three processes pass frames of the same sizes ({sizes} bytes) along the same way, as many
+at a time, with nothing but the HTTP transport; and once more with each frame signed and verified. A message costs an
 Ed25519 signature and its verification, and a ticket once more: a tenth of a millisecond each, which the bare transport
 does not pay.
 """
 
 
 def benchmark(quick: bool) -> Section:
-    """Set-ups per second, and chains of four parcels per second."""
+    """Set-ups per second, and chains of four frames per second."""
     count, in_flight, turns = (40, 16, 1) if quick else (3000, 256, 5)
     sizes = asyncio.run(_sizes())
     figures = rounds(
@@ -46,7 +46,7 @@ def benchmark(quick: bool) -> Section:
         turns,
     )
     rows = [
-        Row("the transport alone, chains of four parcels", figures["transport"]),
+        Row("the transport alone, chains of four frames", figures["transport"]),
         Row("the same, signed and verified", figures["sealed"], figures["transport"]),
         Row("lease set-ups", figures["leases"], figures["transport"], [Target(0.5)]),
         Row("lease set-ups, against signed and verified", figures["leases"], figures["sealed"]),
@@ -124,8 +124,8 @@ async def _sizes() -> list[int]:
     """How large the four messages of a set-up are, in bytes: those of a real one."""
     seen: dict[tuple[str, str], int] = {}
 
-    def hand(sender: str, receiver: str, parcel: bytes) -> Fate:
-        seen.setdefault((sender.removeprefix("memory:"), receiver.removeprefix("memory:")), len(parcel))
+    def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+        seen.setdefault((sender.removeprefix("memory:"), receiver.removeprefix("memory:")), len(frame))
         return Fate()
 
     async with Cluster(hand=hand) as cluster:

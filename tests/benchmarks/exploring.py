@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from leasehold.checker.cache import VARIABLE
-from leasehold.checker.explore import explore, liveness
-from leasehold.checker.explore.graph import Graph
+from leasehold.checker.explore import explore
+from leasehold.checker.explore.graph import liveness
+from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.packed import library
 from leasehold.checker.explore.properties import Claims
 from leasehold.faults import Budget
 from leasehold.spec import load
@@ -26,10 +27,9 @@ from tests.benchmarks.measure import Missing, Row, Section, Table, Target, round
 TWO_PHASE = Path(__file__).parents[1] / "truth" / "two_phase"
 LIVE = TWO_PHASE.with_name("two_phase_live")
 DISTINCT = {3: 288, 4: 1_568, 5: 8_832, 7: 296_448, 8: 1_745_408, 9: 10_340_352, 10: 61_515_776}
-SLOWEST = {"reference": 7, "arrays": 8, "SPIN": 9}  # the most resource managers that each is asked about
+SLOWEST = {"reference": 7, "SPIN": 9}  # the most resource managers that each is asked about
 AT_MOST = {7: 1.0, 9: 5.0, 10: 30.0}  # seconds that were aimed at
 BYTES = 30
-COLD = "packed, nothing kept"
 # A process is held to have had the memory of that which started it, so a small one does.
 LAUNCHER = """
 import os, sys, time
@@ -45,21 +45,18 @@ HOW = """
 Two-phase commit as in Gray and Lamport's TLA+ (tests/truth/two_phase), where messages are never consumed, for 7 to 10
 resource managers; and the lease, with the largest constants that are checked, and under its default faults with all
 that `leasehold crash` decides. Each figure is the wall time of a whole command in a process of its own, start-up
-included. Compiled before are SPIN's verifiers and the packed explorer's C part, which is compiled once on a machine,
-for all specifications (quickly at first, and better after a search of a few seconds); `packed, nothing kept` is a first
-command, which compiles it too. `arrays` is the packed explorer in NumPy, for machines without a compiler. SPIN runs the
+included. SPIN's verifiers are compiled before, and the packed explorer when the package is installed. SPIN runs the
 model that `leasehold export --to promela` writes, with `-O3 -DNOREDUCE -DSAFETY` and a hash table that is large enough.
 The packed explorer searches by all processors, the others by one. Beyond 7 resource managers the reference takes too
-long, beyond 8 `arrays`, and beyond 9 SPIN. Long rounds are run once, others three times. All must count the same
-states, or nothing is written. Memory is the most that the process held, over the number of states. That every run
-decides, under weak fairness (tests/truth/two_phase_live), is measured within one process: with the search, and alone on
-the finished graph.
+long, and beyond 9 SPIN. Long rounds are run once, others three times. All must count the same states, or nothing is
+written. Memory is the most that the process held, over the number of states. That every run decides, under weak
+fairness (tests/truth/two_phase_live), is measured within one process: with the search, and alone on the finished graph.
 """
 
 
 def benchmark(quick: bool) -> Section:
-    if not shutil.which("cc"):
-        raise Missing("there is no C compiler")
+    if not library.FILE.exists():
+        raise Missing("the C engine was not built")
     sizes = (3, 4) if quick else (7, 8, 9, 10)
     skipped = [] if shutil.which("spin") else ["SPIN is not installed"]
     tables = []
@@ -77,12 +74,10 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     explore = (sys.executable, "-m", "leasehold", "explore", str(TWO_PHASE), *settings, "--json", "--engine")
     memory: dict[str, list[float]] = {}
     runs: dict[str, Callable[[], float]] = {}
-    for engine in ("packed", "arrays", "reference"):
+    for engine in ("packed", "reference"):
         if n <= SLOWEST.get(engine, n):
             held = memory.setdefault(engine, [])
             runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
-    if n in (3, *AT_MOST):
-        runs[COLD] = partial(_timed_anew, (*explore, "packed"), folder, DISTINCT[n])
     if shutil.which("spin") and n <= SLOWEST["SPIN"]:
         verifier = _spin(str(TWO_PHASE), settings, folder / f"two_phase{n}", DISTINCT[n])
         runs["SPIN"] = partial(_timed, verifier, folder, _spins, DISTINCT[n], memory.setdefault("SPIN", []))
@@ -91,7 +86,7 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     rows = []
     for what, seconds in figures.items():
         targets = []
-        if what in ("packed", COLD):
+        if what == "packed":
             targets = [Target(AT_MOST[n], least=False, of_ratio=False)] if n in AT_MOST else []
             targets += [Target(1 / 3, least=False)] if n == 9 and base else []
         rows.append(Row(what, seconds, base if what != "SPIN" else (), targets))
@@ -141,7 +136,7 @@ def _lease(quick: bool, folder: Path) -> list[Table]:
     settings = tuple(word for name, value in chosen.items() for word in ("--set", f"{name}={value}"))
     states = explore(load("lease", chosen)).distinct
     words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
-    memory: dict[str, list[float]] = {what: [] for what in ("packed", "arrays", "reference")}
+    memory: dict[str, list[float]] = {what: [] for what in ("packed", "reference")}
     runs = {engine: partial(_timed, (*words, engine), folder, _ours, states, held) for engine, held in memory.items()}
     if shutil.which("spin"):
         verifier, memory["SPIN"] = _spin("lease", settings, folder / "lease", states), []
@@ -180,20 +175,13 @@ def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tupl
     return str(made / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
 
 
-def _timed_anew(words: Sequence[str], folder: Path, states: int) -> float:
-    """The same where nothing that was compiled is kept."""
-    with tempfile.TemporaryDirectory() as cache:
-        return _timed(words, folder, _ours, states, [], {VARIABLE: cache})
-
-
 def _timed(
-    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float],
-    variables: Mapping[str, str] = MappingProxyType({}),
+    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float]
 ) -> float:  # fmt: skip
     """Seconds that a command takes; the bytes that it held at most are added to `held`."""
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     launch = (sys.executable, "-S", "-c", LAUNCHER, *words)
-    done = subprocess.run(launch, cwd=folder, capture_output=True, text=True, env={**known, **variables}, check=True)
+    done = subprocess.run(launch, cwd=folder, capture_output=True, text=True, env=known, check=True)
     seconds, code, most = done.stderr.split()
     if int(code) not in (0, 1):
         raise RuntimeError(f"{' '.join(words)} ends with {code}")

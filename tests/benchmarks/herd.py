@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.impl.actor.extensions import WISH
-from leasehold.impl.actor.held import BELOW, Held, Rows
-from leasehold.impl.actor.memory import Memory
+from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec
+from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.upcalls import WISH
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.event import Event
-from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.store import Batch, Key, Store
 from tests.benchmarks.lives import Life, Lives, watch
 
@@ -45,7 +45,7 @@ class Pattern:
     peers: list[str]
     papers: dict[str, Any]
 
-    def held(self, memory: Memory, key: Key, number: int, quiet: bool = False) -> Held:
+    def held(self, memory: MachineTable, key: Key, number: int, quiet: bool = False) -> MachineInstance:
         """Another lease (or unit) that has come as far, by steps of its own."""
         held = memory.new(key, number if key.lease == BELOW else 0)
         for taken in self.life.steps[: self.steps]:
@@ -53,7 +53,7 @@ class Pattern:
             if not outcome.taken:
                 raise RuntimeError(f"{key} does not take {taken.event[0]}: {outcome.reason}")
         held.peers = [""] * len(self.peers) if quiet else list(self.peers)
-        held.papers = copy.copy(self.papers)
+        held.metadata = copy.copy(self.metadata)
         return held
 
 
@@ -86,14 +86,14 @@ async def patterns(units: int) -> Patterns:
 
 
 def _patterns(cluster: Cluster, lives: Lives) -> dict[str, Pattern]:
-    held = {h.key.machine: h for actor in cluster.actors.values() for h in actor.memory.held.values()}
+    held = {h.key.machine: h for actor in cluster.actors.values() for h in actor.table.instances.values()}
     return {
-        machine: Pattern(lives[machine], len(lives[machine].steps), list(h.peers), copy.deepcopy(h.papers))
+        machine: Pattern(lives[machine], len(lives[machine].steps), list(h.peers), copy.deepcopy(h.metadata))
         for machine, h in held.items()
     }
 
 
-def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Iterator[Held]:
+def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Iterator[MachineInstance]:
     """Leases of a role.
 
     Args:
@@ -105,7 +105,7 @@ def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Ite
     """
     _, machine = ROLES[role]
     below = {core.role for core in found.program.roles[machine].below}
-    memory = Memory(found.program, frozenset({machine, *below}))
+    memory = MachineTable(found.program, frozenset({machine, *below}))
     for number in range(count):
         name = f"{TENANT}:{number + 1}"
         full = role == "authority" and number >= units
@@ -113,13 +113,13 @@ def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Ite
         yield pattern.held(memory, Key(name, machine), number % units, quiet)
         if role == "authority" and not full:
             unit = found.active["unit[0]"].held(memory, Key(BELOW, f"unit[{number}]"), number)
-            unit.papers["lease"] = name
+            unit.metadata["lease"] = name
             yield unit
 
 
 async def fill(store: Store, found: Patterns, role: str, count: int, units: int, quiet: bool) -> None:
     """Writes a herd into a store."""
-    rows, puts = Rows(found.program), dict[Key, bytes]()
+    rows, puts = RowCodec(found.program), dict[Key, bytes]()
     await store.open(ROLES[role][0])
     for held in herd(found, role, count, units, quiet):
         puts[held.key] = rows.write(held)

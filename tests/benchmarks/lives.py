@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.held import Held
-from leasehold.impl.actor.turn import Turn
+from leasehold.impl.actor.instance import MachineInstance
+from leasehold.impl.actor.ready import Ready
 from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import Cluster
 from leasehold.impl.core.core import Core, Program
@@ -45,11 +45,11 @@ Lives = dict[str, Life]  # by the machine's name
 
 def watch(actor: Actor, clock: HandClock, lives: Lives) -> None:
     """Writes down every transition that an actor takes from now on."""
-    step: Callable[[Turn, Held, Event], Outcome] = actor.steps.step
+    step: Callable[[Ready, MachineInstance, Event], Outcome] = actor.stepper.step
 
-    def watched(turn: Turn, held: Held, event: Event) -> Outcome:
+    def watched(ready: Ready, held: MachineInstance, event: Event) -> Outcome:
         before, at = held.record, len(lives.setdefault(held.key.machine, Life(held.core)).steps)
-        outcome = step(turn, held, event)
+        outcome = step(ready, held, event)
         if outcome.taken:
             # A step may be followed by others of the same turn; each is written where it began.
             now = clock.now()
@@ -57,7 +57,7 @@ def watch(actor: Actor, clock: HandClock, lives: Lives) -> None:
             lives[held.key.machine].steps.insert(at, Taken(before, event, now, after))
         return outcome
 
-    actor.steps.step = watched  # type: ignore[method-assign]
+    actor.stepper.step = watched  # type: ignore[method-assign]
 
 
 async def _lease() -> tuple[System, Program, Lives]:

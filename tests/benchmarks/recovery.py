@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from leasehold.impl.cluster import Cluster
-from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.url import store_from_url
 from tests.benchmarks.herd import MOST_UNITS, ROLES, Patterns, fill, patterns_of
 from tests.benchmarks.measure import Row, Section, Table, Target, rounds
@@ -69,9 +69,9 @@ async def _started(url: str, role: str, leases: int, units: int) -> float:
         cluster.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(leases)]})
     begun = time.perf_counter()
     actor = await cluster.start(name)
-    await actor.put(lambda turn: None)
+    await actor.read()
     seconds = time.perf_counter() - begun
-    held = sum(key.machine == machine for key in actor.memory.held)
+    held = sum(key.machine == machine for key in actor.table.instances)
     await actor.kill()
     await actor.store.close()
     if held != leases:

@@ -1,8 +1,8 @@
-"""One process of the transport alone: it passes parcels on as actors would, and does nothing else.
+"""One process of the transport alone: it passes frames on as actors would, and does nothing else.
 
 ``python -m tests.benchmarks.relay NAME PORTS COUNT IN_FLIGHT SIZES KEY``: the tenant begins COUNT chains, each of which
 goes tenant, broker, tenant, site, tenant, as the messages of a lease's set-up do. It prints the seconds that they took.
-With the file of a KEY every parcel is signed where it is sent and verified where it is received; `-` is for none.
+With the file of a KEY every frame is signed where it is sent and verified where it is received; `-` is for none.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Relay:
         self.done: dict[int, asyncio.Future[None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
 
-    async def receive(self, parcel: bytes) -> Reply:
-        hop, chain, signature, body = parcel.split(b" ", 3)
+    async def receive(self, frame: bytes) -> Reply:
+        hop, chain, signature, body = frame.split(b" ", 3)
         if self.key is not None:
             signed = unbase64(signature.decode())
             assert signed is not None
@@ -48,8 +48,8 @@ class Relay:
     async def say(self, hop: int, chain: int) -> None:
         body = b"x" * self.sizes[hop]
         signature = b"-" if self.key is None else base64_of(self.key.sign(Purpose.ENVELOPE, body)).encode()
-        parcel = b"%d %d %s " % (hop, chain, signature) + body
-        while (await self.transport.send(self.addresses[HOPS[hop][1]], parcel)).answer is not Answer.TAKEN:
+        frame = b"%d %d %s " % (hop, chain, signature) + body
+        while (await self.transport.send(self.addresses[HOPS[hop][1]], frame)).answer is not Answer.TAKEN:
             await asyncio.sleep(0.01)
 
     async def chain(self, chain: int) -> None:

@@ -27,9 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from leasehold.impl.actor.setting import Options  # noqa: E402
+from leasehold.impl.actor.environment import Options  # noqa: E402
 from leasehold.impl.cluster import SITE, TENANT, Cluster  # noqa: E402
-from leasehold.impl.policy.service_manager import FixedDemand  # noqa: E402
 from leasehold.impl.store.sqlite import SqliteStore  # noqa: E402
 from leasehold.impl.store.store import Key  # noqa: E402
 from leasehold.impl.transport.http import HttpTransport  # noqa: E402
@@ -84,11 +83,8 @@ class Site:
         for _ in range(self.leases):
             self.named += 1
             names.append(f"{TENANT}:{self.named}")
-
-            def demand(policy: FixedDemand, now: int, lease: str = names[-1]) -> Any:
-                return policy.demand(lease, UNITS // self.leases, until, term_ticks, now=now)
-
-            asked.append(cluster.tenant.wish("service_manager", demand))
+            units = UNITS // self.leases
+            asked.append(cluster.tenant.command("service_manager", "demand", names[-1], units, until, term_ticks))
         await asyncio.gather(*asked)
         await cluster.settle(1_000_000)
         return names
@@ -103,7 +99,7 @@ class Site:
     def check(self, names: list[str]) -> None:
         """Each unit is held by exactly one lease of these, all of which are active; no other lease holds any."""
         held: list[int] = []
-        for key, machine in self.cluster.site.memory.held.items():
+        for key, machine in self.cluster.site.table.instances.items():
             if key.machine == "authority":
                 view = machine.core.view(machine.record)
                 held += view["assigned"]
@@ -112,8 +108,8 @@ class Site:
         if sorted(held) != list(range(UNITS)):
             raise AssertionError(f"{len(held)} units are held, and {len(set(held))} different ones; not {UNITS}")
         for name in names:
-            holder = self.cluster.actors[TENANT].memory.held[Key(name, "service_manager")]
-            if holder.state != "active" or len(self.cluster.actors[SITE].memory.driven[name]) != UNITS // self.leases:
+            holder = self.cluster.actors[TENANT].table.instances[Key(name, "service_manager")]
+            if holder.state != "active" or len(self.cluster.actors[SITE].table.driven[name]) != UNITS // self.leases:
                 raise AssertionError(f"{name} is {self.cluster.state(name)}, and has not all its units")
 
 

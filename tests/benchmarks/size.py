@@ -61,12 +61,12 @@ async def _held(url: str, role: str, count: int, units: int) -> int:
     tracemalloc.start()
     try:
         actor = await cluster.start(ROLES[role][0])
-        await actor.put(lambda turn: None)
+        await actor.read()
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    if sum(key.lease != "-" for key in actor.memory.held) != count:
+    if sum(key.lease != "-" for key in actor.table.instances) != count:
         raise RuntimeError(f"not {count} leases were recovered")
     await actor.kill()
     await actor.store.close()

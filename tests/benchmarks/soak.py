@@ -22,7 +22,7 @@ from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust_file import load as load_trust
 from leasehold.impl.server.client import ClientError
-from leasehold.impl.transport import frames
+from leasehold.impl.transport import framing
 from tests.benchmarks import page
 
 REPORT = page.PAGE.parent / "soak.md"
@@ -126,11 +126,11 @@ def late_duplicate(fleet: Fleet, lease: str) -> str:
         sending_machine="service_manager", receiving_machine="broker", message="ticket", number=1,
         epoch=about["epoch"], fields={"units": 1, "end": about["now"] + 1000},
     )  # fmt: skip
-    parcel = seal(envelope, PrivateKey.load(fleet.folder / f"{TENANT}.key"))
+    frame = seal(envelope, PrivateKey.load(fleet.folder / f"{TENANT}.key"))
     url = f"{trust.find(BROKER).address}/parcels"
-    request = urllib.request.Request(url, frames.pack([parcel]), {"Content-Type": "application/octet-stream"})
+    request = urllib.request.Request(url, framing.pack([frame]), {"Content-Type": "application/octet-stream"})
     with urllib.request.urlopen(request, timeout=10) as response:
-        (reply,) = frames.unpack_replies(response.read(), 1)
+        (reply,) = framing.unpack_replies(response.read(), 1)
     return f"{reply.answer.value}: {reply.reason}"
 
 

@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.setting import Options, World
-from leasehold.impl.actor.turn import Turn
+from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.requests import Consume
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.event import Event, message
 from leasehold.impl.core.work import Outcome
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
-from leasehold.impl.policy.broker import FirstComeFirstServed
-from leasehold.impl.policy.inventory import Inventory
+from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.store import Batch, Key, Store
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.spec import load
@@ -45,9 +44,13 @@ def broker(program: Program, store: Store, units: int, clock: HandClock | None =
     key = PrivateKey.generate()
     trust = add(Trust(), "broker", "broker", key.public, "memory:broker")
     inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
+    identity = Identity("broker", key, trust)
+    environment = Environment(
+        {"broker": FirstComeFirstServed(inventory)}, credentials=TicketCredentials(program, identity, {})
+    )  # fmt: skip
     return Actor(
-        Identity("broker", key, trust), program, ("broker",), store, MemoryTransport(Network(), "broker"),
-        clock or HandClock(), World({"broker": FirstComeFirstServed(inventory)}), Options(seed=0),
+        identity, program, ("broker",), store, MemoryTransport(Network(), "broker"), clock or HandClock(), environment,
+        Options(seed=0),
     )  # fmt: skip
 
 
@@ -82,7 +85,7 @@ async def work(program: Program, store: Store, leases: int, extensions: int = EX
         await _say(actor, names, message("extend_ticket", (1, 20 + 10 * turn), 0, 2 + turn))
     await _say(actor, names, message("relinquish", (), 0, 2 + extensions))
     seconds = time.perf_counter() - begun
-    taken, states = actor.counts.get("taken", 0), {held.state for held in actor.memory.held.values()}
+    taken, states = actor.counts.get("taken", 0), {held.state for held in actor.table.instances.values()}
     await actor.stop()
     expected = leases * (3 + 2 * extensions)
     if taken != expected or states != {"closed"}:
@@ -106,16 +109,11 @@ def _watched(store: Store) -> list[Transaction]:
 
 async def _say(actor: Actor, leases: list[str], event: Event) -> None:
     """Each tenant says the same; comes back when it is durable, and what the policy answers too."""
-    await asyncio.gather(*(actor.put(_hears(actor, lease, event)) for lease in leases))
-    await actor.put(lambda turn: None)  # the policy's answers came before it in the queue
+    await asyncio.gather(*(_hears(actor, Key(lease, "broker"), event) for lease in leases))
+    await actor.read()  # the policy's answers came before it in the queue
 
 
-def _hears(actor: Actor, lease: str, event: Event) -> Callable[[Turn], Outcome]:
-    def take(turn: Turn) -> Outcome:
-        key = Key(lease, "broker")
-        held = actor.memory.held.get(key)
-        if held is None:
-            held = actor.memory.held[key] = actor.memory.new(key, 0)
-        return actor.steps.step(turn, held, event)
-
-    return take
+def _hears(actor: Actor, key: Key, event: Event) -> asyncio.Future[Outcome]:
+    if key not in actor.table.instances:
+        actor.table.instances[key] = actor.table.new(key, 0)
+    return actor.put(Consume(key, event))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from leasehold.cli.common import Exit
 from leasehold.cli.main import cli
 
 INTRODUCTION = """\
@@ -14,19 +15,10 @@ INTRODUCTION = """\
 `three_phase_commit`, `three_phase_commit_termination`, `contention`) or a folder that holds `system.yaml`;
 where both exist, write `./lease` for the folder.
 
-| exit code | what it says |
-|---|---|
-| 0 | all holds, or the search that was asked for (`--max-states`, `--depth`) contradicts nothing |
-| 1 | a property is violated; for `check` also any other difference from `expected.yaml`; for `crash`, `check` and \
-`explore --faults` also a system that does not come back; for the verbs that talk to actors: the actor said no |
-| 2 | the specification, a setting, a configuration or the command is wrong, nobody answers, or the output cannot be \
-written |
-| 130 | Ctrl-C ended the search before anything was violated |
-| 141 | whoever read the output has gone (`leasehold ... | head -1`) |
-
 Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`,
 and for `lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a
-pipe go neither colours nor progress, and lines are not cut. `NO_COLOR=1` turns the colours off.
+pipe go no colours, lines are not cut, and progress is a line a minute on the standard error. `NO_COLOR=1` turns the
+colours off.
 """
 
 OUTLINE = """\
@@ -68,7 +60,7 @@ FAULT_KEYS = {
     "faults": "the budget of faults",
     "convergence": "`legal_states`, `recovery_states`, `other_ends`, `converges`, and where runs have a common bound "
     "`worst_steps` and `worst_exchanges`; null where the search was cut short",
-    "why_not_asked": "why it is not asked whether the system stabilises, such as `interrupted`; empty where it is",
+    "why_not_asked": "why it is not checked whether the system stabilises, such as `interrupted`; empty where it is",
 }
 SYMMETRY_KEYS = {
     "symmetry": "`groups`: roles whose instances change places, those that do so together in one list; `orbits`, and "
@@ -87,18 +79,18 @@ CRASH_KEYS = {
     "crash_points_not_met": "those at which nothing stopped, each with `name` and `reason` (null where nothing "
     "explains it); null where the search was cut short",
     "scenarios": "how many cases were tried: a cell of the product, a crash point, and a mode; null likewise",
-    "legal_states": "states that are reachable without faults too; null where it was not asked",
+    "legal_states": "states that are reachable without faults too; null where it was not checked",
     "recovery_states": "the others, likewise",
-    "other_ends": "of the recovery states, those that count as come back because nothing has to happen any more and an "
-    "end of the system holds; null where it was not asked",
-    "converges": "whether every fair run comes back once faults stop; null where it was not asked, as the search was "
+    "other_ends": "of the recovery states, those that count as returned, because no step has to happen there and an "
+    "end of the system holds; null where it was not checked",
+    "converges": "whether every fair run returns once faults stop; null where it was not checked, as the search was "
     "cut short, or somebody may never come back",
     "worst_steps": "the most steps that takes, or null where no bound is known",
     "worst_exchanges": "the most messages that are received on the way, or null",
     "worst_case": "the case with the longest way back, counted from the restart: `case`, `point`, `mode`, "
-    "`worst_steps`, `worst_exchanges`, `returns`; null where it was not asked",
+    "`worst_steps`, `worst_exchanges`, `returns`; null where it was not checked",
     "worst_path": "a path that ends with the longest way back of all, or, where it does not converge, one that never "
-    "comes back; null where it was not asked",
+    "comes back; null where it was not checked",
     "never_reached": "how many cells of the product were not reached",
     "complete": "whether all was visited",
     "why_incomplete": "why not, or empty",
@@ -117,8 +109,8 @@ CHECK_CRASH_KEYS = {
     "`expected` and `found`",
 }
 DEEP_KEYS = {
-    "budgets": "with `--faults deep`: every budget that was tried, each with `faults`, `states`, `seconds`, `verdict` "
-    "and `complete`; what stands beside it is of the last that was complete",
+    "budgets": "where several budgets are explored, with `--faults deep` or on the way to the system's own: each with "
+    "`faults`, `states`, `seconds`, `verdict` and `complete`; what stands beside it is of the last that was complete"
 }
 CASE_KEYS = {
     "case": "the control states of the product",
@@ -126,8 +118,8 @@ CASE_KEYS = {
     "mode": "what holds when the actor restarts",
     "worst_steps": "the most steps back to a legal state, or null where no bound is known",
     "worst_exchanges": "the most messages that are received on the way, or null",
-    "returns": "whether every fair run comes back; null where it was not asked",
-    "path": "a path of the case that takes the most steps back, or that never comes back",
+    "returns": "whether every fair run returns; null where it was not checked",
+    "path": "a path of the case that takes the most steps back, or that never returns",
 }
 POINTS_KEYS = {
     "system": "the system's name",
@@ -142,6 +134,7 @@ CHECK_KEYS = {
     "as_expected": "whether there is none; those of `crash` are told there",
     "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }
+WRITE_KEYS = {"renewed": "with `--write`: the lines of the difference in expected.yaml"}
 ALL_KEYS = {"runs": "with `--all`: the same object for each setting; what stands beside it is of the first"}
 PROPERTY_KEYS = {
     "name": "its name; `deadlock_free`, `types_hold` and `guards_disjoint` are the language's own",
@@ -190,7 +183,7 @@ EXPORT_KEYS = {
     "system": "the system's name",
     "spec_digest": "SHA-256 of what was read",
     "constants": "the constants' values by name",
-    "to": "promela or tla",
+    "to": "the format",
     "files": "the files that were written",
     "not_exported": "properties that the model does not have, each with the reason",
     "model": "the model, without `--out`",
@@ -313,6 +306,12 @@ def table(keys: Mapping[str, str]) -> Iterator[str]:
 
 def page() -> Iterator[str]:
     yield INTRODUCTION
+    yield "## Exit codes"
+    yield ""
+    yield "| exit code | what it says |"
+    yield "|---|---|"
+    yield from (f"| {code.value} | {code.meaning} |" for code in Exit)
+    yield ""
     context = click.Context(cli, info_name="leasehold")
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -347,7 +346,7 @@ def page() -> Iterator[str]:
     yield from table(SYMMETRY_KEYS)
     yield "`check` adds:"
     yield ""
-    yield from table({**CHECK_KEYS, **ALL_KEYS})
+    yield from table({**CHECK_KEYS, **ALL_KEYS, **WRITE_KEYS})
     yield "A property has:"
     yield ""
     yield from table(PROPERTY_KEYS)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.prove.induct import ANY, Setting
-from leasehold.checker.prove.kept import Kept, keep, kept
-from leasehold.checker.prove.proof import Proof, Verdict
-from leasehold.checker.prove.steps import Scope
-from leasehold.spec import System, load, shipped_folder
+from leasehold.checker.prove import Proof, StoredProof, Verdict, store, stored
+from leasehold.checker.prove.decide.induction import ANY, Setting
+from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.spec import System, shipped_folder
 from tests.cli.conftest import Run, as_json
+from tests.systems import load
 
 PROVED = {"agreement", "commit_needs_all", "decisions_stand", "votes_are_cast", "giving_up_aborts"}
 FOR = (
@@ -33,11 +33,11 @@ def change(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-def vouch(system: System, *names: str) -> Kept:
+def vouch(system: System, *names: str) -> StoredProof:
     """Keeps that these are proved, whether or not they are."""
-    found = keep(Proof(system, [Verdict(name, "always", "proved", "induction") for name in names]), ANY)
+    found = store(Proof(system, [Verdict(name, "always", "proved", "induction") for name in names]), ANY)
     assert found is not None
-    assert kept(system) == found
+    assert stored(system) == found
     return found
 
 
@@ -53,13 +53,13 @@ def files() -> list[Path]:
 
 
 def test_a_proof_is_kept_and_shown(run: Run) -> None:
-    before = run("check", "two_phase_commit", "--no-crash")
+    before = run("check", "two_phase_commit", "--no-crash", "--verbose")
     assert set(verdicts(before.stdout).values()) == {"holds", "witnessed"}
     assert "proved" not in before.stdout
     assert files() == []  # who only checks keeps nothing
 
     assert run("prove", "two_phase_commit").returncode == 0
-    after = run("check", "two_phase_commit", "--no-crash")
+    after = run("check", "two_phase_commit", "--no-crash", "--verbose")
     assert (after.returncode, after.stderr) == (0, "")
     found = verdicts(after.stdout)
     assert {name for name, word in found.items() if word == "proved"} == PROVED
@@ -67,7 +67,7 @@ def test_a_proof_is_kept_and_shown(run: Run) -> None:
     assert after.stdout.count(FOR) == 1
     assert "exhausted: in all 2,322 states within the bounds, with these constants" in after.stdout
 
-    assert verdicts(run("check", "two_phase_commit", "--no-crash", "--set", "participants=2").stdout) == {
+    assert verdicts(run("check", "two_phase_commit", "--no-crash", "--verbose", "--set", "participants=2").stdout) == {
         name: "witnessed" if word == "witnessed" else "holds" for name, word in found.items()
     }
 
@@ -82,7 +82,9 @@ def test_check_proves_where_it_is_asked_to(run: Run) -> None:
         assert p["explored"] in ("exhausted", "witnessed")
     assert f"proved: {found['proof']['for']}" == FOR
     assert found["proof"]["any_number"] == ["participant"]
-    assert verdicts(run("check", "two_phase_commit", "--no-crash", "--prove").stdout)["agreement"] == "proved"
+    assert (
+        verdicts(run("check", "two_phase_commit", "--no-crash", "--verbose", "--prove").stdout)["agreement"] == "proved"
+    )
     assert file.stat().st_mtime_ns == made
 
 
@@ -95,36 +97,36 @@ def test_a_part_of_a_proof_is_not_kept(words: tuple[str, ...], run: Run) -> None
 def test_what_a_proof_depends_on_is_in_its_name(commit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof is not found when a lemma, a constant, a guard, the solver or the prover is another; a doc may be."""
     vouch(load(commit), "agreement")
-    assert kept(load(commit, {"participants": 2})) is None
+    assert stored(load(commit, {"participants": 2})) is None
     for name, other in (
         ("z3.get_full_version", lambda: "Z3 0.1"),
-        ("leasehold.checker.prove.kept._SOURCES", [["a", "b"]]),
+        ("leasehold.checker.prove.decide.proof_store._SOURCES", [["a", "b"]]),
     ):
         monkeypatch.setattr(name, other)
-        assert kept(load(commit)) is None
+        assert stored(load(commit)) is None
         monkeypatch.undo()
     for file, old, new in (
         ("lemmas.yaml", "always: coordinator.agreed == participant", "always: participant <= coordinator.agreed"),
         ("roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}"),
     ):
         change(commit / file, old, new)
-        assert kept(load(commit)) is None
+        assert stored(load(commit)) is None
         change(commit / file, new, old)
-        assert kept(load(commit)) is not None
+        assert stored(load(commit)) is not None
     change(commit / "lemmas.yaml", "doc: The coordinator decides to commit when all have agreed.", "doc: As it says.")
-    assert kept(load(commit)) is not None
+    assert stored(load(commit)) is not None
 
 
 def test_changed_lemmas_are_another_proof(run: Run, commit: Path) -> None:
     assert run("prove", "commit").returncode == 0
-    assert verdicts(run("check", "commit", "--no-crash").stdout)["agreement"] == "proved"
+    assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "proved"
     (commit / "lemmas.yaml").unlink()
-    assert verdicts(run("check", "commit", "--no-crash").stdout)["agreement"] == "holds"
+    assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "holds"
 
 
 def test_what_is_undecided_has_the_verdict_of_exploring(run: Run, commit: Path) -> None:
     (commit / "lemmas.yaml").unlink()
-    done = run("check", "commit", "--no-crash", "--prove")
+    done = run("check", "commit", "--no-crash", "--verbose", "--prove")
     assert done.returncode == 0
     found = verdicts(done.stdout)
     assert (found["agreement"], found["decisions_stand"]) == ("exhausted", "proved")
@@ -133,7 +135,7 @@ def test_what_is_undecided_has_the_verdict_of_exploring(run: Run, commit: Path) 
 def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
     """The coordinator commits although one disagrees."""
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
-    done = run("check", "commit", "--no-crash", "--prove", "--set", "participants=2")
+    done = run("check", "commit", "--no-crash", "--verbose", "--prove", "--set", "participants=2")
     assert done.returncode == 1
     assert "commit_needs_all is violated" in done.stdout
     found = verdicts(done.stdout)
@@ -144,11 +146,11 @@ def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
 def test_a_proof_hides_no_violation(run: Run, commit: Path) -> None:
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
     vouch(load(commit), "commit_needs_all", "agreement")
-    done = run("check", "commit", "--no-crash")
+    done = run("check", "commit", "--no-crash", "--verbose")
     assert done.returncode == 1
     assert verdicts(done.stdout)["commit_needs_all"] == "VIOLATED"
     assert "commit_needs_all is proved, and yet violated: one of the two is an error in Leasehold" in done.stdout
-    found = as_json(run("check", "commit", "--no-crash", "--json"))
+    found = as_json(run("check", "commit", "--no-crash", "--verbose", "--json"))
     (it,) = [p for p in found["properties"] if p["name"] == "commit_needs_all"]
     assert (it["verdict"], it["explored"], "method" in it) == ("violated", "violated", False)
 
@@ -178,7 +180,7 @@ def test_a_broken_file_is_no_proof(content: bytes, commit: Path) -> None:
     vouch(system, "agreement")
     (file,) = files()
     file.write_bytes(content)
-    assert kept(system) is None
+    assert stored(system) is None
     vouch(system, "agreement")
 
 
@@ -187,7 +189,7 @@ def test_a_broken_cache_is_none(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     place = str(tmp_path / "file")
     for words, word in ((("--no-crash",), "holds"), (("--no-crash", "--prove"), "proved")):
-        done = run("check", "two_phase_commit", *words, LEASEHOLD_CACHE=place)
+        done = run("check", "two_phase_commit", "--verbose", *words, LEASEHOLD_CACHE=place)
         assert (done.returncode, done.stderr) == (0, "")
         assert verdicts(done.stdout)["agreement"] == word
 
@@ -202,8 +204,8 @@ def test_other_broken_caches(commit: Path, monkeypatch: pytest.MonkeyPatch) -> N
     proof = Proof(system, [Verdict("agreement", "always", "proved")])
     for place in (os.environ["LEASEHOLD_CACHE"], "x" * 5000):
         monkeypatch.setenv("LEASEHOLD_CACHE", place)
-        assert keep(proof, ANY) is not None
-        assert kept(system) is None
+        assert store(proof, ANY) is not None
+        assert stored(system) is None
     monkeypatch.undo()
     assert files() == [file]
 
@@ -216,14 +218,14 @@ def test_later_proofs_add_to_earlier_ones(commit: Path) -> None:
 
 
 def test_a_prover_that_is_edited_while_it_proves_keeps_nothing(commit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.checker.prove.kept._sources", list)
-    assert keep(Proof(load(commit), [Verdict("agreement", "always", "proved")]), ANY) is not None
+    monkeypatch.setattr("leasehold.checker.prove.decide.proof_store._sources", list)
+    assert store(Proof(load(commit), [Verdict("agreement", "always", "proved")]), ANY) is not None
     assert files() == []
 
 
 def test_only_a_whole_proof_is_kept(commit: Path) -> None:
     found = Proof(load(commit), [Verdict("agreement", "always", "proved")])
-    assert keep(found, Setting(sizes={"participant": 2})) is None
-    assert keep(found, Setting(scope=Scope())) is None
-    assert keep(Proof(load(commit), [Verdict("agreement", "always", "undecided")]), ANY) is None
+    assert store(found, Setting(sizes={"participant": 2})) is None
+    assert store(found, Setting(scope=FaultScope())) is None
+    assert store(Proof(load(commit), [Verdict("agreement", "always", "undecided")]), ANY) is None
     assert files() == []

@@ -70,7 +70,7 @@ def test_what_holds_is_said_in_a_few_lines(run: Run) -> None:
     assert re.search(
         r"^\d+ cells reached: \d+ without faults too, 0 with faults alone; \d+ never", done.stdout, re.MULTILINE
     )
-    assert "\nstabilises: every fair run comes back to a legal state, in at most " in done.stdout
+    assert "\nstabilises: every fair run returns to a legal state, in at most " in done.stdout
     assert re.search(
         r"^coordinator +participant\[0\] +reached +points +any +steps +messages$", done.stdout, re.MULTILINE
     )
@@ -97,15 +97,43 @@ def test_what_faults_break_is_shown_with_the_weakest(run: Run, tmp_path: Path) -
     assert "\nonce breaks under crash=1, and under no weaker faults\n" in done.stdout
     assert "\nonce is violated\n  always  teller.state != twice\ninitially\n" in done.stdout
     assert re.search(r"^ +\d+  CRASH teller: crash:teller/once#before-acknowledge, on asked from", done.stdout, re.M)
-    assert re.search(r"^  \d+ recovery states? counts? as come back because the run is over there", done.stdout, re.M)
+    assert re.search(r"^  \d+ recovery states? counts? as returned: no step has to happen there", done.stdout, re.M)
 
 
 def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
     done = run("crash", "lease", "--faults", "deep", "--hours", "0.0001")
     assert done.returncode == 0
     assert re.search(r"^crash=2,duplicate=1,lose=1 .* cut off: stopped after 0 s$", done.stdout, re.M)
-    assert "\nnot asked whether it stabilises: stopped after 0 s\n" in done.stdout
+    assert "\nnot checked whether it stabilises: stopped after 0 s\n" in done.stdout
     assert "hold under these faults" not in done.stdout
+
+
+def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
+    """What is found for the stated budget is what `--faults` finds for it alone."""
+    done = run("crash", *SMALL)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "faults crash=1 to crash=2 (system.yaml)"
+    assert re.match(r"crash=1 +[\d,]+ states +[\d.]+ s  holds$", lines[1])
+    assert re.match(r"crash=2 +[\d,]+ states +[\d.]+ s  holds$", lines[2])
+    assert lines[3:5] == ["", "under crash=2:"]
+    found, alone = (as_json(run("crash", *SMALL, *more, "--json")) for more in ((), ("--faults", "crash=2")))
+    assert [b["faults"] for b in found.pop("budgets")] == ["crash=1", "crash=2"]
+    measured = ("seconds", "peak_memory_bytes")
+    assert {k: v for k, v in found.items() if k not in measured} == {
+        k: v for k, v in alone.items() if k not in measured
+    }
+
+
+def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
+    """The default budget has a limit of time, which is said; what is beyond it is not called decided."""
+    whole = run("crash", "light")
+    assert whole.stdout.startswith(
+        "faults crash=1 to crash=2,duplicate=1,lose=1 (the default), 60 s at most (--time)\n"
+    )
+    cut = run("crash", "light", "--time", "0.001s")
+    assert cut.returncode == 0
+    assert "\nnot decided: " in cut.stdout
+    assert "crash=2,duplicate=1,lose=1 (--time gives more time)\n" in cut.stdout
 
 
 def test_points_are_listed_without_exploring(run: Run) -> None:
@@ -215,9 +243,9 @@ def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None
     nothing = ["converges", "worst_steps", "worst_case", "worst_path", "legal_states"]
     assert [found[key] for key in nothing] == [None] * len(nothing)
     done = run("crash", *SMALL, "--faults", "crash=1,halt=1", *CASE)
-    assert ", any: whether it returns was not asked\n" in done.stdout
+    assert ", any: whether it returns was not checked\n" in done.stdout
     text = run("crash", *SMALL, "--faults", "crash=1,halt=1").stdout
-    assert re.search(r"^asking +voting +legal +\d+ +\d+ +not asked$", text, re.M)
+    assert re.search(r"^asking +voting +legal +\d+ +\d+ +not checked$", text, re.M)
     cut = as_json(run("crash", "lease", "--faults", "deep", "--hours", "0.0001", "--json"))
     assert [cut[key] for key in ("crash_points", "crash_points_not_met", "scenarios")] == [None] * 3
 
@@ -228,7 +256,7 @@ def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     case = ("--case", "asking/once", "--point", "crash:teller/once#before-acknowledge")
     done = run("crash", "asked", "--faults", "crash=1", *case)
     assert done.returncode == 1
-    assert ", any: once faults stop, a run never comes back to a legal state\n" in done.stdout
+    assert ", any: once faults stop, a run never returns to a legal state\n" in done.stdout
     assert done.stdout.endswith("  --- nothing more happens ---\n")
     found = as_json(run("crash", "asked", "--faults", "crash=1", "--json"))
     returns = {tuple(cell["control"]): cell["returns"] for cell in found["cells"]}
@@ -306,5 +334,5 @@ def test_check_is_content_with_what_comes_back(run: Run, light: Path) -> None:
     (light / "system.yaml").write_text(LIGHT["system.yaml"] + "faults: {check: crash=1}\n")
     done = run("check", "light")
     assert done.returncode == 0
-    assert "\nstabilises: every fair run comes back to a legal state, in at most 1 step and 0 messages" in done.stdout
-    assert done.stdout.endswith("\n1 property holds under these faults\n")
+    assert "\nstabilises: every fair run returns to a legal state, in at most 1 step and 0 messages" in done.stdout
+    assert "\nlight survives crash=1: 1 property holds, and every fair run returns to a legal state.\n" in done.stdout

@@ -15,7 +15,7 @@ def press(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("where", [
-    "leasehold.checker.stabilise.convergence", "leasehold.cli.explore.explore_with_progress@2",
+    "leasehold.checker.crash.convergence.convergence", "leasehold.cli.explore.explore_with_progress@2",
 ])  # fmt: skip
 def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, _, second = where.partition("@")
@@ -28,7 +28,7 @@ def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(place, press)
     done = CliRunner().invoke(cli, WORDS)
     assert done.exit_code == 130
-    assert "not asked whether it stabilises: interrupted" in done.output
+    assert "not checked whether it stabilises: interrupted" in done.output
     assert "holds      agreement" in done.output
 
 

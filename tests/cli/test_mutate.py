@@ -1,14 +1,10 @@
 """leasehold mutate: what it prints, and its exit codes."""
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, as_json, hear_ctrl_c, write
+from tests.cli.conftest import Run, as_json, interrupted, write
 from tests.cli.test_json import _same, reference
 
 # Pressed in the dark it shines, and nothing says that it can be put out again.
@@ -150,13 +146,7 @@ def test_a_system_at_fault_is_2(run: Run, lamp: Path) -> None:
 
 
 def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "leasehold", "mutate", "two_phase_commit", "--set", "participants=4", "--jobs", "2"]
-    process = subprocess.Popen(
-        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
-    )
-    time.sleep(6)  # no event says that a process is in its campaign; the whole takes a minute or more
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert "more are not decided\n" in out
-    assert "Traceback" not in out + err
-    assert process.returncode == 130
+    words = ("mutate", "two_phase_commit", "--set", "participants=4", "--jobs", "2")
+    done = interrupted(*words, cwd=tmp_path, once=" killed")
+    assert "more are not decided\n" in done.stdout
+    assert done.returncode == 130

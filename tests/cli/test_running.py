@@ -230,7 +230,7 @@ def test_a_signal_ends_it_well(tmp_path: Path) -> None:
 
 def test_the_demo_survives_kill_9(tmp_path: Path) -> None:
     """Every actor is killed once; all leases end as they should, and no process is left."""
-    words = ["--json", "--crash", "--leases", "4", "--dir", str(tmp_path / "demo")]
+    words = ["--json", "--crash", "--leases", "4", "--seed", "11", "--dir", str(tmp_path / "demo")]
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "demo", *words],
         capture_output=True, text=True, check=False, timeout=180,

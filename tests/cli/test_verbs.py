@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,18 @@ def test_help_of_the_whole_names_every_verb(run: Run) -> None:
     assert [verb for verb in VERBS if f"\n  {verb} " not in done.stdout] == []
 
 
+def test_help_of_the_whole_has_whole_summaries_at_80_columns(run: Run) -> None:
+    done = run("--help", COLUMNS="80")
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    words = "".join(done.stdout.split())
+    for verb in VERBS:
+        command = cli.get_command(click.Context(cli), verb)
+        assert command is not None
+        assert command.help is not None
+        summary = " ".join(command.help.split("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
+        assert verb + "".join(summary.split()) in words
+
+
 def test_a_verb_that_is_not_there_has_a_near_miss(run: Run) -> None:
     done = run("chek", "lease")
     assert done.returncode == 2
@@ -149,7 +162,7 @@ def test_show_prints_a_witness(run: Run) -> None:
     done = run("explore", "lease", *ONE_UNIT, "--show", "a_lease_is_extended", "--only", "a_lease_is_extended")
     assert done.returncode == 0
     assert "a_lease_is_extended: witnessed\ninitially\n" in done.stdout
-    assert "   1  service_manager: demand(units=1, end=2)  (service_manager/nascent#demand)\n" in done.stdout
+    assert "   1  service_manager: demand units=1 end=2  (service_manager/nascent#demand)\n" in done.stdout
 
 
 def test_a_counterexample_says_what_was_claimed(run: Run, tmp_path: Path) -> None:
@@ -158,8 +171,30 @@ def test_a_counterexample_says_what_was_claimed(run: Run, tmp_path: Path) -> Non
     assert done.stdout.endswith(
         "\nnever_bright is violated\n  always  light.state == dark\ninitially\n      light: dark\n"
         "   1  light: press  (light/dark#press)\n        light is bright\n"
+        "replay it:  leasehold explore broken --only never_bright --show never_bright\n"
     )
-    assert run("explore", "broken", "--brief").stdout.endswith("   1  light: press  [dark -> bright]\n")
+    assert "   1  light: press  [dark -> bright]\n" in run("explore", "broken", "--brief").stdout
+
+
+@pytest.mark.parametrize("verb", [("explore",), ("check",), ("explore", "--faults", "crash=1"), ("crash",)])
+def test_the_command_that_replays_a_violation_shows_its_path(verb: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    folder = write(tmp_path / "two words", BROKEN)
+    (folder / "system.yaml").write_text(
+        LIGHT["system.yaml"] + "constants: {most: {type: int, value: 3}}\nclock: {horizon: most}\n"
+    )
+    (folder / "invariants.yaml").write_text(
+        "properties: {never_bright: {always: light.state == dark or running(light)}}\n"
+        if verb == ("crash",)
+        else BROKEN["invariants.yaml"]
+    )
+    done = run(*verb, "two words", "--set", "most=2")
+    assert done.returncode == 1, done.stdout
+    command = re.search(r"^replay it:  leasehold (.*)$", done.stdout, re.MULTILINE)
+    assert command is not None
+    path = done.stdout[done.stdout.index("\ninitially\n") : command.start()]
+    again = run(*shlex.split(command[1]))
+    assert again.returncode == 1
+    assert path in again.stdout
 
 
 def test_a_long_path_is_cut_unless_it_is_asked_for(run: Run, tmp_path: Path) -> None:
@@ -167,7 +202,7 @@ def test_a_long_path_is_cut_unless_it_is_asked_for(run: Run, tmp_path: Path) -> 
     claim = "properties: {it_stays: {always: now < 80}}\n"
     write(tmp_path / "light", {**LIGHT, "system.yaml": LIGHT["system.yaml"] + ticks, "invariants.yaml": claim})
     cut = run("explore", "light").stdout
-    assert cut.endswith("  30  now 30\n  --- 50 more steps (--show prints them all) ---\n")
+    assert "  30  now 30\n  --- 50 more steps ---\nreplay it:  leasehold explore light " in cut
     assert run("explore", "light", "--show", "it_stays").stdout.endswith("  80  now 80\n")
 
 
@@ -184,6 +219,7 @@ def test_check_says_what_differs_in_both_directions(run: Run, light: Path) -> No
     )
     done = run("check", "light")
     assert done.returncode == 1
+    assert done.stdout.startswith("light fails: never_bright is violated.\n")
     assert done.stdout.endswith(
         "\nnot as expected: 4 differences\n"
         "  never_bright: expected to hold, found violated\n"
@@ -198,8 +234,9 @@ def test_check_knows_a_violation_that_is_meant(run: Run, light: Path) -> None:
     (light / "expected.yaml").write_text("runs: {one: {distinct: 2, violated: {never_bright: that is its point}}}\n")
     done = run("check", "light")
     assert done.returncode == 0
+    assert done.stdout.startswith("light holds: 1 property is violated, as expected (as expected.yaml says).\n")
     assert "violated, as expected  never_bright  counterexample of 1 step\n" in done.stdout
-    assert "is violated" not in done.stdout
+    assert "never_bright is violated" not in done.stdout
 
 
 def test_check_wants_what_is_never_taken_explained(run: Run, light: Path) -> None:
@@ -215,7 +252,43 @@ def test_check_all_goes_through_every_run(run: Run) -> None:
     done = run("check", "three_phase_commit", "--all")
     assert done.returncode == 0
     assert done.stdout.endswith("settings are as expected\n")
-    assert done.stdout.count("holds (as expected.yaml says)\n") > 1
+    assert done.stdout.count(" (as expected.yaml says).\n") > 1
+
+
+def test_check_says_first_what_it_found_and_lists_properties_if_asked(run: Run, light: Path) -> None:
+    brief = run("check", "light").stdout
+    assert brief.startswith("light holds: 1 witness was found (expected.yaml has no numbers for this setting).\n")
+    assert "can_be_bright" not in brief
+    assert re.search(r"^witnessed +can_be_bright", run("check", "light", "--verbose").stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"), [(("--max-states", "100"), "stopped after 1"), (("--depth", "3"), "stopped at depth 3"),
+                       (("--time", "0.001s"), "stopped after 0 s")]
+)  # fmt: skip
+def test_a_check_that_was_cut_short_says_so_and_exits_with_3(limit: tuple[str, ...], why: str, run: Run) -> None:
+    done = run("check", "lease", "--no-crash", *limit)
+    assert done.returncode == 3
+    assert done.stdout.startswith(f"lease is not decided: no property is violated so far, but {why}")
+
+
+@pytest.mark.parametrize("words", ["", "x", "0", "5d", "-1", "1h30"])
+def test_a_time_that_is_none_is_2(words: str, run: Run) -> None:
+    done = run("check", "lease", "--time", words)
+    assert done.returncode == 2
+    assert f"{words!r} is no time; write one such as 90s, 10m or 2h" in done.stderr
+
+
+def test_a_search_that_grows_names_the_number_without_a_bound(run: Run, light: Path) -> None:
+    role = LIGHT["roles/light.yaml"].replace("states:", "data: {times: {type: int, min: 0}}\nstates:")
+    (light / "roles/light.yaml").write_text(
+        role.replace("{press: {to: bright}}", "{press: {to: bright, set: {times: times + 1}}}")
+    )
+    (light / "invariants.yaml").write_text("properties: {some: {always: light.times >= 0}}\n")
+    words = "nothing bounds light.times: light/dark#press adds to it each time\n"
+    assert words in run("check", "light", "--max-states", "50").stdout
+    assert words in run("explore", "light", "--depth", "5").stdout
+    assert "LH419: nothing bounds `light.times`" in run("lint", "light").stdout
 
 
 # init

@@ -3,7 +3,8 @@
 import pytest
 
 from leasehold.faults import CrashPoint, crash_points
-from leasehold.spec import SHIPPED, load
+from leasehold.spec import SHIPPED
+from tests.systems import load
 
 
 def points(name: str, **settings: object) -> dict[str, CrashPoint]:

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from leasehold.checker.explore import Exploration, PropertyResult, Step, explore
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.transition_system import TransitionSystem
-from leasehold.spec import System, load, shipped_folder
+from leasehold.spec import System, shipped_folder
+from tests.systems import load
 
 Edit: TypeAlias = tuple[str, str, Any]  # file, dotted path in it, new value (None removes it)
 Changed: TypeAlias = Callable[..., Exploration]
@@ -81,7 +82,7 @@ class Walk:
     """
 
     def __init__(self, system: System) -> None:
-        self.world = TransitionSystem(system)
+        self.world = reference_of(system)
         self.paths = Paths(self.world, [], [])
         (self.state,) = self.world.initial_states()
         self.steps: list[Step] = []
@@ -126,7 +127,7 @@ def walk() -> Callable[..., Walk]:
 
 def all_steps(system: System) -> Iterator[tuple[State, Action, State]]:
     """Every step of the graph."""
-    world = TransitionSystem(system)
+    world = reference_of(system)
     seen = set(world.initial_states())
     waiting: Sequence[State] = list(seen)
     while waiting:

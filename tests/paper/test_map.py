@@ -56,7 +56,7 @@ def test_files_exist():
 
 def test_tests_exist():
     known = set()
-    folders = [ROOT / "tests" / name for name in ("paper", "checker", "faults", "impl", "cli")]
+    folders = [ROOT / "tests" / name for name in ("paper", "checker", "faults", "impl", "cli", "mutants", "traces")]
     for file in (file for folder in folders for file in folder.rglob("test_*.py")):
         known |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
     assert set(re.findall(r"`(test_\w+)`", TEXT)) - known == set()

@@ -9,7 +9,8 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.faults import Budget
-from leasehold.spec import System, load
+from leasehold.spec import System
+from tests.systems import load
 
 SYSTEM = "system: figure_2\nroles: {m: {}}\nenvironment: {sigma: {to: m}}\n"
 MACHINE = """

@@ -4,9 +4,10 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.layout import Layout
-from leasehold.spec import load
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.lower import lower
 from leasehold.spec.language.model import Call, Drive, Send
+from tests.systems import load
 
 NAMES = ["lease", "contention", "two_phase_commit", "three_phase_commit"]
 
@@ -125,7 +126,7 @@ def test_messages_are_delivered_at_last(timeless, verdict):
 def test_correct_peers_never_send_what_is_refused(more, steps_of):
     """Section 3.2: a refusal is for a faulty peer; no machine of the spec can make another one refuse."""
     system = load("lease", {"last_end": 2, **more})
-    layout = Layout(system)
+    layout = Layout(lower(system))
     refused, delivered = set(), 0
     for before, action, _ in steps_of(system):
         if action.kind == "deliver":

@@ -2,7 +2,7 @@
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.channels import empty, entries, put, put_again, take
-from leasehold.spec import load
+from tests.systems import load
 
 ONCE_MORE = {"duplicates": 1, "max_units": 1, "expiry": False}
 

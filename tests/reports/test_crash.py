@@ -5,20 +5,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leasehold.checker.crash import CrashReport, crash
+from leasehold.checker.crash.analysis import CrashReport, crash
 from leasehold.faults import Budget
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.crash_words import (
+    byzantine_note,
     case_command,
     convergence_words,
-    liar_words,
     longest_case,
     other_ends_words,
     worst_case,
     worst_first,
 )
 from leasehold.reports.json_report import dumps
-from leasehold.spec import load
+from tests.systems import load
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,13 @@ def liar() -> CrashReport:
 
 def test_the_page_has_every_cell_and_every_case(lease: CrashReport) -> None:
     page = crash_markdown(lease)
-    assert page.startswith("# lease under `crash=1`\n\nWhat faults do to the system with `max_units=1`, `last_end=1`,")
-    assert "\nStabilises: every fair run comes back to a legal state, in at most " in page
+    assert page.startswith("# lease under `crash=1`\n\nThe system with `max_units=1`, `last_end=1`,")
+    assert "\nStabilises: every fair run returns to a legal state, in at most " in page
     head = "broker | authority | reached | crash points | cases alive | cases over | verdict | worst"
     assert f"\n| service\\_manager | {head} |\n" in page
     for cell in lease.cells:
         assert f"| {' | '.join(cell.control)} | legal | {len(cell.points)} |".replace("_", "\\_") in page
-    before, missed = page.split("\n## Crash points that were not met\n")
+    before, missed = page.split("\n## Crash points not met\n")
     rows = [line for line in before.splitlines() if line.startswith("| `crash:")]
     assert len(rows) == sum(len(cell.points) for cell in lease.cells)
     assert f"{360 - len(lease.cells)} of 360 control states are never reached." in page
@@ -85,8 +85,8 @@ def test_what_breaks_comes_first_with_the_weakest_faults(halted: CrashReport) ->
 
 
 def test_what_was_not_asked_is_said(halted: CrashReport) -> None:
-    assert convergence_words(halted) == "not asked whether it stabilises: an actor may halt for good"
-    assert "not asked |" in crash_markdown(halted)
+    assert convergence_words(halted) == "not checked whether it stabilises: an actor may halt for good"
+    assert "not checked |" in crash_markdown(halted)
     found = crash_json(halted)
     assert [found[key] for key in ("converges", "legal_states", "worst_steps", "scenarios")] == [None, None, None, 0]
     assert [found["worst_case"], found["worst_path"]] == [None, None]
@@ -98,7 +98,7 @@ def test_other_ends_are_said_in_words(lease: CrashReport, commit: CrashReport) -
     assert other_ends_words(commit.convergence) == ""
     assert lease.convergence is not None
     count = lease.convergence.other_ends
-    assert other_ends_words(lease.convergence).startswith(f"{count} recovery states count as come back because ")
+    assert other_ends_words(lease.convergence).startswith(f"{count} recovery states count as returned: ")
 
 
 def test_the_worst_case_is_drawn_with_its_crash_and_restart(commit: CrashReport) -> None:
@@ -152,11 +152,11 @@ def test_the_command_has_the_constants_that_are_not_usual(lease: CrashReport) ->
 
 
 def test_who_lies_is_named_with_its_actor(liar: CrashReport) -> None:
-    assert convergence_words(liar) == "not asked whether it stabilises: site (authority, unit) may do anything"
-    assert liar_words(liar).startswith(
-        "of site (authority, unit), which may do anything and does not crash, a cell has the first state"
+    assert convergence_words(liar) == "not checked whether it stabilises: site (authority, unit) may do anything"
+    assert byzantine_note(liar).startswith(
+        "site (authority, unit) may do anything and does not crash; its cells show its initial state"
     )
-    assert "\nOf site (authority, unit), which may do anything and does not crash, " in crash_markdown(liar)
+    assert "\nSite (authority, unit) may do anything and does not crash; " in crash_markdown(liar)
     assert not any(point.startswith(("crash:unit/", "crash:authority/")) for point in (*liar.tried, *liar.unmet))
 
 

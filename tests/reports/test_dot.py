@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 
 import leasehold.reports.product as module
-from leasehold.reports.dot import product_dot, role_dot
+from leasehold.reports.dot import HOW_TO_GET_SVG, NoSvg, has_dot, product_dot, render, role_dot
 from leasehold.reports.product import product
-from leasehold.reports.svg import HOW_TO_GET_SVG, NoSvg, has_dot, render
 
 needs_dot = pytest.mark.skipif(not has_dot(), reason="the dot program is not installed")
 

@@ -1,17 +1,19 @@
-"""The page: that it holds together. How it looks is looked at; test_it_draws_itself only asks whether it does."""
+"""The page: its structure, and in a real browser, where one is installed, that it draws itself, fits and searches."""
 
 import json
 import re
-import shutil
-import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 import leasehold.reports.page as module
 import leasehold.reports.product as product_module
 from leasehold.reports.page import page, page_data
+from tests.reports.browser import PROGRAM, Browser
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -80,8 +82,9 @@ def test_the_name_of_the_system_is_escaped(votes, words):
 def test_paths_share_their_steps_and_can_be_followed(votes, lease):
     for exploration in (votes, lease):
         data = page_data(exploration)
-        for result, shown in zip(exploration.properties, data["properties"], strict=True):
-            titles = []
+        results = {result.name: result for result in exploration.properties}
+        for shown in data["properties"]:
+            result, titles = results[shown["name"]], []
             at = shown["path"]
             while at is not None:
                 titles.insert(0, data["steps"][at].get("title"))
@@ -119,31 +122,88 @@ def test_what_is_measured_can_be_left_out(votes):
     assert not {"seconds", "states_per_second", "peak_memory_bytes"} & page_data(votes, measured=False)["run"].keys()
 
 
+def test_violations_come_first_and_names_are_whole(votes):
+    text = page(votes)
+    shown = data_of(text)["properties"]
+    order = [("expected" if p["expected"] else p["verdict"]) for p in shown]
+    assert order[:3] == ["violated", "violated", "expected"]
+    assert not {"violated", "expected"} & set(order[3:])
+    assert {p["name"] for p in shown} == {p.name for p in votes.properties}
+    assert "ellipsis" not in text
+
+
+def test_the_search_field_is_in_the_page(votes):
+    text = page(votes)
+    assert "function searchField()" in text
+    assert 'type: "search"' in text
+
+
+needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="chromium is not installed")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Browser]]:
+    with ExitStack() as stack:
+
+        def show(text: str, width: int, height: int = 900) -> Browser:
+            file = tmp_path / "index.html"
+            file.write_text(text, encoding="utf-8")
+            return stack.enter_context(Browser(file, width, height))
+
+        yield show
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1280])
+def test_typing_finds_a_property_and_nothing_is_wider_than_the_screen(lease, opened, width):
+    browser = opened(page(lease), width)
+    listed = [p["name"] for p in page_data(lease)["properties"]]
+    visible = "[...document.querySelectorAll('.property:not([hidden]) h3')].map((e) => e.textContent)"
+    assert browser.run(visible) == listed
+    browser.run("document.getElementById('search').focus()")
+    browser.type("Handlers waited")
+    assert browser.run(visible) == ["handlers_are_waited_for_in_bounded_time"]
+    assert browser.run("document.querySelector('.status').textContent").startswith(f"1 of {len(listed)} properties")
+    assert browser.run("document.getElementById('properties').getBoundingClientRect().top < innerHeight")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.type(" no such word")
+    assert browser.run(visible) == []
+    browser.run("location.hash = '#property-valid_ticket'; new Promise((done) => setTimeout(done, 200))")
+    assert browser.run(visible) == listed
+    assert browser.run("document.querySelector('#property-valid_ticket details').open")
+    browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    assert browser.run("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
+    assert browser.errors == []
+
+
+@needs_chromium
+def test_a_verdict_filters_the_properties(votes, opened):
+    browser = opened(page(votes), 390)
+    press = "[...document.querySelectorAll('.chips button')].find((b) => b.textContent.startsWith(%r)).click()"
+    visible = "[...document.querySelectorAll('.property:not([hidden]) h3')].map((e) => e.textContent)"
+    browser.run(press % "violated 2")
+    assert browser.run(visible) == ["all_are_heard", "flies"]
+    browser.run(press % "holds")
+    assert browser.run(visible) == [p.name for p in votes.properties if p.verdict == "exhausted"]
+    browser.run(press % "all")
+    assert len(browser.run(visible)) == len(votes.properties)
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.errors == []
+
+
+@needs_chromium
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", ["votes", "lease", "many"])
-def test_it_draws_itself(name, request, tmp_path):
+def test_it_draws_itself(name, request, opened):
     exploration = request.getfixturevalue(name)
-    check = (
-        "<script>addEventListener('error', (e) => document.body.setAttribute('data-error', e.message));"
-        "addEventListener('load', () => setTimeout(() => {"
-        "document.querySelectorAll('details').forEach((d) => (d.open = true));"
-        "document.querySelectorAll('button.cell').forEach((b) => b.click());"
-        "document.querySelectorAll('.node').forEach((n) => n.dispatchEvent(new MouseEvent('click')));"
-        "document.body.setAttribute('data-width', document.documentElement.scrollWidth);}, 200))</script>"
-    )
-    file = tmp_path / "index.html"
-    file.write_text(page(exploration).replace("</head>", f"{check}</head>", 1), encoding="utf-8")
-    flags = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --virtual-time-budget=5000 --window-size=1280,2400 --dump-dom"
-    )
-    command = ["chromium", *flags.split(), f"--user-data-dir={tmp_path / 'user'}", file.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    body = re.search(r"<body[^>]*>", shown)[0]
-    assert "data-error" not in body
-    assert int(re.search(r'data-width="(\d+)"', body)[1]) <= 1280
+    browser = opened(page(exploration), 1280)
+    browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    browser.run("document.querySelectorAll('button.cell').forEach((b) => b.click())")
+    browser.run("document.querySelectorAll('.node').forEach((n) => n.dispatchEvent(new MouseEvent('click')))")
+    assert browser.run("document.documentElement.scrollWidth") <= 1280
+    shown = browser.run("document.documentElement.outerHTML")
     assert shown.count('class="property"') == len(exploration.properties)
     for role in exploration.system.roles.values():
         assert f'aria-label="State diagram of {role.name}"' in shown
     assert 'class="lifelines"' in shown
+    assert browser.errors == []

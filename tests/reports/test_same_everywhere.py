@@ -11,7 +11,7 @@ PRINT = """
 import sys
 from leasehold.checker.explore import explore
 from leasehold.reports.write import committed_files
-from leasehold.spec import load
+from tests.systems import load
 for path, content in sorted(committed_files(explore(load(sys.argv[1], {"last_end": 1}))).items()):
     print(path)
     sys.stdout.flush()

@@ -1,12 +1,13 @@
 """What is committed of a shipped system: its report, and what crashes do to it, each linked to the other."""
 
 from leasehold.reports.shipped import committed
-from leasehold.spec import SHIPPED, load
+from leasehold.spec import SHIPPED
+from tests.systems import load
 
 
 def test_the_pages_link_what_crashes_do_and_that_links_its_drawing() -> None:
     files = {name: content.decode() for name, content in committed("three_phase_commit").items()}
-    assert "\nWhat crashes do to it: [crash.md](crash.md).\n" in files["report.md"]
+    assert "\n[Results under crashes](crash.md).\n" in files["report.md"]
     assert '"crashes":"crash.md"' in files["index.html"]
     assert "\n[worst\\_crash.svg](worst_crash.svg) shows that case.\n" in files["crash.md"]
     assert "<svg" in files["worst_crash.svg"]

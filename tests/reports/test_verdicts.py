@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from leasehold.reports.verdicts import failures, headline, meant
+from leasehold.reports.verdicts import expectations, failures, headline
 
 
 def only(exploration, *verdicts):
@@ -9,10 +9,10 @@ def only(exploration, *verdicts):
 
 
 def test_what_the_system_says_itself(votes, fault_free):
-    assert meant(votes).setting == "default"
-    assert dict(meant(votes).violated) == {"is_carried": "voters may say no | </script>"}
-    assert "voter/voted#question" in meant(votes).untested
-    assert meant(fault_free).setting == ""
+    assert expectations(votes).setting == "default"
+    assert dict(expectations(votes).violated) == {"is_carried": "voters may say no | </script>"}
+    assert "voter/voted#question" in expectations(votes).untested
+    assert expectations(fault_free).setting == ""
 
 
 def test_a_violation_that_is_meant_is_no_failure(votes, fault_free):

@@ -51,7 +51,7 @@ def test_an_excerpt_is_real(file: str, text: str) -> None:
 
 def test_an_excerpt_is_of_a_system_that_loads() -> None:
     for file, _ in EXCERPTS:
-        load(ROOT / "/".join(file.split("/")[:2]))
+        load(ROOT / "/".join(file.split("/")[:3]))
 
 
 @pytest.mark.parametrize(("expression", "value"), EXPRESSIONS)

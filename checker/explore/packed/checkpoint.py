@@ -22,13 +22,13 @@ from typing import Any
 
 from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.layout import Layout
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.model import System, Transition
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
-FORMAT = 1
+FORMAT = 2
 _ABOUT = "about"
 
 
@@ -49,7 +49,7 @@ class Checkpoint:
     arrays: dict[str, Any]
 
 
-def key_of(world: TransitionSystem, symmetry: bool) -> str:
+def key_of(world: Reference, symmetry: bool) -> str:
     """What tells searches apart that cannot go on from each other's checkpoints: the system, its properties, faults."""
     system = world.system
     frame = Frame(world.layout, system.values(), before="o")

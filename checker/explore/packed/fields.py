@@ -10,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
-if TYPE_CHECKING:
-    from leasehold.checker.explore.canonical import Column
-
 WORD = 64
+SlicePart: TypeAlias = tuple[Sequence[int], bool]  # by instance, its cell; whether all instances share one
 MOST_ENTRIES = 64  # of a `set` channel that is packed as one bit for each message that may be in it
 KNOWN_AHEAD = 64  # values of a type that are numbered before they are met
 
 
 @dataclass(slots=True)
-class Book:
+class ValueNumbering:
     """The numbers of an atom's values.
 
     Attributes:
@@ -69,7 +67,7 @@ class MapCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BitField:
     """Where an atom lies."""
 
     word: int
@@ -82,38 +80,39 @@ class Fields:
 
     Attributes:
         cells: where the values of each cell are.
-        books: of each atom, the numbers of its values.
+        numberings: of each atom, the numbers of its values.
         places: where each atom lies.
         words: how many words a state takes.
         slices: of groups whose instances are alike: by group, by part of a slice, the atom of each instance.
     """
 
-    def __init__(self, layout: Layout, slices: Iterable[Iterable[Column]] = ()) -> None:
-        self.books: list[Book] = []
+    def __init__(self, layout: Layout, slices: Iterable[Iterable[SlicePart]] = ()) -> None:
+        self.numberings: list[ValueNumbering] = []
         self.cells: list[PlainCell | SetCell | MapCell] = []
         kinds = _types(layout)
         for cell in range(layout.size):
             self.cells.append(self._cell(kinds.get(cell)))
-        self.cell_of = [0] * len(self.books)
+        self.cell_of = [0] * len(self.numberings)
         for cell, place in enumerate(self.cells):
             for atom in _atoms(place):
                 self.cell_of[atom] = cell
-        self.slices = [[atoms for column in group for atoms in self._alike(column)] for group in slices]
-        self.places: list[Place] = []
+        self.slices = [[atoms for part in group for atoms in self._alike(part)] for group in slices]
+        self.places: list[BitField] = []
         self.words = 0
         self.lay_out()
 
-    def _alike(self, column: Column) -> list[list[int]]:
-        """The atoms of a column, by part and by instance; those of one part have one book from now on."""
-        places = [self.cells[cell] for cell in column.cells]
-        if column.shared:
+    def _alike(self, part: SlicePart) -> list[list[int]]:
+        """The atoms of a part of a slice, by atom and by instance; those of one have one numbering from now on."""
+        of_instances, shared_cell = part
+        places = [self.cells[cell] for cell in of_instances]
+        if shared_cell:
             shared = list(_atoms(places[0]))
             found = [shared]
         else:
-            found = [list(part) for part in zip(*map(_atoms, places), strict=True)]
+            found = [list(atoms) for atoms in zip(*map(_atoms, places), strict=True)]
         for atoms in found:
             for atom in atoms:
-                self.books[atom] = self.books[atoms[0]]
+                self.numberings[atom] = self.numberings[atoms[0]]
         return found
 
     def _cell(self, kind: t.Type | _Entries | tuple[Value, ...] | None) -> PlainCell | SetCell | MapCell:
@@ -133,40 +132,40 @@ class Fields:
 
     def _atom(self, values: Iterable[Value]) -> int:
         values = list(values)
-        book = Book(open=not values)
+        numbering = ValueNumbering(open=not values)
         for value in values:
-            book.code(value)
-        self.books.append(book)
-        return len(self.books) - 1
+            numbering.code(value)
+        self.numberings.append(numbering)
+        return len(self.numberings) - 1
 
     def lay_out(self) -> None:
         """Makes every atom as wide as it needs to be, and finds places for all: the widest first."""
-        for book in self.books:
-            book.bits = max(book.bits, book.needs)
+        for numbering in self.numberings:
+            numbering.bits = max(numbering.bits, numbering.needs)
         free = [WORD - 1]  # the top bit of the first word is set in every state
-        self.places = [Place(0, 0, 0)] * len(self.books)
-        for atom in sorted(range(len(self.books)), key=lambda a: -self.books[a].bits):
-            bits = self.books[atom].bits
+        self.places = [BitField(0, 0, 0)] * len(self.numberings)
+        for atom in sorted(range(len(self.numberings)), key=lambda a: -self.numberings[a].bits):
+            bits = self.numberings[atom].bits
             word = next((w for w, left in enumerate(free) if left >= bits), len(free))
             if word == len(free):
                 free.append(WORD)
             shift = (WORD - 1 if word == 0 else WORD) - free[word]
             free[word] -= bits
-            self.places[atom] = Place(word, shift, bits)
+            self.places[atom] = BitField(word, shift, bits)
         self.words = len(free)
 
-    def known(self, books: Iterable[tuple[Iterable[Value], int]]) -> None:
+    def known(self, numberings: Iterable[tuple[Iterable[Value], int]]) -> None:
         """Numbers values as they were numbered elsewhere: given of each atom its values and bits."""
-        for book, (values, bits) in zip(self.books, books, strict=True):
+        for numbering, (values, bits) in zip(self.numberings, numberings, strict=True):
             for value in values:
-                book.code(value)
-            book.bits = bits
+                numbering.code(value)
+            numbering.bits = bits
         self.lay_out()
 
     def widen(self) -> None:
         """Makes room for twice as many values where it is not known how many there are."""
-        for book in self.books:
-            book.bits = book.needs + 1 if book.open else book.bits
+        for numbering in self.numberings:
+            numbering.bits = numbering.needs + 1 if numbering.open else numbering.bits
 
     # Packing
 
@@ -189,11 +188,11 @@ class Fields:
     def _codes(self, place: PlainCell | SetCell | MapCell, value: Value) -> Iterable[tuple[int, int]]:
         match place:
             case PlainCell(atom=atom):
-                return [(atom, self.books[atom].code(value))]
+                return [(atom, self.numberings[atom].code(value))]
             case SetCell(atoms=atoms):
                 return [(atom, int(member in value)) for member, atom in atoms.items()]
             case MapCell(atoms=elements):
-                return [(atom, self.books[atom].code(v)) for atom, v in zip(elements, value, strict=True)]
+                return [(atom, self.numberings[atom].code(v)) for atom, v in zip(elements, value, strict=True)]
 
     def unpack(self, words: Sequence[int]) -> tuple[Value, ...]:
         """The state that lies in words."""
@@ -204,11 +203,11 @@ class Fields:
         place = self.cells[cell]
         match place:
             case PlainCell(atom=atom):
-                return self.books[atom].values[self.code(atom, words)]
+                return self.numberings[atom].values[self.code(atom, words)]
             case SetCell(atoms=atoms):
                 return frozenset(member for member, atom in atoms.items() if self.code(atom, words))
             case MapCell(atoms=elements):
-                return tuple([self.books[atom].values[self.code(atom, words)] for atom in elements])
+                return tuple([self.numberings[atom].values[self.code(atom, words)] for atom in elements])
 
     def code(self, atom: int, words: Sequence[int]) -> int:
         """What an atom holds in a state that lies in words."""

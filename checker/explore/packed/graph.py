@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from leasehold.checker.explore.graph import Graph, numbered
+from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.fields import Fields, MapCell, PlainCell, SetCell
-from leasehold.checker.explore.packed.interface import AnyKernel
-from leasehold.checker.explore.packed.programs import Change
+from leasehold.checker.explore.packed.programs import Effect
 from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Cell
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.spec.language.expression import Expression
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class _Listed(Sequence[Any]):
 class PackedStates(_Listed):
     """The states by number."""
 
-    def __init__(self, kernel: AnyKernel, fields: Fields) -> None:
+    def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
         self.kernel, self.fields = kernel, fields
         self._size = kernel.figure(k.COUNT)
         self._words = kernel.array(k.STATES, k.U64, self._size * kernel.words)
@@ -122,7 +121,7 @@ class PackedStates(_Listed):
         found, stages = np.zeros(len(table), dtype=np.int64), 0
         while atoms:
             size = 1
-            while atoms and size * (values := len(self.fields.books[atoms[-1]].values)) <= 1 << 31:
+            while atoms and size * (values := len(self.fields.numberings[atoms[-1]].values)) <= 1 << 31:
                 found = found * values + self._atom(atoms.pop(), table).astype(np.int64)
                 size *= values
             if stages == len(known):
@@ -159,7 +158,7 @@ class PackedStates(_Listed):
         if found is None:
             place = self.fields.cells[cell]
             if isinstance(place, PlainCell):
-                found = self.fields.books[place.atom].values
+                found = self.fields.numberings[place.atom].values
             else:
                 import numpy as np
 
@@ -228,7 +227,7 @@ class PackedLabels:
         first_of_level: of each depth but 0, the first label.
     """
 
-    def __init__(self, kernel: AnyKernel, budget: Left) -> None:
+    def __init__(self, kernel: k.Kernel, budget: Left) -> None:
         size, states, levels = kernel.figure(k.LABELS), kernel.figure(k.COUNT), kernel.figure(k.LEVELS)
         u32, u64 = k.U32, k.U64
         self.kernel = kernel
@@ -258,7 +257,7 @@ class PackedLabels:
 class PackedCells(_Listed):
     """The cells of the product that were reached, in the order in which they were."""
 
-    def __init__(self, kernel: AnyKernel, fields: Fields, product: list[int]) -> None:
+    def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int]) -> None:
         self.kernel, self.fields, self.product = kernel, fields, product
         atoms = [fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
         self._size = kernel.survey(atoms)
@@ -286,7 +285,7 @@ class PackedCells(_Listed):
 class PackedEdges(_Listed):
     """The steps between cells, once these were counted; found when they are first asked for."""
 
-    def __init__(self, kernel: AnyKernel, tags: Iterable[tuple[str | None, str]], answer: Callable[[], object]) -> None:
+    def __init__(self, kernel: k.Kernel, tags: Iterable[tuple[str | None, str]], answer: Callable[[], object]) -> None:
         self.kernel, self.tags, self.answer = kernel, tags, answer
 
     @cached_property
@@ -309,7 +308,7 @@ class PackedPaths(Paths):
     states: PackedStates
 
     def __init__(
-        self, world: TransitionSystem, states: PackedStates, labels: PackedLabels,
+        self, world: Reference, states: PackedStates, labels: PackedLabels,
         mark: Callable[[Expression], bytearray], canonical: Canonical | None = None,
     ) -> None:  # fmt: skip
         super().__init__(world, states, labels, canonical)
@@ -329,6 +328,8 @@ class PackedPaths(Paths):
 
     def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
         import numpy as np
+
+        from leasehold.checker.explore.graph.arrays import numbered
 
         numbers = np.zeros(len(self.states), dtype=np.int64)
         known: list[tuple[Any, ...]] = [()]
@@ -363,7 +364,7 @@ class PackedPaths(Paths):
         return self.states.unpacked(numbers)
 
 
-def graph_of(kernel: AnyKernel, changes: Sequence[Change], faults_stop: bool) -> Graph:
+def graph_of(kernel: k.Kernel, changes: Sequence[Effect], faults_stop: bool) -> Graph:
     """The steps of a search, as the reference keeps them."""
     graph = Graph(faults_stop)
     return graph.take(*kernel.edges([graph.row(change.action) for change in changes]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from ctypes import c_int32, c_uint8, c_uint32, c_uint64
-from typing import Any
+from typing import Any, TypeAlias
 
-from leasehold.checker.explore.packed.fields import Place
-from leasehold.checker.explore.packed.interface import Claims
+from leasehold.checker.explore.packed.fields import BitField
 from leasehold.checker.explore.packed.library import library
+
+Claims: TypeAlias = tuple[tuple[int, int], ...]  # probes of steps, and the programs that say yes for them
 
 
 class Kernel:
@@ -19,9 +20,9 @@ class Kernel:
     """
 
     def __init__(self, words: int) -> None:
-        self.words = words
         self._at: Any = None
         self.c = library(words)
+        self.words = self.c.words  # at least as many as asked for
         self._at = self.c.engine_new()
         if not self._at:
             raise MemoryError
@@ -110,7 +111,7 @@ class Kernel:
     def search(self, seconds: float) -> int:
         return int(self.c.search(self._at, seconds))
 
-    def lay_out(self, places: Sequence[Place]) -> None:
+    def lay_out(self, places: Sequence[BitField]) -> None:
         rows = [(p.word, p.shift, p.bits) for p in places]
         columns = ((c_uint8 * len(places))(*column) for column in zip(*rows, strict=True))
         _had(self.c.lay_out(self._at, len(places), *columns))
@@ -146,7 +147,7 @@ class Kernel:
     # Leaving off, and going on in another process
 
     def kept(self) -> dict[str, Any]:
-        """What is to be kept of a search that pauses, as bytes where they lie: there until the search goes on."""
+        """The arrays of a search that pauses, as bytes where they lie: valid until the search goes on."""
         found = {}
         for which, name in enumerate(LASTING):
             size = c_uint64()
@@ -182,7 +183,7 @@ class Kernel:
         return int(self.c.owner_of(self._at, (c_uint64 * self.words)(*words)))
 
     def begin_level(self) -> int:
-        """Begins a level; answers how many labels of it are here."""
+        """Begins a level; returns how many labels of it are here."""
         found = int(self.c.begin_level(self._at))
         _had(found >= 0)
         return found
@@ -216,7 +217,7 @@ class Kernel:
         return bool(self.c.mark(self._at, program, (c_uint8 * len(into)).from_buffer(into)))
 
     def survey(self, atoms: list[int]) -> int:
-        """Counts the combinations of these atoms' values; answers how many there are."""
+        """Counts the combinations of these atoms' values; returns how many there are."""
         found = int(self.c.survey(self._at, len(atoms), _u32(atoms)))
         _had(found != NONE)
         return found

@@ -1,34 +1,17 @@
-"""The engine's C part: compiled once for each number of words, kept, and loaded.
-
-No part of the model is in the C text, so it is compiled once on a machine and not once for each specification. What is
-kept is named by a digest of the text, the compiler and its options; a compiler that changed makes another. Who needs it
-first should not wait long, so it is compiled quickly; while a search takes its time, it is compiled thoroughly, for the
-searches to come.
-"""
+"""Loads the engine's C part, which setup.py compiles when the package is installed (engine/)."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from leasehold.checker.cache import cache_folder
-
-QUICK, THOROUGH = "-O1", "-O2"  # half the time to compile, or a seventh less to search
-OPTIONS = ("-march=native", "-fPIC", "-shared", "-pthread", "-std=gnu11")
-PATIENCE = 60.0  # seconds that a compiler may take
+FILE = Path(__file__).with_name("_engine.dll" if os.name == "nt" else "_engine.so")
+MOST_WORDS = 64  # of a state: the node of a tree has 6 bits for the word
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
     "engine_free": (None, (c_void_p,)),
@@ -78,120 +61,36 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-class NoCompiler(Exception):
-    """The C part cannot be had; the words say why."""
+class NotBuilt(Exception):
+    """The C part was not built, or cannot be loaded; the words say why."""
 
 
 @cache
-def library(words: int) -> Any:
-    """The compiled C part for states of so many words.
+def _loaded() -> tuple[Any, str]:
+    """The shared library, and the suffix of the functions that are for this processor."""
+    if not FILE.exists():
+        raise NotBuilt(
+            "the C engine was not built when leasehold was installed (pip install with a C compiler builds it)"
+        )
+    try:
+        loaded = ctypes.CDLL(str(FILE))
+    except OSError as error:
+        raise NotBuilt(f"the C engine cannot be loaded: {error}") from error
+    return loaded, "_pext" if loaded.has_pext() else ""
+
+
+@cache
+def library(words: int) -> SimpleNamespace:
+    """The functions of the C part for states of up to so many words; `words` says how many they take.
 
     Raises:
-        NoCompiler: there is no C compiler, or it fails.
+        NotBuilt: the C part is not there.
     """
-    made = _loaded(words)
+    loaded, variant = _loaded()
+    size = next(n for n in range(words, MOST_WORDS + 1) if hasattr(loaded, f"search_{n}{variant}"))
+    functions = SimpleNamespace(words=size)
     for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(made, name)
+        function = loaded[f"{name}_{size}{variant}"]
         function.restype, function.argtypes = result, arguments
-    return made
-
-
-def _loaded(words: int) -> Any:
-    build = _build(words)
-    quick = build.place(QUICK)
-    for kept in (build.place(THOROUGH), quick):
-        if kept.exists():
-            with suppress(OSError):  # it is damaged, or nothing may be run from there
-                return ctypes.CDLL(str(kept))
-    with tempfile.TemporaryDirectory() as aside:
-        made = build.made(QUICK, Path(aside))
-        with suppress(OSError):  # nothing can be kept there: it is compiled for this process alone
-            _keep(made, quick)
-        return _opened(made)
-
-
-def improve(words: int) -> None:
-    """Compiles the C part thoroughly for later processes, where that was not done; without a word where it fails."""
-    with suppress(NoCompiler, OSError):
-        build = _build(words)
-        kept = build.place(THOROUGH)
-        if not kept.exists():
-            with tempfile.TemporaryDirectory() as aside:
-                _keep(build.made(THOROUGH, Path(aside)), kept)
-
-
-@dataclass(frozen=True, slots=True)
-class _Build:
-    """What the C part is made of."""
-
-    compiler: Sequence[str]  # and the options that CC gives it
-    text: Mapping[str, bytes]  # by file
-    words: int
-    digest: str  # of all this, the compiler's program and the processor
-
-    def place(self, level: str) -> Path:
-        """Where the C part is kept that is compiled so thoroughly."""
-        return cache_folder() / "engine" / f"engine-{self.digest[:24]}{level}.so"
-
-    def made(self, level: str, folder: Path) -> Path:
-        """Compiles it in a folder.
-
-        Raises:
-            NoCompiler: the compiler fails.
-        """
-        source, result = folder / "engine.c", folder / "engine.so"
-        for file, some in self.text.items():
-            (folder / file).write_bytes(some)
-        command = [*self.compiler, level, *OPTIONS, f"-DW={self.words}", "-o", str(result), str(source)]
-        try:
-            subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, text=True)
-        except subprocess.SubprocessError as error:
-            said = (getattr(error, "stderr", None) or "").strip().splitlines()
-            raise NoCompiler(f"{self.compiler[0]} fails: {said[0] if said else 'and says nothing'}") from error
-        return result
-
-
-def _build(words: int) -> _Build:
-    compiler = _compiler()
-    text = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("engine").iterdir()}
-    about = Path(compiler[0]).stat()
-    machine = platform.machine(), _processor()
-    known = sorted(text.items()), compiler, about.st_size, about.st_mtime_ns, OPTIONS, words, machine
-    return _Build(compiler, text, words, hashlib.sha256(repr(known).encode()).hexdigest())
-
-
-def _keep(made: Path, kept: Path) -> None:
-    """Keeps it whole or not at all, whoever else does the same now."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as aside:
-        copy = Path(aside) / kept.name
-        shutil.copy(made, copy)
-        with copy.open("rb") as file:
-            os.fsync(file.fileno())
-        copy.replace(kept)
-
-
-def _opened(made: Path) -> Any:
-    try:
-        return ctypes.CDLL(str(made))
-    except OSError as error:
-        raise NoCompiler(f"what was compiled cannot be loaded: {error}") from error
-
-
-def _compiler() -> list[str]:
-    """The C compiler, and the options that CC gives it."""
-    wanted = os.environ.get("CC", "").split()
-    names = [wanted[0]] if wanted else ["cc", "gcc", "clang"]
-    found = next((at for name in names if (at := shutil.which(name))), None)
-    if found is None:
-        raise NoCompiler(f"CC names {wanted[0][:60]}, which is not there" if wanted else "there is no C compiler here")
-    return [found, *wanted[1:]]  # under this name: one program may be several compilers
-
-
-def _processor() -> str:
-    """What `-march=native` stands for here, as far as the system says it: machines may share a home folder."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        return platform.processor()
+        setattr(functions, name, function)
+    return functions

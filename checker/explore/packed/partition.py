@@ -1,7 +1,7 @@
 """One process's part of a search by several: the states whose hashes fall to it.
 
-It knows nothing of the specification. What the reference has answered it is told as calls of the kernel, in the order
-in which the one who leads the search has made them; so trees, programs and changes have the same numbers everywhere.
+It does not know the specification. The leading process sends the calls that it has made to its own kernel, in their
+order; so trees, programs and effects have the same numbers everywhere.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its
 Box: TypeAlias = tuple[bytes, bytes, bytes]  # states for another process: words, labels before, what is left of faults
 
 
-class Said(NamedTuple):
-    """What a part of the search asks for, or says.
+class WorkerReply(NamedTuple):
+    """What a worker's kernel asks for, or reports.
 
     Attributes:
         what: as `Kernel.search` returns it.
@@ -33,7 +33,7 @@ class Said(NamedTuple):
     label: int = 0
 
 
-class Surveyed(NamedTuple):
+class CellCount(NamedTuple):
     """A combination of values that was found: its first label and that one's words, how many states, and its depth."""
 
     label: int
@@ -60,20 +60,20 @@ class Partition:
             self._began = True
             self.kernel.processes(self.me, self.processes)
 
-    def first(self, words: list[int], left: int) -> Said:
+    def first(self, words: list[int], left: int) -> WorkerReply:
         """Adds a first state."""
         if not self.kernel.first(words, left):
-            return Said(k.DONE)
+            return WorkerReply(k.DONE)
         return self.check_first()
 
-    def check_first(self) -> Said:
+    def check_first(self) -> WorkerReply:
         return self._said(self.kernel.check_first())
 
     def begin_level(self) -> tuple[int, int]:
         """How many labels the next level has here, and how many states there are in all."""
         return self.kernel.begin_level(), self.kernel.figure(k.COUNT)
 
-    def outward(self, seconds: float) -> Said:
+    def outward(self, seconds: float) -> WorkerReply:
         """Follows the steps from this level."""
         return self._said(self.kernel.search(seconds))
 
@@ -81,7 +81,7 @@ class Partition:
         """What was found in this level for a process."""
         return self.kernel.outbox(process)
 
-    def take_in(self, *boxes: Box) -> Said:
+    def take_in(self, *boxes: Box) -> WorkerReply:
         """Takes in what was found for this process, by process."""
         while self._from < len(boxes):
             what = self.kernel.take_in(boxes[self._from], self._from)
@@ -89,16 +89,16 @@ class Partition:
                 return self._said(what)
             self._from += 1
         self._from = 0
-        return Said(k.DONE)
+        return WorkerReply(k.DONE)
 
-    def _said(self, what: int) -> Said:
+    def _said(self, what: int) -> WorkerReply:
         if what in (k.DONE, k.PAUSE):
-            return Said(what)
+            return WorkerReply(what)
         asks = tuple(self.kernel.asks(which) for which in range(ASKS))
         label = 0
         if asks[k.OF] != k.OF_BOUNDS and what in (k.FIRED, k.FAULT):
             label = self.kernel.first_label(asks[k.NUMBER])
-        return Said(what, asks, tuple(self.kernel.asked_words()), label)
+        return WorkerReply(what, asks, tuple(self.kernel.asked_words()), label)
 
     def full(self) -> int:
         """The limit of memory that this process has come to, in bytes; 0: none."""
@@ -115,7 +115,7 @@ class Partition:
         """How often each change was made."""
         return list(self.kernel.array(k.USES, k.U64, changes))
 
-    def survey(self, atoms: list[int]) -> list[Surveyed]:
+    def survey(self, atoms: list[int]) -> list[CellCount]:
         """The combinations of these atoms' values."""
         kernel = self.kernel
         size = kernel.survey(atoms)
@@ -124,7 +124,7 @@ class Partition:
         found = []
         for number, states in zip(first, count, strict=True):
             label = kernel.first_label(number)
-            found.append(Surveyed(label, kernel.came_from(label)[0], states, bisect_right(levels, number)))
+            found.append(CellCount(label, kernel.came_from(label)[0], states, bisect_right(levels, number)))
         return found
 
     def came_from(self, label: int) -> tuple[list[int], int, int]:

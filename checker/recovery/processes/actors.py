@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from leasehold.checker.recovery.processes.nursery import Nursery
+from leasehold.checker.recovery.processes.fork_server import ForkServer
 from leasehold.impl.fleet import ROLES, Fleet
 from leasehold.impl.handlers import processes
 from leasehold.impl.server.client import Client
@@ -32,7 +32,7 @@ FAST = {
 }  # so that what is said again is said soon
 
 
-class Ports:
+class PortAllocator:
     """Hands out TCP ports of this machine, each once; below those that the kernel takes for connections."""
 
     def __init__(self, first: int = 21_000, last: int = 31_000) -> None:
@@ -55,8 +55,8 @@ class Ports:
         raise OSError("no port is free")
 
 
-PORTS = Ports()
-NURSERY = Nursery()
+PORTS = PortAllocator()
+FORK_SERVER = ForkServer()
 
 
 class Actors(Fleet):
@@ -103,7 +103,7 @@ class Actors(Fleet):
         arguments = ["run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")]
         environment, file = self.environment.get(name, {}), self.folder / f"{name}.log"
         if not (prefix := self.prefix.get(name)):
-            self.processes[name] = NURSERY.start(arguments, environment, file)
+            self.processes[name] = FORK_SERVER.start(arguments, environment, file)
             return
         with file.open("ab") as log:
             self.processes[name] = subprocess.Popen(

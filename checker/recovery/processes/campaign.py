@@ -1,8 +1,8 @@
-"""The campaign with real processes: which cases are played, some at a time, and what became of them.
+"""The campaign with real processes: which cases are run, some at a time, and their outcomes.
 
-Theory of operation. Two runs of the story without faults tell which points and durable calls there are; each is a case.
-Cases are played in an order in which those that follow each other differ, so that a run that is cut short, by its limit
-or a person, has met something of everything; what it has not played it names.
+Theory of operation. Two runs of the workload without faults list the crash points and durable system calls; each is a
+case. Cases that follow each other differ, so that a campaign that is cut short, by its limit or a person, has run some
+of every kind; it names those that it has not run.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from leasehold.checker.recovery.processes.actors import NURSERY
+from leasehold.checker.recovery import UnknownCase
+from leasehold.checker.recovery.processes.actors import FORK_SERVER
 from leasehold.checker.recovery.processes.cases import (
     QUICK,
-    Case,
-    Outcome,
-    Reference,
+    ProcessCase,
+    ProcessOutcome,
+    ReferenceRun,
     all_cases,
     fixed_cases,
     named,
     play,
 )
-from leasehold.checker.recovery.processes.story import Stopped
+from leasehold.checker.recovery.processes.workload import Interrupted
 
 LIMIT_SECONDS = 29 * 60.0
 STRIDE = 0.6180339887  # of the golden ratio: neighbours in the list come far from each other
@@ -44,12 +45,8 @@ OTHERS = 3
 Watch = Callable[[int, int, int], None]  # played, of, failed
 
 
-class UnknownCase(Exception):
-    """There is no case of that name; with the near miss."""
-
-
 @dataclass(slots=True)
-class Campaign:
+class ProcessCampaign:
     """What became of the cases.
 
     Attributes:
@@ -57,7 +54,7 @@ class Campaign:
         interrupted: a person has ended it.
     """
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ProcessOutcome] = field(default_factory=list)
     interrupted: bool = False
     seconds: float = 0.0
 
@@ -70,11 +67,11 @@ class Campaign:
         return sum(outcome.passed for outcome in self.outcomes)
 
     @property
-    def failures(self) -> list[Outcome]:
+    def failures(self) -> list[ProcessOutcome]:
         return [outcome for outcome in self.outcomes if outcome.findings]
 
     @property
-    def skipped(self) -> list[Outcome]:
+    def skipped(self) -> list[ProcessOutcome]:
         return [outcome for outcome in self.outcomes if outcome.skipped]
 
     @property
@@ -85,7 +82,7 @@ class Campaign:
 def campaign(
     *, only: str | None = None, quick: bool = False, jobs: int | None = None, watch: Watch | None = None,
     limit_seconds: float = LIMIT_SECONDS,
-) -> Campaign:  # fmt: skip
+) -> ProcessCampaign:  # fmt: skip
     """Plays cases.
 
     Args:
@@ -98,7 +95,7 @@ def campaign(
     Raises:
         UnknownCase: there is none of that name.
     """
-    found, began = Campaign(), time.monotonic()
+    found, began = ProcessCampaign(), time.monotonic()
     base = Path(tempfile.mkdtemp(prefix="leasehold-crash-"))
     base.chmod(0o711)  # a server of another user comes through
     stop = threading.Event()
@@ -108,22 +105,22 @@ def campaign(
         except KeyboardInterrupt:
             found.interrupted = True
         finally:
-            NURSERY.close()
+            FORK_SERVER.close()
             shutil.rmtree(base, ignore_errors=True)
     found.seconds = time.monotonic() - began
     return found
 
 
 def _campaign(
-    found: Campaign, base: Path, stop: threading.Event, only: str | None, quick: bool, jobs: int,
+    found: ProcessCampaign, base: Path, stop: threading.Event, only: str | None, quick: bool, jobs: int,
     watch: Watch | None, deadline: float,
 ) -> None:  # fmt: skip
     wanted = _without_reference(only, quick)
     if wanted is None:
-        known = Reference()
+        known = ReferenceRun()
         _run(found, known.cases(), base, stop, jobs, None, deadline)
         if any(outcome.findings for outcome in found.outcomes):
-            return  # nothing can be learned from faults where the story fails without
+            return  # nothing can be learned from faults where the workload fails without
         cases = all_cases(known)
         wanted = [case for case in cases if only is None or case.name.startswith(only)]
         if not wanted and only is not None:
@@ -132,7 +129,7 @@ def _campaign(
     found.outcomes.sort(key=lambda outcome: outcome.name)
 
 
-def _without_reference(only: str | None, quick: bool) -> list[Case] | None:
+def _without_reference(only: str | None, quick: bool) -> list[ProcessCase] | None:
     """The cases that are wanted, where they are known at once."""
     fixed = fixed_cases()
     if quick:
@@ -159,11 +156,11 @@ def _unknown(only: str, names: Sequence[str]) -> UnknownCase:
     return UnknownCase(f"there is no case {only[:80]!r}; {hint}")
 
 
-def _mixed(cases: Sequence[Case]) -> list[Case]:
+def _mixed(cases: Sequence[ProcessCase]) -> list[ProcessCase]:
     """The cases in an order in which neighbours differ, always the same."""
     order = [cases[n] for n in sorted(range(len(cases)), key=lambda n: n * STRIDE % 1.0)]
     later = [case for case in order if case.name.startswith(LATER)]
-    mixed: list[Case] = []
+    mixed: list[ProcessCase] = []
     for case in order:
         if not case.name.startswith(LATER):
             mixed.append(case)
@@ -173,10 +170,10 @@ def _mixed(cases: Sequence[Case]) -> list[Case]:
 
 
 def _run(
-    found: Campaign, cases: Sequence[Case], base: Path, stop: threading.Event, jobs: int, watch: Watch | None,
-    deadline: float,
+    found: ProcessCampaign, cases: Sequence[ProcessCase], base: Path, stop: threading.Event, jobs: int,
+    watch: Watch | None, deadline: float,
 ) -> None:  # fmt: skip
-    first, waiting, at_work = found.cases, list(enumerate(cases)), dict[Future[Outcome], Case]()
+    first, waiting, at_work = found.cases, list(enumerate(cases)), dict[Future[ProcessOutcome], ProcessCase]()
     with ThreadPoolExecutor(jobs) as pool:
         try:
             while waiting or at_work:
@@ -193,16 +190,16 @@ def _run(
         except BaseException:
             stop.set()  # those at work clean up, and end
             raise
-    found.outcomes += [Outcome(case.name, skipped="no time was left for it") for _, case in waiting]
+    found.outcomes += [ProcessOutcome(case.name, skipped="no time was left for it") for _, case in waiting]
 
 
-def _outcome(case: Case, future: Future[Outcome]) -> Outcome:
+def _outcome(case: ProcessCase, future: Future[ProcessOutcome]) -> ProcessOutcome:
     try:
         return future.result()
-    except Stopped:
-        return Outcome(case.name, skipped="interrupted")
+    except Interrupted:
+        return ProcessOutcome(case.name, skipped="interrupted")
     except Exception as error:
-        return Outcome(case.name, findings=[f"{type(error).__name__}: {error}"])
+        return ProcessOutcome(case.name, findings=[f"{type(error).__name__}: {error}"])
 
 
 @contextmanager

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from leasehold.checker.recovery.processes import faults
+from leasehold.checker.recovery.processes import faults, resource_faults
 from leasehold.checker.recovery.processes.actors import Actors, found
-from leasehold.checker.recovery.processes.faults import DURABLE, Fault, Scene
+from leasehold.checker.recovery.processes.faults import DURABLE, CaseEnvironment, ProcessFault
+from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
 from leasehold.checker.recovery.processes.servers import SERVERS, Unavailable
-from leasehold.checker.recovery.processes.story import STEPS, Story
-from leasehold.checker.recovery.processes.wire import CUT, DEAF, MUTE
+from leasehold.checker.recovery.processes.workload import STEPS, Workload
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.server.points import VARIABLE
 
@@ -35,7 +35,7 @@ OFF_SECONDS = 60.0  # by which a clock is off: less than a term, and far more th
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ProcessCase:
     """What is played.
 
     Attributes:
@@ -44,12 +44,12 @@ class Case:
     """
 
     name: str
-    fault: Callable[[], Fault]
+    fault: Callable[[], ProcessFault]
     through: str = ""
 
 
 @dataclass(slots=True)
-class Outcome:
+class ProcessOutcome:
     """What became of a case.
 
     Attributes:
@@ -70,9 +70,9 @@ class Outcome:
         return not self.findings and not self.skipped
 
 
-def play(case: Case, base: Path, number: int, stop: threading.Event) -> Outcome:
+def play(case: ProcessCase, base: Path, number: int, stop: threading.Event) -> ProcessOutcome:
     """Plays a case in a folder of its own, which is removed with all its processes."""
-    outcome, began = Outcome(case.name), time.monotonic()
+    outcome, began = ProcessOutcome(case.name), time.monotonic()
     folder = base / f"case-{number}"
     folder.mkdir(mode=0o711)
     try:
@@ -86,7 +86,7 @@ def play(case: Case, base: Path, number: int, stop: threading.Event) -> Outcome:
     return outcome
 
 
-def _play(case: Case, folder: Path, stop: threading.Event, outcome: Outcome, ends: ExitStack) -> None:
+def _play(case: ProcessCase, folder: Path, stop: threading.Event, outcome: ProcessOutcome, ends: ExitStack) -> None:
     fault = case.fault()
     fault.check()
     server = None
@@ -100,38 +100,38 @@ def _play(case: Case, folder: Path, stop: threading.Event, outcome: Outcome, end
             actors.stores[name] = server.url(server.port)
         elif server is not None:
             actors.listens[name] = actors.addresses[name] = f"{server.url(server.port)}.{name}"
-    scene = Scene(folder, actors, server, ends)
-    fault.prepare(scene)
+    workload = Workload(actors, stop, fault.at_step, lambda: fault.meanwhile(environment))
+    environment = CaseEnvironment(folder, actors, workload, server, ends)
+    fault.prepare(environment)
     ends.callback(actors.remove)
     actors.prepare()
-    story = scene.story = Story(actors, stop, fault.at_step, lambda: fault.meanwhile(scene))
-    outcome.findings = story.play()
-    outcome.end, outcome.deaths = story.end, sum(map(len, story.deaths.values()))
+    outcome.findings = workload.play()
+    outcome.end, outcome.deaths = workload.end, sum(map(len, workload.deaths.values()))
     if not outcome.findings:
-        outcome.skipped = fault.met(scene)
+        outcome.skipped = fault.met(environment)
 
 
 # Which cases there are
 
 
-class _Points(Fault):
+class _Points(ProcessFault):
     """Writes down the points that all actors pass."""
 
     def __init__(self, passed: dict[str, Counter[str]]) -> None:
         super().__init__()
         self._passed = passed
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, case: CaseEnvironment) -> None:
         for name in ROLES:
-            scene.actors.environment[name] = {VARIABLE: f"list:{scene.folder}/{name}.points"}
+            case.actors.environment[name] = {VARIABLE: f"list:{case.folder}/{name}.points"}
 
-    def met(self, scene: Scene) -> str:
+    def met(self, case: CaseEnvironment) -> str:
         for name in ROLES:
-            self._passed[name] = Counter((scene.folder / f"{name}.points").read_text().split())
+            self._passed[name] = Counter((case.folder / f"{name}.points").read_text().split())
         return ""
 
 
-class _Calls(Fault):
+class _Calls(ProcessFault):
     """Writes down the durable system calls that all actors make."""
 
     programs = ("strace",)
@@ -140,17 +140,17 @@ class _Calls(Fault):
         super().__init__()
         self._made = made
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, case: CaseEnvironment) -> None:
         for name in ROLES:
-            scene.actors.prefix[name] = [
-                found("strace")["strace"], "-f", "-b", "execve", "-qq", "-o", f"{scene.folder}/{name}.calls", "-e",
+            case.actors.prefix[name] = [
+                found("strace")["strace"], "-f", "-b", "execve", "-qq", "-o", f"{case.folder}/{name}.calls", "-e",
                 f"trace={','.join(DURABLE)}",
             ]  # fmt: skip
 
-    def met(self, scene: Scene) -> str:
+    def met(self, case: CaseEnvironment) -> str:
         for name in ROLES:
             by_thread: Counter[tuple[str, str]] = Counter()
-            for line in (scene.folder / f"{name}.calls").read_text(errors="replace").splitlines():
+            for line in (case.folder / f"{name}.calls").read_text(errors="replace").splitlines():
                 if words := re.match(r"(\d+)\s+(\w+)\(", line):
                     by_thread[words[1], words[2]] += 1
             most: Counter[str] = Counter()
@@ -161,31 +161,31 @@ class _Calls(Fault):
 
 
 @dataclass(slots=True)
-class Reference:
-    """What the story passes when nothing goes wrong: points and durable calls of each actor, with how often."""
+class ReferenceRun:
+    """What the workload passes when nothing goes wrong: points and durable calls of each actor, with how often."""
 
     points: dict[str, Counter[str]] = field(default_factory=dict)
     calls: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[ProcessCase]:
         """The runs that find it out."""
-        points = Case("reference/points", partial(_Points, self.points))
-        return [points, Case("reference/calls", partial(_Calls, self.calls))]
+        points = ProcessCase("reference/points", partial(_Points, self.points))
+        return [points, ProcessCase("reference/calls", partial(_Calls, self.calls))]
 
 
-def all_cases(known: Reference) -> list[Case]:
+def all_cases(known: ReferenceRun) -> list[ProcessCase]:
     """Every case, in the order in which they are wanted."""
     names = [*_kills(known), *_kills_elsewhere(known), *_calls(known)]
     return [*(case for name in names if (case := named(name)) is not None), *fixed_cases()]
 
 
-def _kills(known: Reference) -> Iterator[str]:
+def _kills(known: ReferenceRun) -> Iterator[str]:
     for actor, passed in known.points.items():
         for point, count in sorted(passed.items()):
             yield from (f"kill/{actor}/{point}/{n}" for n in range(1, count + 1))
 
 
-def _kills_elsewhere(known: Reference) -> Iterator[str]:
+def _kills_elsewhere(known: ReferenceRun) -> Iterator[str]:
     for actor, passed in known.points.items():
         for through in DATABASES:
             for point in ("before-commit", "after-commit"):
@@ -197,14 +197,14 @@ def _kills_elsewhere(known: Reference) -> Iterator[str]:
         yield from (f"kill/{actor}/after-commit/{n}@{NATS}" for n in range(4, passed["after-commit"] + 1, EVERY_OTHER))
 
 
-def _calls(known: Reference) -> Iterator[str]:
+def _calls(known: ReferenceRun) -> Iterator[str]:
     for actor, made in known.calls.items():
         for call, count in sorted(made.items()):
             every = EVERY_WRITE if call == "pwrite64" else 1
             yield from (f"call/{actor}/{call}/{n}" for n in range(1, count + 1, every))
 
 
-def named(name: str) -> Case | None:
+def named(name: str) -> ProcessCase | None:
     """A case that is named by a point or a system call; None where the name is of another form."""
     plain, _, through = name.partition("@")
     if through and through not in SERVERS:
@@ -215,58 +215,62 @@ def named(name: str) -> Case | None:
     if actor not in ROLES or not re.fullmatch(r"[1-9]\d{0,5}", number) or not what:
         return None
     if kind in ("kill", "twice"):
-        return Case(name, partial(faults.Kill, actor, where, again=kind == "twice"), through)
+        return ProcessCase(name, partial(faults.KillAtPoint, actor, where, again=kind == "twice"), through)
     if kind == "call" and what in DURABLE:
-        return Case(name, partial(faults.Call, actor, what, number, "signal=SIGKILL"), through)
+        return ProcessCase(name, partial(faults.SystemCallFault, actor, what, number, "signal=SIGKILL"), through)
     return None
 
 
-def fixed_cases() -> list[Case]:
+def fixed_cases() -> list[ProcessCase]:
     """The cases that need no reference."""
-    made: list[Case] = []
+    made: list[ProcessCase] = []
 
-    def add(name: str, fault: Callable[[], Fault], through: str = "") -> None:
-        made.append(Case(f"{name}@{through}" if through else name, fault, through))
+    def add(name: str, fault: Callable[[], ProcessFault], through: str = "") -> None:
+        made.append(ProcessCase(f"{name}@{through}" if through else name, fault, through))
 
     for actor in ROLES:
         for point in ("before-commit/9", "after-commit/9", "after-recovery/1"):
-            add(f"twice/{actor}/{point}", partial(faults.Kill, actor, point, again=True))
+            add(f"twice/{actor}/{point}", partial(faults.KillAtPoint, actor, point, again=True))
     for step in STEPS[1:]:
-        add(f"all/{step}", partial(faults.AllDie, "", step, 0.02, 0.0))
+        add(f"all/{step}", partial(faults.KillAll, "", step, 0.02, 0.0))
     for through in DATABASES:
         for step in ("demand", "grow", "close", "next"):
-            add(f"server/kill/{step}", partial(faults.ServerDown, "", step, 0.03), through)
-            add(f"server/terminate/{step}", partial(faults.Terminate, "", step, 0.03), through)
+            add(f"server/kill/{step}", partial(resource_faults.ServerRestart, "", step, 0.03), through)
+            add(f"server/terminate/{step}", partial(resource_faults.ConnectionsTerminated, "", step, 0.03), through)
         for actor in ROLES:
             for mode in (CUT, DEAF, MUTE):
-                add(f"store/{actor}/{mode}", partial(faults.StoreCut, actor, mode, "grow", 0.02), through)
+                add(
+                    f"store/{actor}/{mode}",
+                    partial(resource_faults.StoreConnectionFault, actor, mode, "grow", 0.02),
+                    through,
+                )
     for step in ("demand", "grow", "close", "next"):
-        add(f"server/kill/{step}", partial(faults.ServerDown, "", step, 0.03), NATS)
+        add(f"server/kill/{step}", partial(resource_faults.ServerRestart, "", step, 0.03), NATS)
     for actor in ROLES:
         for mode in (CUT, DEAF, MUTE):
             for step in ("grow", "close", "next"):
-                add(f"wire/{actor}/{mode}/{step}", partial(faults.WireCut, actor, mode, step))
+                add(f"wire/{actor}/{mode}/{step}", partial(resource_faults.NetworkLinkFault, actor, mode, step))
         for step in ("demand", "grow", "close"):
-            add(f"full/{actor}/{step}", partial(faults.Full, actor, step))
+            add(f"full/{actor}/{step}", partial(resource_faults.DiskFull, actor, step))
         for step in ("grow", "close"):
-            add(f"read-only/{actor}/{step}", partial(faults.ReadOnly, actor, step, 0.02))
+            add(f"read-only/{actor}/{step}", partial(resource_faults.DiskReadOnly, actor, step, 0.02))
         for when in ("5", "14", "22", "8..11"):
-            add(f"eio/{actor}/fdatasync/{when}", partial(faults.Call, actor, "fdatasync", when, "error=EIO"))
+            add(f"eio/{actor}/fdatasync/{when}", partial(faults.SystemCallFault, actor, "fdatasync", when, "error=EIO"))
         for n, step in enumerate(("demand", "extension", "grow", "shrink", "close", "next")):
-            add(f"power/{actor}/{step}", partial(faults.PowerLoss, actor, step, 0.02 * n))
-        add(f"pause/{actor}/grow", partial(faults.Pause, actor, "grow", 0.02))
+            add(f"power/{actor}/{step}", partial(resource_faults.DiskPowerLoss, actor, step, 0.02 * n))
+        add(f"pause/{actor}/grow", partial(faults.PauseThenKill, actor, "grow", 0.02))
     for when in ("3", "7"):
-        add(f"eio/{SITE}/fsync/{when}", partial(faults.Call, SITE, "fsync", when, "error=EIO"))
+        add(f"eio/{SITE}/fsync/{when}", partial(faults.SystemCallFault, SITE, "fsync", when, "error=EIO"))
     for actor in ROLES:
         for direction, seconds in (("ahead", OFF_SECONDS), ("behind", -OFF_SECONDS)):
-            add(f"clock/{actor}/{direction}", partial(faults.Offset, actor, seconds))
-            add(f"clock/{actor}/{direction}/grow", partial(faults.Offset, actor, seconds, "grow"))
-        add(f"packets/{actor}/random", partial(faults.Packets, actor, "random"))
+            add(f"clock/{actor}/{direction}", partial(faults.ClockOffset, actor, seconds))
+            add(f"clock/{actor}/{direction}/grow", partial(faults.ClockOffset, actor, seconds, "grow"))
+        add(f"packets/{actor}/random", partial(resource_faults.PacketLoss, actor, "random"))
         for what in (DEAF, MUTE):
             for step in ("grow", "close"):
-                add(f"packets/{actor}/{what}/{step}", partial(faults.Packets, actor, what, step))
+                add(f"packets/{actor}/{what}/{step}", partial(resource_faults.PacketLoss, actor, what, step))
         for step in ("demand", "extension"):
-            add(f"over/{actor}/{step}", partial(faults.TermOver, actor, step))
+            add(f"over/{actor}/{step}", partial(faults.DownPastTerm, actor, step))
     return made
 
 

@@ -17,7 +17,7 @@ WITHOUT_FLUSH = 2
 FULL_BYTES, DEVICE_BYTES = 4 << 20, 24 << 20
 
 
-class Disk:
+class MountedDisk:
     """A file system at `path`, in a folder of the case. Needs root.
 
     Args:
@@ -43,7 +43,7 @@ class Disk:
             say("umount", "-l", str(self.path))
 
 
-class Memory(Disk):
+class TmpfsDisk(MountedDisk):
     """A small one, in memory."""
 
     def mount(self) -> None:
@@ -65,7 +65,7 @@ class Memory(Disk):
         say("mount", "-o", f"remount,{'rw' if yes else 'ro'}", str(self.path))
 
 
-class Device(Disk):
+class LoopDisk(MountedDisk):
     """ext4 on a loop device."""
 
     def _make(self, folder: Path) -> None:

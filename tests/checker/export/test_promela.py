@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Limits, explore
-from leasehold.checker.export import Unsupported, to_promela
-from leasehold.spec import System, load, shipped_folder
-from tests.checker.by_chance import by_chance, written
+from leasehold.checker.export import Options, Unsupported, export_system
+from leasehold.spec import System, shipped_folder
+from tests.checker.explore.by_chance import by_chance, written
+from tests.systems import TRUTH, load
 
-TRUTH = Path(__file__).parents[2] / "truth"
 MISSING = [tool for tool in ("spin", "cc") if shutil.which(tool) is None]
 
 
@@ -69,7 +69,7 @@ def test_spin_stores_what_the_explorer_counts(
     folder: Path, settings: dict[str, Any], more: int, tmp_path: Path
 ) -> None:
     system = load(folder, settings)
-    printed = check(tmp_path, to_promela(system).text)
+    printed = check(tmp_path, export_system(system, "promela").text)
     assert stored(printed) == explore(system).distinct + more
     assert errors(printed) == 0
 
@@ -89,7 +89,7 @@ def test_systems_by_chance(seed: int, faults: str, tmp_path: Path) -> None:
     system = chance(tmp_path / "system", seed, faults)
     found = explore(system, Limits(states=20_000))
     assert found.complete
-    printed = check(tmp_path, to_promela(system).text)
+    printed = check(tmp_path, export_system(system, "promela").text)
     assert stored(printed) == found.distinct
     broken = {p.name for p in found.properties if p.kind == "always" and p.verdict == "violated"}
     assert set(re.findall(r"assertion violated Holds_(\w+)", printed)) <= broken
@@ -102,7 +102,7 @@ def test_systems_by_chance(seed: int, faults: str, tmp_path: Path) -> None:
 def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: bool, tmp_path: Path) -> None:
     system = chance(tmp_path / "system", seed, "")
     assert [p.verdict == "violated" for p in explore(system).properties if p.name == name] == [broken]
-    printed = check(tmp_path, to_promela(system).text, "-DLIVENESS", f"-DCLAIM_{name}", live=True)
+    printed = check(tmp_path, export_system(system, "promela").text, "-DLIVENESS", f"-DCLAIM_{name}", live=True)
     assert ("acceptance cycle" in printed) == broken
 
 
@@ -139,12 +139,12 @@ def test_a_broken_property_is_found_by_name(flags: list[str], found: set[str], t
     system = written(tmp_path, {**LAMP, "invariants.yaml": CLAIMS})
     verdicts = {p.name: p.verdict for p in explore(system).properties}
     assert (verdicts["dark"], verdicts["stays"], verdicts["can_be_bright"]) == ("violated", "violated", "witnessed")
-    (tmp_path / "model.pml").write_text(to_promela(system).text)
-    printed = check(tmp_path, to_promela(system).text, *flags)
+    (tmp_path / "model.pml").write_text(export_system(system, "promela").text)
+    printed = check(tmp_path, export_system(system, "promela").text, *flags)
     assert errors(printed) > 0
     trails = set()
     for name in ("Holds_dark", "Holds_stays", "Not_yet_can_be_bright"):
-        alone = re.sub(rf"assert\((?!{name}\b)\w+\)", "skip", to_promela(system).text)
+        alone = re.sub(rf"assert\((?!{name}\b)\w+\)", "skip", export_system(system, "promela").text)
         if f"assertion violated {name}" in check(tmp_path, alone, *flags):
             trails.add(name)
     assert found <= trails
@@ -153,7 +153,7 @@ def test_a_broken_property_is_found_by_name(flags: list[str], found: set[str], t
 def test_what_comes_too_late_is_found(tmp_path: Path) -> None:
     system = written(tmp_path, {**LAMP, "invariants.yaml": CLAIMS})
     assert [p.verdict for p in explore(system).properties if p.name == "goes_out"] == ["violated"]
-    printed = check(tmp_path, to_promela(system).text, "-DLIVENESS", "-DCLAIM_goes_out_within", live=True)
+    printed = check(tmp_path, export_system(system, "promela").text, "-DLIVENESS", "-DCLAIM_goes_out_within", live=True)
     assert errors(printed) == 1
 
 
@@ -161,12 +161,12 @@ def test_a_stop_that_is_no_end_is_found(tmp_path: Path) -> None:
     files = {**LAMP, "system.yaml": LAMP["system.yaml"].replace("lamp}}", 'lamp, when: "now < 2"}}')}
     system = written(tmp_path, {**files, "invariants.yaml": "ends: {never: now == 0}\n"})
     assert [p.verdict for p in explore(system).properties] == ["violated"]
-    assert "assertion violated Holds_deadlock_free" in check(tmp_path, to_promela(system).text)
+    assert "assertion violated Holds_deadlock_free" in check(tmp_path, export_system(system, "promela").text)
 
 
 def test_slots_that_do_not_suffice_are_an_error(tmp_path: Path) -> None:
     system = load(TRUTH / "alternating_bit")
-    printed = check(tmp_path, to_promela(system, slots=2).text)
+    printed = check(tmp_path, export_system(system, "promela", Options(slots=2)).text)
     assert "assertion violated Enough_slots" in printed
 
 
@@ -175,11 +175,11 @@ def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
     system = LAMP["system.yaml"] + "types: {thing: {count: 40}}\n"
     made = written(tmp_path, {"system.yaml": system, "roles/lamp.yaml": role})
     with pytest.raises(Unsupported, match=r"a set of thing has 40 members.*have fewer"):
-        to_promela(made)
+        export_system(made, "promela")
 
 
 def test_what_promela_cannot_say_is_named() -> None:
-    made = to_promela(load(shipped_folder("lease")))
+    made = export_system(load(shipped_folder("lease")), "promela")
     assert [left.name for left in made.left_out] == ["quarantine_can_end", "never_stuck"]
     for left in made.left_out:
         assert f"{left.name}: that some run leads to it" in made.text

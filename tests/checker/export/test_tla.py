@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.checker.export import Unsupported, to_tla
-from leasehold.spec import load, shipped_folder
+from leasehold.checker.export import Options, Unsupported, export_system
+from leasehold.spec import shipped_folder
+from tests.systems import TRUTH, load
 
-TRUTH = Path(__file__).parents[2] / "truth"
 GOLDEN = Path(__file__).with_name("golden")
 SYSTEMS: dict[str, tuple[Path, dict[str, Any]]] = {
     "two_phase": (TRUTH / "two_phase", {}),
@@ -33,7 +33,7 @@ STATES = {
 
 def files(name: str) -> dict[Path, str]:
     folder, settings = SYSTEMS[name]
-    made = to_tla(load(folder, settings), name)
+    made = export_system(load(folder, settings), "tla", Options(Path(f"{name}.tla")))
     return {GOLDEN / f"{name}.tla": made.text, GOLDEN / f"{name}.cfg": made.settings}
 
 
@@ -52,11 +52,11 @@ def test_the_explorer_counts_what_tlc_counted(name: str) -> None:
 
 def test_faults_that_need_numbers_are_refused() -> None:
     with pytest.raises(Unsupported, match=r"system.yaml:\d+:\d+: channel to_broker has faults.*export to Promela"):
-        to_tla(load(shipped_folder("lease"), {"duplicates": 1}))
+        export_system(load(shipped_folder("lease"), {"duplicates": 1}), "tla")
 
 
 def test_what_tla_cannot_say_is_named() -> None:
-    made = to_tla(load(shipped_folder("two_phase_commit")))
+    made = export_system(load(shipped_folder("two_phase_commit")), "tla")
     assert [left.name for left in made.left_out] == ["guards_disjoint"]
     for left in made.left_out:
         assert f"\\*     {left.name}: " in made.text

@@ -1,8 +1,9 @@
 """Every seeded mistake that breaks a property of states or steps: its proof fails, and a run contradicts it.
 
-A mistake is a change of the text, or machines that deviate (checker/prove/deviant.py). What is proved of a system is an
-inductive set of its claims. So a claim that a step takes away from a state in which all claims hold is in no such set,
-nor is one that is taken away where all others hold, and so on: that needs few questions, where induct.py asks hundreds.
+A mistake is a change of the text, or machines that deviate (encode/deviant.py). What is proved of a system is an
+inductive set of its claims. So a claim with a counterexample to induction from a state in which all claims hold is in
+no such set, nor is one that has one where all others hold, and so on: that needs few questions, where induction.py asks
+hundreds.
 The steps are those of the run that contradicts the property.
 """
 
@@ -16,22 +17,27 @@ import pytest
 import z3
 
 from leasehold.checker.explore import Exploration, Path, explore
-from leasehold.checker.explore.deviant import DeviationError
-from leasehold.checker.explore.deviations import DEVIATIONS, deviant
-from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.prove.encoding import Encoding
-from leasehold.checker.prove.induct import Setting, induct
-from leasehold.checker.prove.proof import PROVABLE
-from leasehold.checker.prove.question import OWED, Question
-from leasehold.checker.prove.steps import Step
+from leasehold.checker.prove.decide.induction import Setting, induct
+from leasehold.checker.prove.decide.obligation import SIDE_CONDITION, ProofObligation
+from leasehold.checker.prove.decide.proof import PROVABLE
+from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults import Budget
-from leasehold.faults.mutants import Deviation, Mutant, mutants
-from leasehold.spec import System, load
+from leasehold.spec import System
 from tests.checker.prove.test_relations import Written, relations, walk
+from tests.mutants.deviant import DeviationError
+from tests.mutants.deviant_relation import relation_of
+from tests.mutants.deviation import Deviation
+from tests.mutants.deviations import DEVIATIONS, deviant, deviating
+from tests.mutants.mutant import Mutant, mutants
+from tests.systems import load
 
 MUTANTS = mutants()
 OF_RUNS = ("leads_to", "always_possible")  # what becomes of a system at last is for the explorer
@@ -57,34 +63,36 @@ class Failure:
         undecided: those of which the solver could not say.
     """
 
-    lost: dict[str, str] = field(default_factory=dict)
+    broken_by: dict[str, str] = field(default_factory=dict)
     undecided: dict[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> str:
         """The step that takes a property away, or what all proofs need; empty where none does."""
-        return next((step for claim, step in self.lost.items() if claim == name or claim.startswith(OWED)), "")
+        return next(
+            (step for claim, step in self.broken_by.items() if claim == name or claim.startswith(SIDE_CONDITION)), ""
+        )
 
 
-def failure(encoding: Encoding, steps: Sequence[Step], name: str) -> Failure:
+def failure(encoding: Encoding, steps: Sequence[SymbolicStep], name: str) -> Failure:
     """Takes claims away until a property is among them, or all that it needs follows.
 
     Asked about are the property and what was needed for something that was asked; what steps owe only where the
     property does not fail by itself.
     """
-    claims = {c.name: c for c in encoding.claims() if not c.why_not}
+    claims = {c.name: c for c in claims_of(encoding) if not c.why_not}
     found = Failure()
-    for owed in (False, True):
+    for side_conditions in (False, True):
         needed = {name}
         used: dict[int, set[str]] = {}
         waiting = {n: {name} for n in range(len(steps))}
         while waiting:
             more, gone = set[str](), set[str]()
             for n, asked in waiting.items():
-                known = [c for c in claims.values() if not c.about_steps and c.name not in found.lost]
-                some = [claims[a] for a in sorted(asked - found.lost.keys())]
-                question = Question(encoding, steps[n], known, some, owed=owed)
-                for loss in question.losses():
-                    found.lost[loss.claim] = steps[n].name
+                known = [c for c in claims.values() if not c.about_steps and c.name not in found.broken_by]
+                some = [claims[a] for a in sorted(asked - found.broken_by.keys())]
+                question = ProofObligation(encoding, steps[n], known, some, side_conditions=side_conditions)
+                for loss in question.undischarged():
+                    found.broken_by[loss.claim] = steps[n].name
                     gone.add(loss.claim)
                     if loss.model is None:
                         found.undecided[loss.claim] = loss.reason
@@ -94,14 +102,14 @@ def failure(encoding: Encoding, steps: Sequence[Step], name: str) -> Failure:
                 more |= question.used - needed
             needed |= more
             stale = {n for n, names in used.items() if names & gone}
-            waiting = {n: (needed if n in stale else more) - found.lost.keys() for n in used}
+            waiting = {n: (needed if n in stale else more) - found.broken_by.keys() for n in used}
             waiting = {n: asked for n, asked in waiting.items() if asked}
             for n in stale:
                 used[n] = set()
     return found
 
 
-def along(path: Path, steps: Sequence[Step]) -> list[Step]:
+def along(path: Path, steps: Sequence[SymbolicStep]) -> list[SymbolicStep]:
     """The relations of the steps of a run."""
     taken = {step.transition for step in path.steps}
     ignored = {f"{(step.machine or '').partition('[')[0]} ignores {step.event}" for step in path.steps}
@@ -122,7 +130,7 @@ def along(path: Path, steps: Sequence[Step]) -> list[Step]:
 @cache
 def explored(name: str) -> Exploration:
     (mutant,) = [m for m in MUTANTS if m.name == name]
-    return explore(mutant.load(), budget=mutant.budget, deviation=mutant.deviation)
+    return explore(mutant.load(), budget=mutant.budget, reference=deviating(mutant.deviation))
 
 
 def counterexample(mutant: Mutant, name: str) -> Path:
@@ -137,7 +145,7 @@ def contradicts(mutant: Mutant, path: Path, name: str) -> bool:
     """Takes a run again, in a system that was made anew, and asks whether its last state or step has the property."""
     system = mutant.load()
     if mutant.deviation is None:
-        world = FaultySystem(system, mutant.budget)
+        world = reference_of(system, mutant.budget)
     else:
         world = deviant(system, mutant.budget, mutant.deviation)
     shown, claims = Paths(world, (), explored(mutant.name).paths.labels), Claims(system, world)
@@ -148,7 +156,6 @@ def contradicts(mutant: Mutant, path: Path, name: str) -> bool:
         before = state
         # Who deviates may have cells that nobody sees: the first that looks alike, as the explorer takes it.
         action, state = next((a, s) for a, s in world.successors(before) if shown.describe(before, a, s) == step)
-        claims.expand(before)
         claims.step(0, before, action, state)
     claims.state(0, state)
     return any(c.found is not None for c in (*claims.invariants, *claims.steps) if c.property.name == name)
@@ -167,8 +174,8 @@ def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name
     if name == mutant.found_by[0]:
         assert len(path) == mutant.steps
     assert contradicts(mutant, path, name)
-    encoding = Setting(deviations=deviations(mutant), limit_seconds=10).encoding(mutant.load())
-    steps = along(path, list(encoding.steps.every(encoding.before)))
+    encoding = Setting(relation=relation_of(deviations(mutant)), limit_seconds=10).encoding(mutant.load())
+    steps = along(path, list(encoding.relation.steps(encoding.before)))
     found = failure(encoding, steps, name)
     assert found.of(name)
     assert not found.undecided  # each of them has a model
@@ -179,8 +186,8 @@ def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name
 def test_the_lease_keeps_it_over_the_same_steps(mutant: Mutant, name: str) -> None:
     """So it is the mistake that the proof fails by."""
     encoding = Setting(limit_seconds=10).encoding(mutant.original())
-    found = failure(encoding, along(counterexample(mutant, name), list(encoding.steps.every(encoding.before))), name)
-    assert not found.lost
+    found = failure(encoding, along(counterexample(mutant, name), list(encoding.relation.steps(encoding.before))), name)
+    assert not found.broken_by
 
 
 def test_other_mistakes_break_nothing_that_is_proved() -> None:
@@ -200,7 +207,7 @@ def test_other_mistakes_break_nothing_that_is_proved() -> None:
 MADE = sorted({m.deviation for m in MUTANTS if m.deviation is not None}, key=str)
 
 
-def has_one_message_for_each_number(world: FaultySystem, cells: State) -> bool:
+def has_one_message_for_each_number(world: Reference, cells: State) -> bool:
     queues = [cells[lane.cell][1] for lane in world.layout.lanes]
     return all(len({entry[0] for entry in queue}) == len(queue) for queue in queues)
 
@@ -211,8 +218,8 @@ def test_what_deviating_machines_do_is_allowed(deviation: Deviation) -> None:
     """As test_relations.py has it. Two messages under one number are no state of the relations; steps owe that."""
     system = load("lease", {"max_units": "1", "last_end": "2"})
     world = deviant(system, Budget(crash=2, lose=1, duplicate=1), deviation)
-    encoding = Setting({"unit": 1}, deviations=(deviation,)).encoding(system)
-    steps, written = list(encoding.steps.every(encoding.before)), Written(system, world, encoding)
+    encoding = Setting({"unit": 1}, relation=relation_of((deviation,))).encoding(system)
+    steps, written = list(encoding.relation.steps(encoding.before)), Written(system, world, encoding)
     constants = [
         encoding.sorts.equal(encoding.constants[c.name], encoding.sorts.literal(c.type, c.value))
         for c in system.constants.values()
@@ -255,22 +262,22 @@ def test_every_deviation_has_relations() -> None:
     assert all(names <= {step.name for step in every(system, (deviation,))} for deviation in MADE)
 
 
-def every(system: System, some: tuple[Deviation, ...]) -> list[Step]:
-    encoding = Setting(deviations=some).encoding(system)
-    return list(encoding.steps.every(encoding.before))
+def every(system: System, some: tuple[Deviation, ...]) -> list[SymbolicStep]:
+    encoding = Setting(relation=relation_of(some)).encoding(system)
+    return list(encoding.relation.steps(encoding.before))
 
 
 def test_induction_knows_of_deviations() -> None:
     """A coordinator that was to commit, stopped, and aborts: of two-phase commit both readings say so."""
     system = load("two_phase_commit", {"participants": "2"})
     forgetful = Deviation("recover_to", ("coordinator/committing -> aborting",))
-    found = induct(system, Setting(deviations=(forgetful,)))
+    found = induct(system, Setting(relation=relation_of((forgetful,))))
     assert "agreement" in induct(system).proved
     assert "agreement" not in found.proved
-    runs = explore(system, budget=Budget(crash=1), deviation=forgetful)
+    runs = explore(system, budget=Budget(crash=1), reference=deviating(forgetful))
     assert "agreement" in {p.name for p in runs.properties if p.verdict == "violated"}
 
 
 def test_a_deviation_that_there_is_not() -> None:
     with pytest.raises(DeviationError, match="did you mean `recover_to`"):
-        Setting(deviations=(Deviation("recover_two"),)).encoding(load("two_phase_commit"))
+        Setting(relation=relation_of((Deviation("recover_two"),))).encoding(load("two_phase_commit"))

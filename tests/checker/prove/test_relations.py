@@ -14,20 +14,22 @@ import pytest
 import z3
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.faulty import FaultySystem
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State as Cells
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.prove.encoding import Encoding
-from leasehold.checker.prove.induct import Setting
-from leasehold.checker.prove.steps import Step
-from leasehold.checker.prove.world import State
+from leasehold.checker.prove.decide.induction import Setting
+from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.state import SymbolicState
+from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults import Budget
-from leasehold.spec import System, load
+from leasehold.spec import System
+from tests.systems import load
 
 BASE = 10  # the number last received, in every mailbox
 
 
-def walk(world: FaultySystem, most: int) -> Iterator[tuple[Cells, Action, Cells]]:
+def walk(world: Reference, most: int) -> Iterator[tuple[Cells, Action, Cells]]:
     """Steps of an exploration, breadth first."""
     first = world.initial_states()
     known, waiting = set(first), list(first)
@@ -43,10 +45,10 @@ def walk(world: FaultySystem, most: int) -> Iterator[tuple[Cells, Action, Cells]
 class Written:
     """States of the explorer as terms."""
 
-    def __init__(self, system: System, world: FaultySystem, encoding: Encoding) -> None:
+    def __init__(self, system: System, world: Reference, encoding: Encoding) -> None:
         self.system, self.world, self.encoding = system, world, encoding
 
-    def machines(self, cells: Cells, s: State) -> Iterator[Any]:
+    def machines(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
         layout, sorts = self.world.layout, self.encoding.sorts
         for role, i in self.system.machines():
             at = z3.IntVal(i)
@@ -54,12 +56,12 @@ class Written:
             for datum in role.data.values():
                 value = sorts.literal(datum.type, cells[layout.at(role.name, i, datum.name)])
                 yield sorts.equal(s.data(role.name, at, datum.name), value)
-            up = bool(cells[layout.of[role.name, i].up])
+            up = bool(cells[self.world.up[layout.of[role.name, i].name]])
             yield s.running(role.name, at) == up
         if layout.clock is not None:
             yield s.now == cells[layout.clock]
 
-    def exactly(self, cells: Cells, s: State) -> Iterator[Any]:
+    def exactly(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
         """That mailboxes hold just what they do."""
         for lane in self.world.layout.lanes:
             ends = self.ends(lane)
@@ -73,7 +75,7 @@ class Written:
             for entry in queue:
                 yield self.is_(s, lane, z3.IntVal(BASE + entry[0]), entry)
 
-    def at_least(self, cells: Cells, s: State) -> Iterator[Any]:
+    def at_least(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
         """That mailboxes hold what they do, perhaps under other numbers, and perhaps more."""
         for lane in self.world.layout.lanes:
             ends = self.ends(lane)
@@ -88,9 +90,9 @@ class Written:
                 yield self.is_(s, lane, n, entry)
 
     def ends(self, lane: Any) -> tuple[Any, ...]:
-        return self.encoding.world.between(lane.channel, z3.IntVal(lane.sender), z3.IntVal(lane.receiver))
+        return self.encoding.schema.between(lane.channel, z3.IntVal(lane.sender), z3.IntVal(lane.receiver))
 
-    def is_(self, s: State, lane: Any, number: Any, entry: channels.Entry) -> Any:
+    def is_(self, s: SymbolicState, lane: Any, number: Any, entry: channels.Entry) -> Any:
         _, kind, values = entry
         message = s.message(lane.channel, self.ends(lane), number)
         fields = self.system.messages[kind].fields
@@ -101,7 +103,7 @@ class Written:
         return z3.And(message.is_kind(kind), *same)
 
 
-def relations(steps: list[Step], action: Action) -> list[Step]:
+def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
     """Those that a step may be of."""
     if action.transition is not None:
         return [step for step in steps if step.transition is action.transition]
@@ -126,10 +128,10 @@ def test_what_the_explorer_does_is_allowed(
     name: str, settings: dict[str, int], sizes: dict[str, int], every: int
 ) -> None:
     system = load(name, {k: str(v) for k, v in settings.items()})
-    world = FaultySystem(system, Budget.parse("crash=2,lose=1,reorder=1"))
+    world = reference_of(system, Budget.parse("crash=2,lose=1,reorder=1"))
     encoding = Setting(sizes).encoding(system)
     written = Written(system, world, encoding)
-    steps = list(encoding.steps.every(encoding.before))
+    steps = list(encoding.relation.steps(encoding.before))
     constants = [
         encoding.sorts.equal(encoding.constants[c.name], encoding.sorts.literal(c.type, c.value))
         for c in system.constants.values()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.checker.prove.induct import ANY, Setting, induct
-from leasehold.checker.prove.proof import Proof, prove
-from leasehold.checker.prove.steps import Scope
+from leasehold.checker.prove import Proof, prove
+from leasehold.checker.prove.decide.induction import ANY, Setting, induct
+from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.faults import Budget
-from leasehold.spec import load
+from tests.systems import load
 
 SETS = """
 role: w
@@ -91,7 +91,7 @@ FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
             "roles/a": CUT_OFF, "roles/w": "role: w\nstates:\n  idle: {initial: true}\n",
         }, {}, "partition=1", ANY,
     ),
-    "b.state != late": (CALLS, {}, "", Setting(scope=Scope(crash=False, network=False))),
+    "b.state != late": (CALLS, {}, "", Setting(scope=FaultScope(crash=False, network=False))),
     "all(m.v == m.number for m in pending(ping))": (CALLS, {}, "crash=1", ANY),
 }  # fmt: skip
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.recovery.campaign import LOST, UnknownCase, campaign, scripts_of
-from leasehold.checker.recovery.case import Outcome
-from leasehold.checker.recovery.script import Script
-from leasehold.checker.recovery.stage import Stage
-from leasehold.spec import load
+from leasehold.checker.recovery import UnknownCase
+from leasehold.checker.recovery.cases.campaign import LOST, campaign, scripts_of
+from leasehold.checker.recovery.cases.case import CaseOutcome
+from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.script import Script
+from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 2})
 
@@ -24,11 +25,11 @@ def scripts() -> list[Script]:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Stage:
-    return Stage(SYSTEM, 1)
+def stage() -> CaseRunner:
+    return CaseRunner(SYSTEM)
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
 
 
@@ -42,7 +43,8 @@ def test_a_script_for_each_case(scripts: list[Script]) -> None:
         assert script.steps[script.at].point == script.point
 
 
-def test_each_cell_and_each_point_once(scripts: list[Script], stage: Stage) -> None:
+@pytest.mark.slow
+def test_each_cell_and_each_point_once(scripts: list[Script], stage: CaseRunner) -> None:
     """A case of each cell, and one of each crash point in each mode."""
     chosen = {script.name: script for script in {s.cell: s for s in scripts}.values()}
     chosen |= {script.name: script for script in {(s.point, s.mode): s for s in scripts}.values()}
@@ -56,7 +58,7 @@ def test_each_cell_and_each_point_once(scripts: list[Script], stage: Stage) -> N
     stage.close()
 
 
-def test_an_actor_stops_twice(scripts: list[Script], stage: Stage) -> None:
+def test_an_actor_stops_twice(scripts: list[Script], stage: CaseRunner) -> None:
     """At every point that is passed after the restart of a case, in some cells."""
     struck = set()
     for script in scripts[100::800]:
@@ -83,19 +85,19 @@ def test_names_of_cases() -> None:
 RUN = """
 import hashlib, logging, pickle, sys
 logging.disable(logging.CRITICAL)
-from leasehold.checker.recovery.case import Played
-from leasehold.checker.recovery.stage import Stage
+from leasehold.checker.recovery.cases.case import CaseRun
+from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.spec import load
-stage = Stage(load("lease", {"max_units": 1, "last_end": 2}), 1)
+stage = CaseRunner(load("lease", {"max_units": 1, "last_end": 2}))
 with open(sys.argv[1], "rb") as file:
     scripts = pickle.load(file)
 for script in scripts:
-    played, told = Played(stage.program, stage.claims, script), hashlib.sha256()
+    played, told = CaseRun(stage.program, stage.properties, script), hashlib.sha256()
     for actor in played.sim.actors.values():
         actor.notices.subscribe(lambda notice: told.update(repr(notice).encode()))
     played.sim.subscribers.append(lambda notice: told.update(repr(notice).encode()))
     played.run()
-    disks = sorted((name, sorted(disk.records.items()), sorted(disk.words.items()))
+    disks = sorted((name, sorted(disk.records.items()), sorted(disk.metadata.items()))
                    for name, disk in played.sim.disks.items())
     print(script.name, told.hexdigest(), hashlib.sha256(repr(disks).encode()).hexdigest())
     played.close()

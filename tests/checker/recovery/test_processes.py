@@ -1,4 +1,4 @@
-"""Real processes that are killed, and whose stores and wires fail: some cases, and what the judge of them sees."""
+"""Real processes that are killed, and whose stores and wires fail: some cases, and what the oracle sees."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.recovery.processes.campaign import UnknownCase, campaign
-from leasehold.checker.recovery.processes.cases import QUICK, Case, Reference, all_cases, fixed_cases, named, play
-from leasehold.checker.recovery.processes.faults import Fault, Scene
+from leasehold.checker.recovery import UnknownCase
+from leasehold.checker.recovery.processes.campaign import campaign
+from leasehold.checker.recovery.processes.cases import (
+    QUICK,
+    ProcessCase,
+    ReferenceRun,
+    all_cases,
+    fixed_cases,
+    named,
+    play,
+)
+from leasehold.checker.recovery.processes.faults import CaseEnvironment, ProcessFault
 from leasehold.impl.fleet import SITE
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import TOKEN
@@ -58,31 +67,31 @@ def test_a_case(name: str) -> None:
     assert outcome.deaths == 1
 
 
-class _UnitDies(Fault):
+class _UnitDies(ProcessFault):
     """A unit's process is killed, which nobody may do."""
 
-    def begin(self, scene: Scene) -> None:
-        (unit,) = [place.leader() for place in scene.actors.unit_places() if place.folder.name == "unit-0"]
+    def begin(self, case: CaseEnvironment) -> None:
+        (unit,) = [place.leader() for place in case.actors.unit_places() if place.folder.name == "unit-0"]
         assert unit is not None
         assert processes.send(unit, signal.SIGKILL)
 
 
-class _Leak(Fault):
+class _Leak(ProcessFault):
     """A process of a unit is left that nobody knows of."""
 
-    def begin(self, scene: Scene) -> None:
-        (place,) = [place for place in scene.actors.unit_places() if place.folder.name == "unit-1"]
+    def begin(self, case: CaseEnvironment) -> None:
+        (place,) = [place for place in case.actors.unit_places() if place.folder.name == "unit-1"]
         self.leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: place.token}, start_new_session=True)
-        scene.ends.callback(self.leaked.wait)
-        scene.ends.callback(self.leaked.kill)
+        case.ends.callback(self.leaked.wait)
+        case.ends.callback(self.leaked.kill)
 
 
-class _Forgets(Fault):
+class _Forgets(ProcessFault):
     """The store of a site is lost as it dies, and with it what it knew of its units."""
 
-    def begin(self, scene: Scene) -> None:
-        scene.actors.kill(SITE)
-        for file in scene.actors.folder.glob("site.db*"):
+    def begin(self, case: CaseEnvironment) -> None:
+        case.actors.kill(SITE)
+        for file in case.actors.folder.glob("site.db*"):
             if file.suffix != ".lock":
                 file.unlink()
 
@@ -95,13 +104,13 @@ class _Forgets(Fault):
         pytest.param(lambda: _Forgets("", "grow"), "grow is not done", marks=pytest.mark.slow),
     ],
 )
-def test_the_judge_sees_what_is_wrong(
-    fault: Callable[[], Fault], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_oracle_sees_what_is_wrong(
+    fault: Callable[[], ProcessFault], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit that dies, one that is left, and a site that forgets: each is found, and nothing is left."""
-    monkeypatch.setattr("leasehold.checker.recovery.processes.story.LIMIT_SECONDS", 15.0)
-    monkeypatch.setattr("leasehold.checker.recovery.processes.story.REST_SECONDS", 1.0)
-    outcome = play(Case("planted", fault), base, 0, threading.Event())
+    monkeypatch.setattr("leasehold.checker.recovery.processes.workload.LIMIT_SECONDS", 15.0)
+    monkeypatch.setattr("leasehold.checker.recovery.processes.workload.REST_SECONDS", 1.0)
+    outcome = play(ProcessCase("planted", fault), base, 0, threading.Event())
     assert any(words in found for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())
     assert not _units_of(base)
@@ -164,7 +173,7 @@ def test_names() -> None:
         assert named(no) is None
     with pytest.raises(UnknownCase, match="did you mean kill/site/after-commit/13"):
         campaign(quick=True, only="kill/site/after-comit/13")
-    known = Reference()
+    known = ReferenceRun()
     known.points[SITE] = Counter({"before-commit": 2, "before-send/update_lease": 1})
     known.calls[SITE] = Counter({"fsync": 2})
     names = [case.name for case in all_cases(known)]

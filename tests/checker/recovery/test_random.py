@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from leasehold.checker.recovery.chance import failed, play, random_campaign
-from leasehold.checker.recovery.plan import FAULTS, Act, Plan, plan_of, shrunk
+from leasehold.checker.recovery.random_runs.campaign import failed, play, random_campaign
+from leasehold.checker.recovery.random_runs.plan import FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
 from leasehold.faults.simulation.disk import FailingStore
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.reports.lifelines import path_svg
@@ -39,14 +39,13 @@ def test_many_random_runs_hold() -> None:
 RUN = """
 import hashlib, logging
 logging.disable(logging.CRITICAL)
-from leasehold.checker.recovery.plan import plan_of
-from leasehold.checker.recovery.swarm import Run, World
-world = World()
+from leasehold.checker.recovery.random_runs.plan import plan_of
+from leasehold.checker.recovery.random_runs.run import RandomRun
 for seed in range(0, 60, 5):
-    run, told = Run(plan_of(seed), world), hashlib.sha256()
+    run, told = RandomRun(plan_of(seed)), hashlib.sha256()
     run.sim.subscribers.append(lambda notice: told.update(repr(notice).encode()))
     run.play()
-    disks = sorted((name, sorted(disk.records.items()), sorted(disk.words.items())) for name, disk in run.disks.items())
+    disks = sorted((n, sorted(disk.records.items()), sorted(disk.metadata.items())) for n, disk in run.disks.items())
     print(seed, told.hexdigest(), hashlib.sha256(repr(disks).encode()).hexdigest())
 """
 
@@ -88,15 +87,15 @@ def test_a_bug_is_found_and_its_plan_made_small(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_shrinking_leaves_out_all_that_can_be_spared() -> None:
-    acts = tuple(Act(n, "crash", "broker", (n,)) for n in range(20))
+    acts = tuple(PlannedEvent(n, "crash", "broker", (n,)) for n in range(20))
     needed = {acts[3], acts[11]}
     tried = []
 
-    def fails(plan: Plan) -> bool:
+    def fails(plan: RunPlan) -> bool:
         tried.append(plan)
         return needed <= set(plan.acts)
 
-    assert set(shrunk(Plan(0, 1, True, 20, acts), fails).acts) == needed
+    assert set(shrunk(RunPlan(0, 1, True, 20, acts), fails).acts) == needed
     assert len(tried) < 100
 
 

@@ -6,34 +6,34 @@ from itertools import islice
 
 import pytest
 
-from leasehold.checker.recovery.campaign import scripts_of
-from leasehold.checker.recovery.case import CHECKS
-from leasehold.checker.recovery.script import Script
-from leasehold.checker.recovery.seeded import Caught, catch, in_order, seeded
-from leasehold.checker.recovery.stage import Stage
-from leasehold.faults.bugs import CLASSES, Bug, UnknownBug, bugs, named
-from leasehold.faults.bugs.messages import giving_up, is_answer
-from leasehold.faults.bugs.records import flaky_disk
+from leasehold.checker.recovery.cases.campaign import scripts_of
+from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.simulated_run import CHECKS
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.extensions import Extensions
-from leasehold.impl.actor.held import Rows
+from leasehold.impl.actor.instance import RowCodec
 from leasehold.impl.actor.outbox import Outbox
-from leasehold.impl.actor.post import Post
-from leasehold.impl.actor.steps import Steps
-from leasehold.impl.actor.turn import Turn
+from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.handlers.simulated import World
-from leasehold.impl.policy.authority import FirstFit
-from leasehold.impl.policy.broker import FirstComeFirstServed
-from leasehold.impl.policy.service_manager import FixedDemand
+from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.owned import OwnedStore
-from leasehold.spec import System, load
+from leasehold.spec import System
+from tests.campaigns.seeded import Caught, catch, in_order, seeded
+from tests.seeded_bugs import CLASSES, Bug, UnknownBug, bugs, named
+from tests.seeded_bugs.messages import giving_up, is_answer
+from tests.seeded_bugs.records import flaky_disk
+from tests.systems import load
 
 CHANGED = (
-    Actor, Codec, Core, Extensions, FirstComeFirstServed, FirstFit, FixedDemand, MemoryStore, Outbox, OwnedStore, Post,
-    Rows, Steps, Turn, World,
+    Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, MemoryStore, Outbox, OwnedStore, Ready, RowCodec,
+    Stepper, Upcalls, World,
 )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None
 
 
 def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[Script]) -> None:
-    stage = Stage(system, 1)
+    stage = CaseRunner(system)
     for case in islice(in_order(scripts), 100):
         assert stage.play(case.script, case.lost).findings == [], case.name
     stage.close()
@@ -121,7 +121,7 @@ def test_every_bug_is_caught(system: System, scripts: list[Script]) -> None:
 @pytest.mark.parametrize(("name", "point"), RARE.items())
 def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
     some = [script for script in scripts if script.point.startswith(point)]
-    check([catch(named(name), some, Stage(system, 1), 300)])
+    check([catch(named(name), some, CaseRunner(system), 300)])
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_every_bug_is_caught_in_the_campaign(system: System, scripts: list[Scrip
 
 
 def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
-    stage = Stage(system, 1)
+    stage = CaseRunner(system)
     heard: list[tuple[int, int, str]] = []
     caught = catch(named("sent_numbers_not_saved"), scripts, stage)
     assert not caught.survived
@@ -158,5 +158,5 @@ def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
 def test_what_does_no_harm_alone(system: System, scripts: list[Script], alone: object) -> None:
     """Half of a bug: what it needs to do harm is not what is caught."""
     half = Bug("half", "recovery", "Half of a bug.", "", alone)  # type: ignore[arg-type]
-    caught = catch(half, scripts, Stage(system, 1), 600)
+    caught = catch(half, scripts, CaseRunner(system), 600)
     assert caught.survived, caught

@@ -7,15 +7,15 @@ import random
 
 import pytest
 
-from leasehold.faults.simulation.clock import SimulatedClock, Time
+from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock, VirtualLoop
-from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport, Weather
+from leasehold.faults.simulation.network import NetworkConditions, SimulatedNetwork, SimulatedTransport
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import Batch, Key, StoreError
 from leasehold.impl.transport.transport import Answer, Reply
-from leasehold.spec import load
+from tests.systems import load
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_the_network_holds_until_it_is_told(loop: VirtualLoop) -> None:
     ends = Ends(loop)
     ends.network.holds = True
     first, second, third = (ends.send(word) for word in (b"1", b"2", b"3"))
-    parcels = tuple(ends.network.under_way)
+    parcels = tuple(ends.network.in_transit)
     loop.call(lambda: ends.network.deliver(parcels[1]))
     assert ends.heard == [b"2"]
     assert second.result().answer is Answer.TAKEN
@@ -112,7 +112,7 @@ def test_the_network_holds_until_it_is_told(loop: VirtualLoop) -> None:
 def test_one_way_is_cut_and_the_other_is_not(loop: VirtualLoop) -> None:
     ends = Ends(loop)
     ends.network.cut.add(("memory:b", "memory:a"))
-    ends.network.weather = Weather(delay=0.5)  # what is delayed meets the cut when it arrives
+    ends.network.conditions = NetworkConditions(delay=0.5)  # what is delayed meets the cut when it arrives
     sent = ends.send(b"x")
     loop.advance(3)
     assert ends.heard == [b"x"]
@@ -127,7 +127,7 @@ def test_weather_loses_repeats_and_reorders_and_is_the_same_again(loop: VirtualL
     def run() -> list[bytes]:
         own = VirtualLoop()  # type: ignore[abstract]
         ends = Ends(own, seed=7)
-        ends.network.weather = Weather(lose=0.2, duplicate=0.3, delay=1)
+        ends.network.conditions = NetworkConditions(lose=0.2, duplicate=0.3, delay=1)
         for n in range(200):
             ends.send(b"%d" % n)
         own.advance(5)
@@ -150,10 +150,10 @@ def test_nothing_gets_out_of_a_process_that_is_gone(loop: VirtualLoop) -> None:
 
 
 def test_clocks_differ_and_never_go_back() -> None:
-    time = Time()
+    time = TrueTime()
     ahead, behind = SimulatedClock(time, 2), SimulatedClock(time, -1)
     assert (ahead.now(), behind.now()) == (2, 0)
-    time.pass_on()
+    time.advance()
     assert (ahead.now(), behind.now()) == (3, 0)
     ahead.ahead = 0
     assert ahead.now() == 3

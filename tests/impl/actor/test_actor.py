@@ -9,21 +9,23 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import ActorError, Options
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.environment import ActorError, Options
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
+from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Crash, Kind, Notice
-from leasehold.impl.policy.inventory import Inventory, InventoryError
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Key, Older, StoreError
 from leasehold.impl.transport.memory import Weather
 from leasehold.impl.transport.transport import Answer
-from leasehold.spec import load
+from tests.impl.virtual import virtual
+from tests.systems import load
 
 Story = Callable[[Cluster], Coroutine[Any, Any, None]]
 
@@ -33,11 +35,17 @@ def play(story: Story, **options: Any) -> None:
         async with Cluster(**options) as cluster:
             await story(cluster)
 
-    asyncio.run(run())
+    virtual(run())
 
 
 def up(cluster: Cluster) -> set[str]:
     return cluster.handler.world.on()
+
+
+def commit_a_word(actor: Actor) -> Any:
+    """Has an actor commit something."""
+    actor.upcalls._kept["a word"] = b"1"
+    return actor.read()
 
 
 def test_a_lease_lives_as_long_as_it_is_wanted() -> None:
@@ -61,7 +69,7 @@ def test_a_lease_grows_and_shrinks() -> None:
     async def story(c: Cluster) -> None:
         lease = await c.lease(1, until=60, term=10)
         for units in (3, 2):
-            await c.tenant.wish("service_manager", lambda p, now, units=units: p.flex(lease, units, now=now, soon=True))
+            await c.tenant.command("service_manager", "flex", lease, units, soon=True)
             await c.advance(12)
             assert c.state(lease) == ("active", "ticketed", "active")
             assert len(up(c)) == units
@@ -118,12 +126,12 @@ def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
         leases = [await c.lease(1, until=40, term=10, name=f"tenant:{i + 1}") for i in range(4)]
         for _ in range(70):
             await c.advance()
-            await asyncio.sleep(0.002)  # retries wait in real time
+            await asyncio.sleep(0.002)  # retries wait
         assert [c.state(lease) for lease in leases] == [("closed", "closed", "closed")] * 4
         assert up(c) == set()
         assert not c.handler.world.overlaps
 
-    options = Options(seed=seed, pauses=Pauses(first=0.001, longest=0.002, ask_again=0.02))
+    options = Options(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
     play(story, hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options)
 
 
@@ -188,7 +196,7 @@ def test_two_copies_of_an_actor_cannot_both_act() -> None:
         assert (old.epoch, c.broker.epoch) == (1, 2)
         before = dict(c.disks[BROKER].records)
         with pytest.raises(ActorError, match="taken over"):
-            await old.put(lambda turn: turn.words.update({"address of tenant": b"elsewhere"}))
+            await commit_a_word(old)
         with pytest.raises(Fenced):
             await old.over()
         assert c.disks[BROKER].records == before
@@ -227,24 +235,6 @@ def test_a_forced_close_is_legal_in_every_state() -> None:
     play(story)
 
 
-def test_what_a_client_says_wrongly_changes_nothing() -> None:
-    async def story(c: Cluster) -> None:
-        lease = await c.lease(1, until=30)
-        before = {key: held.record for key, held in c.tenant.memory.held.items()}
-        for event, fields, words in (
-            ("demand", {"units": 1, "end": 9}, "a lease is asked for once"),
-            ("extnd", {}, "no event"),
-            ("extend", {"units": 1}, "field `end` is missing"),
-            ("extend", {"units": 0, "end": 99}, "not within"),
-            ("extend", {"units": 1, "end": 3}, "not later"),
-        ):
-            with pytest.raises(ActorError, match=words):
-                await c.tenant.tell(lease, "service_manager", event, fields)
-        assert {key: held.record for key, held in c.tenant.memory.held.items()} == before
-
-    play(story)
-
-
 def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing() -> None:
     async def story(c: Cluster) -> None:
         parcels: list[bytes] = []
@@ -261,13 +251,13 @@ def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing
         assert c.state(lease) == ("closed", "closed", "closed")
         await c.advance(30)
         assert c.state(lease) == (None, None, None)
-        assert lease in c.broker.memory.pruned
+        assert lease in c.broker.table.pruned
         await c.kill(BROKER)
         await c.start(BROKER)
         reply = await carry("memory:tenant", "memory:broker", parcels[0])
         assert "forgotten" in reply.reason
         assert c.state(lease) == (None, None, None)
-        assert not any(key.lease == lease for key in c.broker.memory.held)
+        assert not any(key.lease == lease for key in c.broker.table.instances)
 
     play(story, options=Options(seed=0, retire_after=20))
 
@@ -327,7 +317,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
             await asyncio.sleep(0.005)
             await c.settle()
         assert c.state(lease)[2] == "closed"
-        unit = c.site.memory.below["unit"][0]
+        unit = c.site.table.below["unit"][0]
         core = c.program.roles["unit"]
         assert unit[0] == "failed"
         assert core.view(unit)["quarantined"]
@@ -335,7 +325,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
         assert c.state(second)[2] != "active"
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = Options(seed=0, patience=Patience(tries=2, pause=0.001))
+    options = Options(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
     play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
 
 
@@ -357,7 +347,7 @@ def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
         assert up(c) - {"unit-0"} == {"unit-1", "unit-2", "unit-3"}
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = Options(seed=0, retire_after=5, patience=Patience(tries=1))
+    options = Options(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
     play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
 
 
@@ -385,7 +375,7 @@ def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
 ) -> None:
     async def story(c: Cluster) -> None:
         actor = c.actors[name]
-        (policy,) = actor.world.policies.values()
+        (policy,) = actor.environment.policies.values()
         right = getattr(policy, call)
 
         def wrong(*args: Any) -> Any:
@@ -397,7 +387,9 @@ def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
         assert actor.counts["policy errors"]
         assert "a mistake of the policy" in caplog.text
         setattr(policy, call, right)
-        await actor.recover(lease, actor.mail.program.roles[next(iter(actor.world.policies))].role)  # it is asked again
+        await actor.recover(
+            lease, actor.program.roles[next(iter(actor.environment.policies))].role
+        )  # it is asked again
         await c.advance(3)
         assert c.state(lease) == ("active", "ticketed", "active")
 
@@ -407,9 +399,9 @@ def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
 def test_a_client_s_word_that_the_policy_refuses_changes_nothing() -> None:
     async def story(c: Cluster) -> None:
         with pytest.raises(ActorError, match="nothing is wanted of lease 'tenant:9'"):
-            await c.tenant.wish("service_manager", lambda policy, now: policy.prolong("tenant:9", 9, now=now))
+            await c.tenant.command("service_manager", "prolong", "tenant:9", 9)
         assert c.tenant.running
-        assert not c.tenant.memory.held
+        assert not c.tenant.table.instances
         lease = await c.lease(1, until=20)
         assert c.state(lease)[0] == "active"
 
@@ -420,14 +412,14 @@ def test_a_new_lease_has_a_name_that_none_had() -> None:
     async def story(c: Cluster) -> None:
         for number in (1, 2, 7):
             await c.lease(1, until=5, term=5, name=f"tenant:{number}")
-        assert c.tenant.memory.new_name("tenant") == "tenant:8"
-        assert c.tenant.memory.new_name("tenant") == "tenant:9"
+        assert c.tenant.table.new_name("tenant") == "tenant:8"
+        assert c.tenant.table.new_name("tenant") == "tenant:9"
         await c.advance(40)
-        assert not c.tenant.memory.held
+        assert not c.tenant.table.instances
         await c.kill(TENANT)
         await c.start(TENANT)
-        assert c.tenant.memory.new_name("tenant") == "tenant:8"
-        assert c.tenant.memory.new_name("other") == "other:1"
+        assert c.tenant.table.new_name("tenant") == "tenant:8"
+        assert c.tenant.table.new_name("other") == "other:1"
 
     play(story, options=Options(seed=0, retire_after=5))
 
@@ -470,7 +462,7 @@ def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
             await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=Options(seed=0, pauses=Pauses(first=0.01, longest=0.05)))
+    play(story, options=Options(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
@@ -481,12 +473,12 @@ def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
             await c.lease(2, until=c.clock.now() + 5, term=5)
             await c.advance(20)
         for actor in c.actors.values():
-            assert not any(key.lease.startswith("tenant:") for key in actor.memory.held)
-            assert len(actor.memory.driven) <= 2  # the units' last
-            assert sum(map(len, actor.memory.drivers.values())) <= 4
-            assert len(actor.memory._wakes) + len(actor.memory._ended) <= 4
-            assert len(actor.memory.pruned) == 1
-            assert not [word for word in actor.memory.words if word.startswith("wish of ")]
+            assert not any(key.lease.startswith("tenant:") for key in actor.table.instances)
+            assert len(actor.table.driven) <= 2  # the units' last
+            assert sum(map(len, actor.table.drivers.values())) <= 4
+            assert len(actor.table._wakes) + len(actor.table._ended) <= 4
+            assert len(actor.table.pruned) == 1
+            assert not [word for word in actor.table.metadata if word.startswith("wish of ")]
 
     play(story, options=Options(seed=0, retire_after=5))
 
@@ -512,7 +504,7 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
         lease = await c.lease(1, until=50)
         assert c.state(lease) == ("ticketing", None, None)
         assert c.tenant.counts["refused by peers"] == 1
-        message, reason = c.tenant.post.refusals[Key(lease, "service_manager")]
+        message, reason = c.tenant.outbox.refusals[Key(lease, "service_manager")]
         assert (message, reason) == ("ticket", "no actor 'tenant' is trusted here")
         assert c.broker.running
         c.broker.identity.trust = whole
@@ -520,13 +512,13 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
             await asyncio.sleep(0.005)
             await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
-        assert not c.tenant.post.refusals
+        assert not c.tenant.outbox.refusals
         c.broker.identity.trust = remove(whole, TENANT)  # it has a ticket to say, and nobody to say it to
         await c.broker.recover(lease, "broker")
         await c.settle()
         assert c.broker.running
 
-    play(story, options=Options(seed=0, pauses=Pauses(first=0.01, longest=0.05)))
+    play(story, options=Options(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 @pytest.mark.parametrize("number", [2**63, 2**70])
@@ -534,7 +526,7 @@ def test_a_number_that_no_store_can_hold_is_refused(number: int) -> None:
     async def story(c: Cluster) -> None:
         with pytest.raises(ActorError, match="more than 64 bits"):
             await c.tenant.begin(
-                "tenant:1", "service_manager", "demand", {"units": 1, "end": number}, c.tenant.world.peers
+                "tenant:1", "service_manager", "demand", {"units": 1, "end": number}, c.tenant.environment.peers
             )
         assert c.tenant.running
         lease = await c.lease(1, until=20)
@@ -554,9 +546,7 @@ def test_a_wish_whose_commit_failed_was_never_made() -> None:
     async def story(c: Cluster) -> None:
         stores[TENANT].full = True
         with pytest.raises(ActorError, match="the disk is full"):
-            await c.tenant.wish(
-                "service_manager", lambda policy, now: policy.demand("tenant:1", 1, 500, 10, now=now)
-            )  # fmt: skip
+            await c.tenant.command("service_manager", "demand", "tenant:1", 1, 500, 10)
         stores[TENANT].full = False
         while not c.tenant.running:
             await asyncio.sleep(0.005)
@@ -571,12 +561,12 @@ def test_a_wish_whose_commit_failed_was_never_made() -> None:
 def test_a_graceful_stop_does_what_was_accepted_and_keeps_nobody_waiting() -> None:
     async def story(c: Cluster) -> None:
         done: list[int] = []
-        words = [c.tenant.put(lambda turn, n=n: done.append(n)) for n in range(3000)]  # type: ignore[misc]
+        words = [c.tenant.read(lambda n=n: done.append(n)) for n in range(3000)]  # type: ignore[misc]
         await c.tenant.stop()
         assert all(word.done() and word.exception() is None for word in words)
         assert done == list(range(3000))
         with pytest.raises(ActorError, match="has ended"):
-            await c.tenant.put(lambda turn: None)
+            await c.tenant.read()
         await c.start(TENANT)
 
     play(story)
@@ -599,7 +589,7 @@ def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
         c.tenant.notices.subscribe(fewer)
         c.broker.notices.subscribe(later)
         lease = await c.lease(3, until=10, term=10)
-        held = c.broker.memory.held[Key(lease, "broker")]
+        held = c.broker.table.instances[Key(lease, "broker")]
         assert held.core.view(held.record)["units"] == 2
         assert held.core.view(held.record)["term_end"] == 7
 
@@ -623,7 +613,7 @@ def test_a_consumed_commit_is_one_that_failed() -> None:
         assert c.broker.epoch > 1
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=Options(seed=0, reopen_pause=0.01, pauses=Pauses(first=0.01, longest=0.05)))
+    play(story, options=Options(seed=0, reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 def test_a_refused_message_tells_nothing_of_its_sender() -> None:
@@ -631,14 +621,15 @@ def test_a_refused_message_tells_nothing_of_its_sender() -> None:
 
     async def story(c: Cluster) -> None:
         await c.lease(1, until=50)
-        before = dict(c.broker.memory.words)
+        before = dict(c.broker.table.metadata)
         envelope = Envelope(
-            version=1, system="lease", digest=c.tenant.mail.agreement, sender=TENANT, receiver=BROKER, lease="tenant:9",
-            sending_machine="service_manager", receiving_machine="nobody", message="ticket", number=1, epoch=2**60,
+            version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
+            lease="tenant:9", sending_machine="service_manager", receiving_machine="nobody", message="ticket",
+            number=1, epoch=2**60,
             fields={"units": 1, "end": 9}, reply_to="memory:evil",
         )  # fmt: skip
         body = seal(envelope, c.tenant.identity.key)
-        assert (await c.broker.post.receive(body)).answer is Answer.REFUSED
-        assert c.broker.memory.words == before
+        assert (await c.broker.receive(body)).answer is Answer.REFUSED
+        assert c.broker.table.metadata == before
 
     play(story)

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key
 from leasehold.impl.transport.memory import MemoryTransport, Network
-from leasehold.spec import load
+from tests.impl.virtual import virtual
+from tests.systems import load
 
 COUNT = 3
 NAMES = ("chief", *(f"member-{i}" for i in range(COUNT)))
@@ -40,7 +40,7 @@ class Voter:
 
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
         event = "able" if self.able else "unable"
-        return [Decision(question.lease.name, question.lease.machine, event, {}, question.entry)]
+        return [Decision(question.lease.name, question.lease.machine, event, {}, question.state_epoch)]
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
         return []
@@ -68,8 +68,8 @@ class Group:
         votes = {} if name == "chief" else {role: Voter(int(index[:-1]) not in self.unable)}
         self.actors[name] = Actor(
             Identity(name, self.keys[name], self.trust), self.program, (role,), MemoryStore(self.disks[name]),
-            MemoryTransport(self.network, name), self.clock, World(votes),
-            Options(seed=0, pauses=Pauses(first=0.001, longest=0.002, ask_again=0.02)),
+            MemoryTransport(self.network, name), self.clock, Environment(votes),
+            Options(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02)),
         )  # fmt: skip
         await self.actors[name].start()
 
@@ -86,7 +86,7 @@ class Group:
         raise TimeoutError(f"no decision: {[self.state(name, run) for name in NAMES]}")
 
     def state(self, name: str, run: str) -> str:
-        held = self.actors[name].memory.held.get(Key(run, MACHINES[name]))
+        held = self.actors[name].table.instances.get(Key(run, MACHINES[name]))
         return "-" if held is None else held.state
 
 
@@ -114,18 +114,18 @@ async def play(unable: frozenset[int], crash: str = "", absent: str = "") -> lis
 
 
 def test_all_commit_when_all_are_able() -> None:
-    assert set(asyncio.run(play(frozenset()))) == {"committed"}
+    assert set(virtual(play(frozenset()))) == {"committed"}
 
 
 def test_all_abort_when_one_is_not() -> None:
-    assert set(asyncio.run(play(frozenset({1})))) == {"aborted"}
+    assert set(virtual(play(frozenset({1})))) == {"aborted"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("unable", [frozenset[int](), frozenset({2})])
 def test_they_agree_although_one_crashes(name: str, unable: frozenset[int]) -> None:
-    assert len(set(asyncio.run(play(unable, crash=name)))) == 1
+    assert len(set(virtual(play(unable, crash=name)))) == 1
 
 
 def test_a_participant_that_is_away_is_waited_for() -> None:
-    assert set(asyncio.run(play(frozenset(), absent="member-1"))) == {"committed"}
+    assert set(virtual(play(frozenset(), absent="member-1"))) == {"committed"}

@@ -10,19 +10,21 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import ActorError, Options
+from leasehold.impl.actor.environment import ActorError, Options
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Key, Store
+from tests.impl.actor.test_actor import commit_a_word
 from tests.impl.store.conftest import _place
 from tests.impl.wire import Wire, wire_to
 
 ROLES = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
 PORTS = {"sqlite": 0, "postgresql": 5432, "mariadb": 3306}
-OPTIONS = Options(seed=0, reopen_pause=0.05, pauses=Pauses(first=0.01, longest=0.05, ask_again=0.2))
+OPTIONS = Options(seed=0, reopen_pause=0.05, backoff=Backoff(first=0.01, longest=0.05, ask_again=0.2))
 NAMES = pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
 
 
@@ -87,12 +89,12 @@ async def soon(true: Callable[[], Any], limit_seconds: float = 15.0) -> None:
 
 
 def records(actor: Actor) -> dict[Key, bytes]:
-    return {key: actor.rows.write(held) for key, held in actor.memory.held.items()}
+    return {key: actor.rows.write(held) for key, held in actor.table.instances.items()}
 
 
 def end_of(c: Cluster, lease: str) -> int:
     """The time at which a lease ends, as its site has it."""
-    held = c.site.memory.held[Key(lease, "authority")]
+    held = c.site.table.instances[Key(lease, "authority")]
     found: int = held.core.view(held.record)["end"]
     return found
 
@@ -109,8 +111,7 @@ async def tick_to(c: Cluster, now: int) -> None:
 async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: dict[str, Any]) -> None:
     """An actor's store fails when a lease is to be extended."""
     active, closed = ("active", "ticketed", "active"), ("closed", "closed", "closed")
-    demand = lambda p, now: p.demand("tenant:1", 2, 25, 10, now=now)  # noqa: E731
-    await c.tenant.wish("service_manager", demand)
+    await c.tenant.command("service_manager", "demand", "tenant:1", 2, 25, 10)
     await soon(lambda: c.state("tenant:1") == active)
     await tick_to(c, 7)
     actor, units = c.actors[name], c.handler.world.on()
@@ -129,7 +130,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     actor.notices.subscribe(hear)
     await failure.begin(stores[name])
     try:
-        second = c.tenant.wish("service_manager", lambda p, now: p.demand("tenant:2", 1, 25, 20, now=now))
+        second = c.tenant.command("service_manager", "demand", "tenant:2", 1, 25, 20)
         if name == TENANT:
             with pytest.raises(ActorError, match="could not be committed"):
                 await second
@@ -215,14 +216,14 @@ def test_a_store_that_another_copy_has_taken(place: Any, name: str) -> None:
 
         async with Cluster(store=store, options=OPTIONS) as c:
             actor = c.actors[name]
-            await c.tenant.wish("service_manager", lambda p, now: p.demand("tenant:1", 1, 30, 25, now=now))
+            await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 25)
             await soon(lambda: c.state("tenant:1") == ("active", "ticketed", "active"))
             await tick_to(c, 1)
             before, heir = records(actor), place.store()
             await place.fail(stores[name])
             assert await heir.open(name) == 2
             with pytest.raises(ActorError, match="could not be committed"):
-                await actor.put(lambda turn: turn.words.update({"a word": b"1"}))
+                await commit_a_word(actor)
             await asyncio.sleep(1.0)  # in which it tries to come back at least once
             assert (actor.running, actor.epoch) == (False, 1)
             await heir.close()
@@ -254,9 +255,9 @@ class _Odd(MemoryStore):
         self._fault("records")
         return await super()._page(after)
 
-    async def _words(self) -> Any:
+    async def _metadata(self) -> Any:
         self._fault("words")
-        return await super()._words()
+        return await super()._metadata()
 
     async def _commit(self, batch: Any) -> None:
         self._fault("commit")
@@ -276,7 +277,7 @@ def test_recovery_is_tried_until_it_is_done(name: str, caplog: pytest.LogCapture
             before = records(actor)
             faults.update({"open", "records", "words", "commit"})
             with pytest.raises(ActorError, match="the driver stumbles at commit"):
-                await actor.put(lambda turn: turn.words.update({"a word": b"1"}))
+                await commit_a_word(actor)
             await soon(lambda: actor.running)
             assert not faults
             assert (actor.counts["errors"], actor.epoch, records(actor)) == (3, 4, before)
@@ -284,7 +285,7 @@ def test_recovery_is_tried_until_it_is_done(name: str, caplog: pytest.LogCapture
             await c.advance(20)
             assert c.state(lease) == ("active", "ticketed", "active")
 
-    asyncio.run(story())
+    VirtualLoop().run(story())  # type: ignore[abstract]
     assert [r.getMessage() for r in caplog.records if "stops taking steps" in r.getMessage()] == [
         f"{name} stops taking steps: the driver stumbles at commit"
     ]

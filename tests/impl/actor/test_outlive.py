@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.identity import Identity
-from leasehold.impl.actor.setting import Options, World
+from leasehold.impl.actor.environment import Environment, Options
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.handler import Action, Done
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key
 from leasehold.impl.transport.memory import MemoryTransport, Network
-from leasehold.spec import load
+from tests.impl.virtual import virtual
+from tests.systems import load
 
 KEEPER = {
     "system.yaml": """
@@ -72,7 +72,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
 
         def made() -> Actor:
             transport = MemoryTransport(Network(None), "own")
-            world = World(handlers={"backup": backup})
+            world = Environment(handlers={"backup": backup})
             return Actor(
                 identity, program, ("owner",), MemoryStore(disk), transport, HandClock(), world, Options(seed=0)
             )
@@ -80,12 +80,12 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
         actor = made()
         await actor.start()
         for event in ("leave", "back", "leave"):
-            if event == "leave" and not actor.memory.held:
+            if event == "leave" and not actor.table.instances:
                 await actor.begin("own:1", "owner", event, {}, {})
             else:
                 await actor.tell("own:1", "owner", event)
             await asyncio.sleep(0.01)
-        assert actor.memory.held[Key("own:1", "owner")].state == "away__backup"
+        assert actor.table.instances[Key("own:1", "owner")].state == "away__backup"
         runs = backup.runs
         assert runs == 2  # once for each time that its state was entered; being remembered begins nothing
         if crash:
@@ -97,7 +97,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
             assert backup.runs == runs + 1
         backup.gate.set()
         await asyncio.sleep(0.05)
-        assert actor.memory.held[Key("own:1", "owner")].state == "away"
+        assert actor.table.instances[Key("own:1", "owner")].state == "away"
         await actor.stop()
 
-    asyncio.run(story())
+    virtual(story())

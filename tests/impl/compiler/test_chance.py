@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, event, given, settings, target
 from hypothesis import strategies as st
 
 from leasehold.checker.explore import Limits, explore
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.step import SpecFault
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.impl.compiler.runnable import NotRunnable
 from leasehold.spec import System
-from tests.checker.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance, written
 from tests.impl.compiler.busy import busy
 from tests.impl.compiler.twin import Twin
 
@@ -31,7 +31,7 @@ STATES = 150  # of each system, the nearest to its first one
 def walk(system: System) -> Twin | str:
     """Walks the edges of the first states; a word where the system cannot run."""
     try:
-        twin = Twin(TransitionSystem(system))
+        twin = Twin(reference_of(system))
     except NotRunnable:
         return "not runnable"
     found = explore(system, Limits(states=STATES), budget=Budget.parse("duplicate=1"))

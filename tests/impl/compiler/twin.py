@@ -11,8 +11,8 @@ from typing import Any
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.explore.transition_system import TransitionSystem
 from leasehold.faults import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec
@@ -29,7 +29,7 @@ SENT, RECEIVED, ENTRY = 2_000, 1_000, 7
 class Twin:
     """An explored system and its program, side by side."""
 
-    def __init__(self, world: TransitionSystem) -> None:
+    def __init__(self, world: Reference) -> None:
         self.world, self.system = world, world.system
         self.program: Program = compile_system(world.system)
         self.codecs = {name: Codec(self.program, core) for name, core in self.program.roles.items()}
@@ -123,9 +123,9 @@ class Twin:
 
     def _plain(self, core: Core, record: Record) -> tuple[Any, ...]:
         """A record without its numbers, and those of the machines that it sees."""
-        own = core.entry_at if core.subsidiary else core.sent_at
+        own = core.state_epoch_at if core.subsidiary else core.sent_at
         below = [
-            [m[: sub.entry_at] for _, m in sorted(record[core.below_at + n].items())]
+            [m[: sub.state_epoch_at] for _, m in sorted(record[core.below_at + n].items())]
             for n, sub in enumerate(core.below)
         ]
         return record[:own], below

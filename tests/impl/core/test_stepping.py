@@ -14,8 +14,8 @@ from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.core.event import local, message
 from leasehold.impl.core.stepping import REMEMBERED, remembered
-from leasehold.impl.core.work import Call, Record, Send, Work
-from leasehold.spec import load
+from leasehold.impl.core.work import Call, Record, Work
+from tests.systems import load
 
 PROGRAM: Program = compile_system(load("lease"))
 BROKER: Core = PROGRAM.roles["broker"]
@@ -29,59 +29,9 @@ def asked() -> Record:
 
 
 def granted() -> Record:
-    record, outcome = BROKER.step(asked(), local("granted", (2, "p"), entry=1), 0)
+    record, outcome = BROKER.step(asked(), local("granted", (2, "p"), state_epoch=1), 0)
     assert outcome.taken
     return record
-
-
-def test_a_transition_counts_its_entry_and_numbers_its_messages() -> None:
-    record, outcome = BROKER.step(BROKER.first(), ASK, 0)
-    assert outcome.transition == "broker/nascent#ticket"
-    assert [type(w) for w in outcome.work] == [Call]
-    assert (record[BROKER.entry_at], record[BROKER.received_at], record[BROKER.sent_at]) == (1, (1,), (0,))
-    told = granted()
-    assert (told[BROKER.entry_at], told[BROKER.sent_at]) == (2, (1,))
-
-
-def test_a_late_answer_is_dropped() -> None:
-    """Paper, section 3.4: an answer names the entry of the state that asked; that of an older one changes nothing."""
-    extending, _ = BROKER.step(granted(), message("extend_ticket", (3, 20), 0, 2), 1)
-    assert extending[0] == "extending"
-    after, outcome = BROKER.step(extending, local("granted", (3, "p"), entry=1), 1)
-    assert after is extending
-    assert outcome.kind == "late"
-    assert BROKER.step(extending, local("granted", (3, "p"), entry=3), 1)[1].taken
-
-
-def test_a_duplicate_is_answered_again_and_a_stale_message_is_dropped() -> None:
-    """Paper, section 4.2."""
-    record = granted()
-    after, outcome = BROKER.step(record, ASK, 5)
-    assert after is record
-    assert outcome.kind == "duplicate"
-    (again,) = outcome.work
-    assert isinstance(again, Send)
-    assert again.fields(record) == (2, 9, "p")
-    later, _ = BROKER.step(record, message("relinquish", (), 0, 7), 5)
-    assert later[BROKER.received_at] == (7,)
-    assert BROKER.step(later, message("extend_ticket", (1, 30), 0, 2), 5)[1].kind == "stale"
-
-
-def test_what_is_ignored_or_refused_is_heard_all_the_same() -> None:
-    record = asked()
-    after, outcome = BROKER.step(record, message("extend_ticket", (1, 30), 0, 4), 5)
-    assert outcome.kind == "refused"
-    assert "no ticket has been issued" in outcome.reason
-    assert after[BROKER.received_at] == (4,)
-    assert after[0] == record[0]
-
-
-def test_recovery_starts_the_work_again_and_changes_nothing() -> None:
-    """Paper, section 3.3: (x, recover) leads to x, and its tasks begin anew with the numbers that they had."""
-    for record in (BROKER.first(), asked(), granted()):
-        after, outcome = BROKER.recover(record)
-        assert after is record
-        assert outcome.work == BROKER.work[record[0]](record)
 
 
 def test_outcomes_are_remembered_but_not_without_end() -> None:

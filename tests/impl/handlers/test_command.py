@@ -18,8 +18,7 @@ import pytest
 
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import Command
-from leasehold.impl.handlers.errors import HandlerError, Stale
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import Action, Done, HandlerError, Stale
 
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> Action:

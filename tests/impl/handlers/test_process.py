@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.errors import HandlerError, Stale
-from leasehold.impl.handlers.handler import Action
+from leasehold.impl.handlers.handler import Action, HandlerError, Stale
 from leasehold.impl.handlers.place import TOKEN
 from leasehold.impl.handlers.process import POINTS, STARTER, Process
 
@@ -490,7 +489,7 @@ def test_without_privileges(tmp_path: Path) -> None:
     os.chown(folder, 65534, 65534)
     script = """
         import asyncio, os, sys
-        from leasehold.impl.handlers.errors import HandlerError
+        from leasehold.impl.handlers.handler import HandlerError
         from leasehold.impl.handlers.handler import Action
         from leasehold.impl.handlers.process import STARTER, Process
         os.setgroups([])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.identity.envelope import LIMITS, Envelope, Limits, open_parcel, seal
+from leasehold.impl.identity.envelope import LIMITS, Envelope, Limits, open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
 from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, Unknown
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
@@ -25,9 +25,9 @@ ENVELOPE = Envelope(
 PARCEL = seal(ENVELOPE, KEY)
 
 
-def refusal(parcel: bytes, trust: Trust = TRUST, me: str = "site", limits: Limits = LIMITS) -> type[Refusal]:
+def refusal(frame: bytes, trust: Trust = TRUST, me: str = "site", limits: Limits = LIMITS) -> type[Refusal]:
     with pytest.raises(Refusal) as refused:
-        open_parcel(parcel, trust, me, limits, at=0)
+        open_frame(frame, trust, me, limits, at=0)
     assert refused.value.reason
     return type(refused.value)
 
@@ -52,7 +52,7 @@ VALUES = st.recursive(
 
 
 def test_an_envelope_comes_out_as_it_was_sealed():
-    assert open_parcel(PARCEL, TRUST, "site", at=0) == ENVELOPE
+    assert open_frame(PARCEL, TRUST, "site", at=0) == ENVELOPE
     assert seal(ENVELOPE, KEY) == PARCEL, "and the same bytes again when it is sent again"
 
 
@@ -63,8 +63,8 @@ def test_an_envelope_comes_out_as_it_was_sealed():
     st.none() | st.text(max_size=20),
 )
 def test_whatever_can_be_sealed_comes_out_the_same(fields, number, ticket):
-    envelope = msgspec.structs.replace(ENVELOPE, fields=fields, number=number, ticket=ticket)
-    assert open_parcel(seal(envelope, KEY), TRUST, "site", at=0) == envelope
+    envelope = msgspec.structs.replace(ENVELOPE, fields=fields, number=number, credential=ticket)
+    assert open_frame(seal(envelope, KEY), TRUST, "site", at=0) == envelope
 
 
 def test_every_corruption_of_one_byte_is_refused():
@@ -103,7 +103,7 @@ def test_other_json_is_refused_although_it_is_well_signed(value):
 @given(st.sampled_from(Envelope.__struct_fields__), VALUES)
 def test_any_value_in_any_field_is_read_or_refused(field, value):
     try:
-        opened = open_parcel(altered(**{field: value}), TRUST, "site", at=0)
+        opened = open_frame(altered(**{field: value}), TRUST, "site", at=0)
     except Refusal:
         return
     assert getattr(opened, field) == value, "what is read is what was signed"
@@ -127,24 +127,24 @@ def test_a_signature_on_something_else_is_no_signature_on_an_envelope():
     assert refusal(b"leasehold1 " + KEY.public.fingerprint.encode() + b" " + signature + b"\n" + body) is Forged
 
 
-def test_a_parcel_cannot_be_played_to_another_receiver():
+def test_a_frame_cannot_be_played_to_another_receiver():
     assert refusal(PARCEL, me="north") is NotForMe
 
 
 def test_a_rotated_key_counts_beside_the_new_one_and_then_no_more():
     trust = rotate(TRUST, "tenant", NEW_KEY.public, old_until=100)
     new = seal(ENVELOPE, NEW_KEY)
-    assert open_parcel(PARCEL, trust, "site", at=99) == open_parcel(new, trust, "site", at=99)
+    assert open_frame(PARCEL, trust, "site", at=99) == open_frame(new, trust, "site", at=99)
     with pytest.raises(Forged, match="has expired"):
-        open_parcel(PARCEL, trust, "site", at=100)
-    assert open_parcel(new, trust, "site", at=100) == ENVELOPE
+        open_frame(PARCEL, trust, "site", at=100)
+    assert open_frame(new, trust, "site", at=100) == ENVELOPE
     assert refusal(new) is Forged, "a new key does not count before it is trusted"
 
 
 def test_a_revoked_key_is_refused_at_once():
     trust = revoke(TRUST, "tenant", KEY.public.fingerprint)
     with pytest.raises(Forged, match="is revoked"):
-        open_parcel(PARCEL, trust, "site", at=0)
+        open_frame(PARCEL, trust, "site", at=0)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_lies_as_deep_as_the_limit_is_good():
     for _ in range(LIMITS.depth - 1):  # the fields themselves are the first
         value = [value]
     envelope = msgspec.structs.replace(ENVELOPE, fields={"units": value})
-    assert open_parcel(seal(envelope, KEY), TRUST, "site", at=0) == envelope
+    assert open_frame(seal(envelope, KEY), TRUST, "site", at=0) == envelope
 
 
 @pytest.mark.parametrize("depth", [16, 400, 20_000])
@@ -184,21 +184,21 @@ def test_a_name_that_is_given_twice_is_malformed():
     for old, new in ((b'"number":3', b'"number":3,"number":4'), (b'"units":4', b'"units":4,"units":5')):
         assert old in body
         with pytest.raises(Malformed, match="is given twice"):
-            open_parcel(signed(body.replace(old, new)), TRUST, "site", at=0)
+            open_frame(signed(body.replace(old, new)), TRUST, "site", at=0)
 
 
 def test_json_as_others_write_it_is_good():
     """The bytes are signed, not a form of them: another program may write its JSON in its own way."""
     body = json.dumps(json.loads(PARCEL.split(b"\n", 1)[1]), indent=2, sort_keys=True).encode()
-    assert open_parcel(signed(body), TRUST, "site", at=0) == ENVELOPE
+    assert open_frame(signed(body), TRUST, "site", at=0) == ENVELOPE
 
 
-def test_a_parcel_may_be_as_large_as_the_limit_and_no_larger():
-    limits = Limits(parcel=len(PARCEL))
-    assert open_parcel(PARCEL, TRUST, "site", limits, at=0) == ENVELOPE
+def test_a_frame_may_be_as_large_as_the_limit_and_no_larger():
+    limits = Limits(frame=len(PARCEL))
+    assert open_frame(PARCEL, TRUST, "site", limits, at=0) == ENVELOPE
     assert refusal(PARCEL + b" ", limits=limits) is TooLarge
     with pytest.raises(TooLarge):
-        seal(ENVELOPE, KEY, Limits(parcel=len(PARCEL) - 1))
+        seal(ENVELOPE, KEY, Limits(frame=len(PARCEL) - 1))
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_a_running_actor_keeps_the_last_good_trust_set_and_says_so(tmp_path, cap
     path.write_text("{")
     assert running.current() == TRUST
     assert running.current() == TRUST
-    assert [r.levelname for r in caplog.records] == ["ERROR"], "once for each change, not for each parcel"
+    assert [r.levelname for r in caplog.records] == ["ERROR"], "once for each change, not for each frame"
     path.unlink()
     assert running.current() == TRUST
     trust_file.save(path, remove(TRUST, "east"))

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.held import BELOW, Held, Rows, machine_of
+from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
 from leasehold.impl.migrate.layout import Layout
 from leasehold.impl.migrate.mapping import Mapped, Mapper, Misfit
 from leasehold.impl.store.store import Key
-from leasehold.spec import System, load
+from leasehold.spec import System
 from leasehold.spec.language import types as t
+from tests.impl.actor.test_outlive import KEEPER
+from tests.systems import load
 
 LARGE = 10**6
 
@@ -53,7 +55,7 @@ def values(kind: t.Type, least: int = 0) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> Held:
+def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> MachineInstance:
     """Any machine of a role, whatever its record says."""
     numbers = st.integers(0, LARGE)
     instance = draw(st.integers(0, count - 1)) if core.indexed else 0
@@ -67,7 +69,7 @@ def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> Held:
     lease = BELOW if core.subsidiary else f"tenant:{draw(st.integers(1, LARGE))}"
     peers = [draw(st.text(max_size=9)) for _ in core.neighbours]
     papers = draw(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=9), max_size=3))
-    return Held(Key(lease, machine_of(core, instance)), core, record, peers, papers)
+    return MachineInstance(Key(lease, machine_of(core, instance)), core, record, peers, papers)
 
 
 SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)
@@ -80,12 +82,12 @@ def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
     """There, and back again, for every role of the lease."""
     role = data.draw(st.sampled_from(sorted(SMALL.roles)))
     before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
-    row = Rows(SMALL).write(before)
+    row = RowCodec(SMALL).write(before)
     there = Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE).map(before.key, row)
     assert there.key == before.key
-    after = Rows(MORE).read(before.key, there.row, MORE_BELOW)
+    after = RowCodec(MORE).read(before.key, there.row, MORE_BELOW)
     assert after.record[: MORE.roles[role].below_at] == before.record
-    assert (after.peers, after.papers) == (before.peers, before.papers)
+    assert (after.peers, after.metadata) == (before.peers, before.metadata)
     back = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, there.row)
     assert back == Mapped(before.key, row, role, before.state, before.state)
 
@@ -98,7 +100,7 @@ def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject
     view = before.core.view(before.record)
     named = {*view.get("assigned", ()), *view.get("chosen", ()), before.record[1] if role == "unit" else 0}
     mapper = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL)
-    row = Rows(MORE).write(before)
+    row = RowCodec(MORE).write(before)
     if max(named) < 2:
         assert mapper.map(before.key, row).key == before.key
     else:
@@ -178,16 +180,16 @@ def till(program: Program, role: str = "till", **changed: Any) -> tuple[Key, byt
     known = dict(zip(core.names, core.first(), strict=True))
     known |= {"state": "waiting", "stock": (3, 4), "wanted": "green", "sold": 5, "sent": (7, 8), "received": (1, 2)}
     known |= {"entry": 11, **changed}
-    machine = Held(
+    machine = MachineInstance(
         Key("tenant:1", role), core, tuple(known[name] for name in core.names), ["anna", "bert"], {"over": 3}
     )
-    return machine.key, Rows(program).write(machine)
+    return machine.key, RowCodec(program).write(machine)
 
 
-def mapped(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> Held:
+def mapped(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> MachineInstance:
     found = Mapper(Layout.of(old), *new).map(*row)
     assert found.key is not None
-    return Rows(new[1]).read(found.key, found.row, {})
+    return RowCodec(new[1]).read(found.key, found.row, {})
 
 
 def misfits(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> str:
@@ -248,10 +250,12 @@ def test_a_role_may_have_another_name(tmp_path: Path) -> None:
     key, row = till(old)
     found = Mapper(Layout.of(old), *new).map(key, row)
     assert found.key == Key("tenant:1", "desk")
-    after = Rows(new[1]).read(found.key, found.row, {})
-    assert after.record == Rows(old).read(key, row, {}).record
-    clerk = Held(Key("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {})
-    after = mapped(old, new, (clerk.key, Rows(old).write(clerk)))
+    after = RowCodec(new[1]).read(found.key, found.row, {})
+    assert after.record == RowCodec(old).read(key, row, {}).record
+    clerk = MachineInstance(
+        Key("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {}
+    )
+    after = mapped(old, new, (clerk.key, RowCodec(old).write(clerk)))
     assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
 
 
@@ -284,36 +288,18 @@ def test_numbers_and_peers_follow_their_neighbours(tmp_path: Path) -> None:
     assert (shown["sent"], shown["received"], after.peers) == ((9, 7, 8), (3, 1, 2), ["carl", "anna", "bert"])
 
 
-OWNER = {
-    "system.yaml": """
-system: keeper
-roles: {owner: {}}
-environment: {leave: {to: owner}, back: {to: owner}}
-""",
-    "roles/owner.yaml": """
-role: owner
-events: {saved: The backup is done., leave: The owner goes., back: The owner is back.}
-tasks: {backup: {call: handler.backup, answers: [saved], outlives: true}}
-states:
-  saving: {initial: true, tasks: [backup], on: {saved: {to: idle}, leave: {to: away}}, ignore: {back: it is here}}
-  idle: {on: {leave: {to: away}}, ignore: {back: it is here}}
-  away: {on: {back: {to: saving}}, ignore: {leave: it has gone}}
-""",
-}
-
-
 @pytest.mark.parametrize(("outlived", "since"), [(True, 3), (False, 7)])
 def test_a_task_that_outlives_its_state_goes_on(tmp_path: Path, outlived: bool, since: int) -> None:
     """In a state that is made for it, under that state's new name; one that did not outlive its state began with it."""
-    old_owner = {name: text if outlived else text.replace(", outlives: true", "") for name, text in OWNER.items()}
+    old_owner = {name: text if outlived else text.replace(", outlives: true", "") for name, text in KEEPER.items()}
     write(tmp_path / "old", old_owner)
     _, old = compiled(tmp_path / "old")
     rules = f"migrations: [{{from: {old.digest}, roles: {{owner: {{states: {{away: out}}}}}}}}]"
-    changed = {name: text.replace("away", "out") for name, text in OWNER.items()}
+    changed = {name: text.replace("away", "out") for name, text in KEEPER.items()}
     write(tmp_path / "new", {**changed, "migrations.yaml": rules})
     core, state = old.roles["owner"], "away__backup" if outlived else "saving"
-    machine = Held(Key("tenant:1", "owner"), core, (state, (), (), 7, *([3] if outlived else [])), [], {})
-    after = mapped(old, compiled(tmp_path / "new"), (machine.key, Rows(old).write(machine)))
+    machine = MachineInstance(Key("tenant:1", "owner"), core, (state, (), (), 7, *([3] if outlived else [])), [], {})
+    after = mapped(old, compiled(tmp_path / "new"), (machine.key, RowCodec(old).write(machine)))
     assert after.state == ("out__backup" if outlived else "saving")
     assert dict(zip(after.core.names, after.record, strict=True))["since backup"] == since
 
@@ -361,12 +347,12 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
     """No byte of a row, changed, makes anything but a refusal with a reason, or a record that the new actor reads."""
     role = data.draw(st.sampled_from(sorted(SMALL.roles)))
     before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
-    row = bytearray(Rows(SMALL).write(before))
+    row = bytearray(RowCodec(SMALL).write(before))
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(st.integers(0, 255))
     found = mapped_or_not(Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE), before.key, bytes(row))
     if isinstance(found, Mapped):
         assert found.key is not None
-        assert Rows(MORE).read(found.key, found.row, MORE_BELOW).core.role == role
+        assert RowCodec(MORE).read(found.key, found.row, MORE_BELOW).core.role == role
     else:
         assert found.problems
         assert str(found).startswith(f"{before.key.lease} {before.key.machine}")

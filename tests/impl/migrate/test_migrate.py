@@ -28,9 +28,10 @@ from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Key
-from leasehold.spec import SpecError, System, load
+from leasehold.spec import SpecError, System
 from leasehold.spec.language.load import shipped_folder
 from tests.cli.test_json import reference
+from tests.systems import load
 
 ACTORS = (TENANT, BROKER, SITE)
 OLD = load("lease", {"max_units": 2})
@@ -62,7 +63,7 @@ class Stage:
 
     def play(self, system: System, story: Callable[[Cluster], Any], units: int = 2) -> Any:
         """Runs a story; the clock goes on from the last one, and units that are up stay so."""
-        self.patch.setattr(clusters, "load", lambda name, settings: system)
+        self.patch.setattr(clusters, "_compiled", lambda **settings: (system, compile_system(system)))
 
         async def run() -> Any:
             cluster = Cluster(units, store=self.store, handler=self.handler)
@@ -93,7 +94,7 @@ class Stage:
         async def look() -> tuple[dict[Key, bytes], dict[str, bytes]]:
             store = self.store(name)
             await store.open(name)
-            found = {key: row async for key, row in store.records()}, await store.words()
+            found = {key: row async for key, row in store.records()}, await store.metadata()
             await store.close()
             return found
 
@@ -164,7 +165,7 @@ def test_leases_go_on_under_a_specification_with_other_names(stage: Stage, tmp_p
         assert [c.state(lease) for lease in leases] == [("active", "ticketed", "active")] * 2
         assert stage.handler.world.on() == up
         assert field(c, BROKER, leases[0], "asked") == 7
-        assert {held.state for held in c.site.memory.held.values() if held.core.subsidiary} == {"lent"}
+        assert {held.state for held in c.site.table.instances.values() if held.core.subsidiary} == {"lent"}
         until = field(c, BROKER, leases[0], "term_end")
         await c.advance(16)
         assert field(c, BROKER, leases[0], "term_end") > until
@@ -206,17 +207,17 @@ def test_an_actor_that_was_started_too_early_goes_on_when_its_peers_are_migrated
             await c.actors[name].stop()
             assert (await asyncio.to_thread(stage.migrate, name, str(folder))).exit_code == 0
             await c.start(name)
-        for _ in range(200):
-            await asyncio.sleep(0.01)  # what is said again waits in real time
-            await c.settle()
-        assert c.state(lease) == ("closed", "ended", "closed")
+        async with asyncio.timeout(60):
+            while c.state(lease) != ("closed", "ended", "closed"):
+                await asyncio.sleep(0.01)  # what is said again waits in real time
+                await c.settle()
         assert stage.handler.world.on() == set()
 
     stage.play(OLD, both)
 
 
 def field(c: Cluster, actor: str, lease: str, name: str) -> Any:
-    held = c.actors[actor].memory.held[Key(lease, actor)]
+    held = c.actors[actor].table.instances[Key(lease, actor)]
     return held.core.view(held.record)[name]
 
 
@@ -225,7 +226,7 @@ def test_a_lease_goes_on_from_wherever_it_was(stage: Stage, tmp_path: Path, turn
     """Records carry the duty to send: what was under way when the actors stopped is said again by the new ones."""
 
     async def cut_short(c: Cluster) -> None:
-        await c.tenant.wish("service_manager", lambda p, now: p.demand("tenant:1", 2, 30, 10, now=now))
+        await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)
         for _ in range(turns):
             await asyncio.sleep(0)
         for actor in c.actors.values():
@@ -480,7 +481,7 @@ def test_a_store_that_does_not_say_what_wrote_it_needs_the_old_folder(stage: Sta
     async def unsay() -> None:
         store = stage.store(BROKER)
         await store.open(BROKER)
-        await store.commit(Batch(words={SPECIFICATION: b""}))
+        await store.commit(Batch(metadata={SPECIFICATION: b""}))
         await store.close()
 
     asyncio.run(unsay())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.held import Held, Rows
+from leasehold.impl.actor.instance import MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
@@ -17,8 +17,8 @@ from leasehold.impl.migrate.migration import Summary, migrate
 from leasehold.impl.migrate.owner import owner_of
 from leasehold.impl.store.store import Batch, Fenced, Key, StoreError
 from leasehold.impl.store.url import store_from_url
-from leasehold.spec import load
 from tests.impl.store.conftest import _place
+from tests.systems import load
 
 MANY = 2_500  # records: several pages of a store, several packets of a database
 SYSTEMS = {units: load("lease", {"max_units": units}) for units in (2, 4)}
@@ -38,7 +38,9 @@ def rows(program: Program, count: int) -> dict[Key, bytes]:
     records = {
         Key(f"tenant:{n + 1}", "authority"): (core.states[n % 3], *first[1:-2], n, *first[-1:]) for n in range(count)
     }
-    return {key: Rows(program).write(Held(key, core, record, ["tenant"])) for key, record in records.items()}
+    return {
+        key: RowCodec(program).write(MachineInstance(key, core, record, ["tenant"])) for key, record in records.items()
+    }
 
 
 async def fill(place: Any, actor: str, count: int) -> Any:
@@ -46,14 +48,14 @@ async def fill(place: Any, actor: str, count: int) -> Any:
     store = place.store()
     await store.open(actor)
     words = {SPECIFICATION: Layout.of(PROGRAMS[2]).write(), "wish of tenant:1": b"kept"}
-    await store.commit(Batch(rows(PROGRAMS[2], count), words=words))
+    await store.commit(Batch(rows(PROGRAMS[2], count), metadata=words))
     return store
 
 
 async def contents(place: Any, actor: str) -> tuple[dict[Key, bytes], dict[str, bytes]]:
     store = place.store()
     await store.open(actor)
-    found = {key: row async for key, row in store.records()}, await store.words()
+    found = {key: row async for key, row in store.records()}, await store.metadata()
     await store.close()
     return found
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.setting import Options
+from leasehold.impl.actor.environment import Options
 from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.journal import Journal
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
+from tests.impl.virtual import virtual
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def play(cluster: Cluster, until: int = 8) -> None:
             await cluster.lease(1, until=until, term=5)
             await cluster.advance(until + 2)
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_a_line_of_json_says_when_who_and_what(shown: Any) -> None:
@@ -163,10 +164,10 @@ def test_a_refused_message_is_a_warning(watched: Any, shown: Any) -> None:
 
     async def story() -> None:
         async with watched(Journal) as c:
-            reply = await c.site.post.receive(b"leasehold1 no envelope\n{}")
+            reply = await c.site.receive(b"leasehold1 no envelope\n{}")
             assert reply.reason
 
-    asyncio.run(story())
+    virtual(story())
     (line,) = [line for line in map(json.loads, lines()) if line["level"] == "warning"]
     assert line["logger"] == "leasehold.journal"
     assert line["actor"] == "site"
@@ -198,7 +199,7 @@ def test_a_store_that_fails_is_an_error_and_its_return_is_told(watched: Any, sho
                 while not c.site.running:
                     await asyncio.sleep(0.001)
 
-    asyncio.run(story())
+    virtual(story())
     told = [line for line in map(json.loads, lines()) if line["logger"] == "leasehold.journal"]
     (stopped,) = [line for line in told if line["level"] == "error"]
     assert stopped["actor"] == "site"
@@ -212,7 +213,7 @@ def test_nothing_secret_is_logged(watched: Any, shown: Any, tmp_path: Path) -> N
     secrets: set[str] = set()
 
     def papers(actor: Any) -> None:
-        secrets.update(held.papers["ticket"] for held in actor.memory.held.values() if "ticket" in held.papers)
+        secrets.update(held.metadata["ticket"] for held in actor.table.instances.values() if "ticket" in held.metadata)
 
     def attach(actor: Any) -> None:
         Journal(actor)
@@ -229,7 +230,7 @@ def test_nothing_secret_is_logged(watched: Any, shown: Any, tmp_path: Path) -> N
     assert len(secrets - tickets) >= 3
     for number, ticket in enumerate(sorted(tickets)):  # whatever a notice brings besides, the journal leaves alone
         moved = {"from": "ticketed", "to": "redeeming", "ticket": ticket}
-        cluster.tenant.tell_all(
+        cluster.tenant.notices.tell(
             Notice(Kind.TRANSITION, "tenant", "tenant:9", "service_manager", f"a#{number}", 0, moved)
         )
     text = "\n".join(lines())

@@ -12,14 +12,15 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.setting import Options
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.environment import Options
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
+from tests.impl.virtual import virtual
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "observability.md"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -87,7 +88,7 @@ def test_a_lease_is_counted(watched: Any, at_once: None) -> None:
             assert value(tenant, "machines", role="service_manager", state="closed") == 1
             assert value(tenant, "handler_calls_total", verb="leave", result="unawaited") >= 1
 
-    asyncio.run(story())
+    virtual(story())
     assert value(w.read(SITE), "running") == 0
 
 
@@ -100,7 +101,7 @@ def test_who_it_is(watched: Any) -> None:
             labels = {"actor": "broker", "roles": "broker", "system": "lease", "digest": digest, "version": __version__}
             assert value(w.read(BROKER), "actor_info", **labels) == 1
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_metrics_can_be_asked_for_before_the_start_and_the_global_registry_stays_as_it_is(watched: Any) -> None:
@@ -114,7 +115,7 @@ def test_metrics_can_be_asked_for_before_the_start_and_the_global_registry_stays
         async with w.cluster:
             pass
 
-    asyncio.run(story())
+    virtual(story())
     assert [value(found, "running") for found in samples] == [0, 0, 0]
     assert {family.name for family in REGISTRY.collect()} == before
 
@@ -135,7 +136,7 @@ def test_recovery_shows(watched: Any) -> None:
             tenant = w.read(TENANT)
             assert value(tenant, "ignored_events_total", role="service_manager", kind="duplicate") == 1
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_a_store_that_fails_shows(watched: Any) -> None:
@@ -168,7 +169,7 @@ def test_a_store_that_fails_shows(watched: Any) -> None:
             assert value(samples, "recoveries_total") == 2
             assert value(samples, "commit_seconds_count") == value(samples, "commits_total")
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
@@ -180,12 +181,12 @@ def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
                 raise OSError("no such machine")
             await asyncio.get_running_loop().create_future()
 
-    patience = Patience(tries=2, pause=0.0, longest=60)
-    w = Watched(watched, handler=Slow(World()), options=Options(seed=0, reopen_pause=0.01, patience=patience))
+    retry = RetryPolicy(tries=2, pause=0.0, longest=60)
+    w = Watched(watched, handler=Slow(World()), options=Options(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story() -> None:
         async with w.cluster as c:
-            await c.tenant.wish("service_manager", lambda p, now: p.demand("tenant:1", 2, 30, 10, now=now))
+            await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)
             async with asyncio.timeout(10):
                 while value(w.read(SITE), "handler_calls_total", verb="setup", result="failed") == 0:
                     await asyncio.sleep(0.001)
@@ -197,7 +198,7 @@ def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
                 while value(w.read(SITE), "handler_calls_total", verb="setup", result="given_up") == 0:
                     await asyncio.sleep(0.001)
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_what_peers_say_makes_no_labels(watched: Any) -> None:
@@ -208,12 +209,12 @@ def test_what_peers_say_makes_no_labels(watched: Any) -> None:
         async with w.cluster as c:
             names = {name for name, _ in w.read(SITE).items()}
             for i in range(50):
-                await c.site.post.receive(b"leasehold1 %d\n{}" % i)
+                await c.site.receive(b"leasehold1 %d\n{}" % i)
             samples = w.read(SITE)
             assert value(samples, "messages_refused_total") == 50
             assert set(samples) == names
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_labels_are_bounded_whatever_the_number_of_leases(watched: Any, at_once: None) -> None:
@@ -233,7 +234,7 @@ def test_labels_are_bounded_whatever_the_number_of_leases(watched: Any, at_once:
             few = await count(range(3, 5))  # on units that were lent before
             assert await count(range(5, 15)) == few
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_machines_are_counted_at_most_every_few_seconds(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +251,7 @@ def test_machines_are_counted_at_most_every_few_seconds(watched: Any, monkeypatc
             now[0] += module.COUNTED_EVERY_SECONDS / 2
             assert value(w.read(BROKER), "machines", role="broker", state="ticketed") == 1
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_after_closing_nothing_is_counted(watched: Any) -> None:
@@ -265,7 +266,7 @@ def test_after_closing_nothing_is_counted(watched: Any) -> None:
             assert value(w.read(BROKER), "commits_total") == before
             assert c.broker.counts["commits"] > before
 
-    asyncio.run(story())
+    virtual(story())
 
 
 def test_the_page_has_every_metric(watched: Any) -> None:
@@ -290,6 +291,6 @@ def test_the_page_has_every_metric(watched: Any) -> None:
     rows = [tuple(cell.strip() for cell in line.strip("|\n").split("|")) for line in PAGE.read_text().splitlines()
             if line.startswith("| `leasehold_")]  # fmt: skip
     written = {(name.strip("`"), kind, labels.replace("`", ""), words) for name, kind, labels, words in rows}
-    there = asyncio.run(story())
+    there = virtual(story())
     assert written == there
     assert not [name for name, count in Counter(name for name, *_ in rows).items() if count > 1]

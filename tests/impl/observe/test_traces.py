@@ -11,12 +11,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from leasehold.impl.actor.calls import Patience
-from leasehold.impl.actor.outbox import Pauses
-from leasehold.impl.actor.setting import Options
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.environment import Options
+from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
+from tests.impl.virtual import virtual
 
 
 class Watched:
@@ -49,7 +50,7 @@ def play(w: Watched, story: Any) -> list[ReadableSpan]:
         async with w.cluster as c:
             await story(c)
 
-    asyncio.run(run())
+    virtual(run())
     spans = w.spans()
     w.close()
     return spans
@@ -114,8 +115,7 @@ def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
     async def story(c: Cluster) -> None:
         stop = asyncio.Event()
         c.actors[name].notices.subscribe(lambda notice: stop.set() if notice.kind.value == "send" else None)
-        demand = lambda p, now: p.demand("tenant:1", 1, 30, 10, now=now)  # noqa: E731
-        await c.tenant.wish("service_manager", demand)
+        await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
         async with asyncio.timeout(10):
             await stop.wait()
         await c.kill(name)
@@ -128,7 +128,7 @@ def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
             await asyncio.sleep(0.005)
         assert c.state("tenant:1") == ("closed", "closed", "closed")
 
-    options = Options(seed=0, pauses=Pauses(first=0.001, longest=0.002, ask_again=0.01))
+    options = Options(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.01))
     w = Watched(watched, options=options)
     spans = play(w, story)
     assert len(w.traces) == 4
@@ -165,11 +165,11 @@ def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: A
                 raise OSError("no such machine")
             await asyncio.get_running_loop().create_future()
 
-    patience = Patience(tries=1, pause=0.0, longest=60)
-    w = Watched(watched, handler=Broken(World()), options=Options(seed=0, reopen_pause=0.01, patience=patience))
+    retry = RetryPolicy(tries=1, pause=0.0, longest=60)
+    w = Watched(watched, handler=Broken(World()), options=Options(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story(c: Cluster) -> None:
-        await c.tenant.wish("service_manager", lambda p, now: p.demand("tenant:1", 2, 30, 10, now=now))
+        await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)
         async with asyncio.timeout(10):
             while not named(w.spans(), "handler.setup", SITE):
                 await asyncio.sleep(0.001)

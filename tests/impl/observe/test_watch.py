@@ -63,7 +63,7 @@ def test_after_closing_nobody_listens_any_more(watched: Any) -> None:
     async def story() -> None:
         async with watched(lambda actor: None) as c:
             watch(c.site).close()
-            assert not c.site.notices
+            assert not c.site.notices.subscribers
 
     asyncio.run(story())
 
@@ -78,7 +78,7 @@ def test_without_opentelemetry_traces_are_refused_and_nothing_is_begun(
         async with watched(lambda actor: None) as c:
             with pytest.raises(WatchError, match=r"install leasehold\[traces\], or leave `traces` out"):
                 watch(c.site, traces=True)
-            assert not c.site.notices
+            assert not c.site.notices.subscribers
 
     asyncio.run(story())
 

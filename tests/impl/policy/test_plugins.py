@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy import plugins
-from leasehold.impl.policy.broker import FirstComeFirstServed
-from leasehold.impl.policy.inventory import Inventory
 from leasehold.impl.policy.plugins import PluginError
 
 GOOD = """

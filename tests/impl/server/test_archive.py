@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.actor.setting import Options
+from leasehold.impl.actor.environment import Options
 from leasehold.impl.cluster import Cluster
 from leasehold.impl.server.archive import Archive
 from leasehold.impl.server.config import ConfigError

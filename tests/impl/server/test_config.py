@@ -13,7 +13,8 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import build, verbs
 from leasehold.impl.server.config import ConfigError, parse, read
-from leasehold.spec import SpecError, load
+from leasehold.spec import SpecError
+from tests.systems import load
 
 SITE = {
     "name": "site", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "site.key", "trust": "trust.yaml",
@@ -37,16 +38,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_configuration_makes_an_actor(folder: Path) -> None:
     built = build(parse(SITE), ("authority",))
     assert built.actor.roles == {"authority", "unit"}
-    assert built.actor.world.units == {"unit": ("node-0", "node-1")}
-    assert set(built.actor.world.handlers) == {"setup", "modify", "teardown"}
-    assert len({id(handler) for handler in built.actor.world.handlers.values()}) == 1
-    assert built.actor.world.peers == {"service_manager": "tenant"}
+    assert built.actor.environment.units is not None
+    assert [built.actor.environment.units.name(n) for n in range(3)] == ["node-0", "node-1", None]
+    assert set(built.actor.environment.handlers) == {"setup", "modify", "teardown"}
+    assert len({id(handler) for handler in built.actor.environment.handlers.values()}) == 1
+    assert built.actor.environment.peers == {"service_manager": "tenant"}
 
 
 def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
     built = build(parse({**SITE, "handlers": {"modify": None}}), ("authority",))
-    assert type(built.actor.world.handlers["modify"]).__name__ == "Null"
-    assert type(built.actor.world.handlers["setup"]).__name__ == "Simulated"
+    assert type(built.actor.environment.handlers["modify"]).__name__ == "Null"
+    assert type(built.actor.environment.handlers["setup"]).__name__ == "Simulated"
 
 
 def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:

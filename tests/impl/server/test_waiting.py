@@ -26,9 +26,9 @@ from leasehold.impl.server.serve import serve
 from leasehold.impl.store.failures import refused as refusal
 from leasehold.impl.store.store import Batch, Key, StoreError, Transient
 from leasehold.impl.store.url import store_from_url
-from leasehold.spec import load
 from tests.impl.store.conftest import _place
 from tests.impl.wire import Wire, wire_to
+from tests.systems import load
 
 PORTS = {"postgresql": 5432, "mariadb": 3306}
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
@@ -247,7 +247,7 @@ def test_the_records_of_another_specification_are_not_waited_for(
 
     async def fill() -> None:
         await made.actor.store.open("broker")
-        await made.actor.store.commit(Batch({Key("tenant:1", "broker"): b"x"}, words={SPECIFICATION: other.write()}))
+        await made.actor.store.commit(Batch({Key("tenant:1", "broker"): b"x"}, metadata={SPECIFICATION: other.write()}))
         await made.actor.store.close()
 
     asyncio.run(fill())

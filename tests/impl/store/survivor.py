@@ -29,12 +29,12 @@ def tell(**what: object) -> None:
 def batch(number: int) -> Batch:
     body = b"%d " % number * 500  # so many bytes that a commit needs several pages, and several writes
     puts = {Key(f"tenant:{n}", "authority"): body for n in range(WIDTH)}
-    return Batch({**puts, Key(f"added:{number:06}", "authority"): body}, words={"count": b"%d" % number})
+    return Batch({**puts, Key(f"added:{number:06}", "authority"): body}, metadata={"count": b"%d" % number})
 
 
 async def look(store: Store) -> int:
     """Tells the number of the last commit that is there, and whether all of it and nothing else is."""
-    words = await store.words()
+    words = await store.metadata()
     count = int(words.get("count", b"0"))
     records = {key: body async for key, body in store.records()}
     expected = dict(batch(count).puts) if count else {}

@@ -89,7 +89,7 @@ class Twins(RuleBasedStateMachine):
         if not self.fresh:
             found = self.run(self._everything())
             assert found == sorted(self.records.items())
-            assert self.run(self.store.words()) == self.words
+            assert self.run(self.store.metadata()) == self.words
             self.fresh = True
 
     def teardown(self) -> None:

@@ -35,12 +35,12 @@ def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
     async def run() -> None:
         async with opened(place) as store:
             assert await everything(store) == []
-            assert await store.words() == {}
-            await store.commit(Batch(puts={TWO: b"2", ONE: b"\0\xff'\\"}, words={"clock": b"17"}))
+            assert await store.metadata() == {}
+            await store.commit(Batch(puts={TWO: b"2", ONE: b"\0\xff'\\"}, metadata={"clock": b"17"}))
             assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
         async with opened(place) as store:
             assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
-            assert await store.words() == {"clock": b"17"}
+            assert await store.metadata() == {"clock": b"17"}
             assert all(isinstance(key, Key) for key, _ in await everything(store))
 
     asyncio.run(run())
@@ -49,13 +49,15 @@ def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
 def test_a_later_commit_overwrites_and_drops(place: Any) -> None:
     async def run() -> None:
         async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, words={"a": b"1", "b": b"1"}))
-            await store.commit(Batch(puts={ONE: b""}, drops=[TWO, Key("never", "there")], words={"a": b"", "c": b"3"}))
+            await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, metadata={"a": b"1", "b": b"1"}))
+            await store.commit(
+                Batch(puts={ONE: b""}, drops=[TWO, Key("never", "there")], metadata={"a": b"", "c": b"3"})
+            )
             assert await everything(store) == [(ONE, b"")]  # an empty record is a record
-            assert await store.words() == {"b": b"1", "c": b"3"}  # an empty word is none
-            await store.commit(Batch(drops={ONE}, words={"b": b"", "c": b"", "d": b""}))
+            assert await store.metadata() == {"b": b"1", "c": b"3"}  # an empty word is none
+            await store.commit(Batch(drops={ONE}, metadata={"b": b"", "c": b"", "d": b""}))
             assert await everything(store) == []
-            assert await store.words() == {}
+            assert await store.metadata() == {}
 
     asyncio.run(run())
 
@@ -105,8 +107,8 @@ def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: An
             await store.commit(Batch(puts={key: repr(key).encode() for key in keys}))
             assert await everything(store) == [(key, repr(key).encode()) for key in sorted(keys)]
             words = {word: word.encode() for word in WEIRD if word}
-            await store.commit(Batch(words=words, drops=keys[::2]))
-            assert await store.words() == words
+            await store.commit(Batch(metadata=words, drops=keys[::2]))
+            assert await store.metadata() == words
             assert [key for key, _ in await everything(store)] == sorted(keys[1::2])
 
     asyncio.run(run())
@@ -117,11 +119,11 @@ def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: An
     [
         (Batch(puts={Key("a\0b", "m"): b""}), "the lease of a key 'a\\x00b' contains NUL"),
         (Batch(drops=[Key("a", "\0")]), "the machine of a key '\\x00' contains NUL"),
-        (Batch(words={"\0": b"1"}), "the name of a word '\\x00' contains NUL"),
+        (Batch(metadata={"\0": b"1"}), "the name of a word '\\x00' contains NUL"),
         (Batch(puts={Key("\ud800", "m"): b""}), "half a character"),
         (Batch(puts={Key("é" * (LEASE_BYTES // 2) + "x", "m"): b""}), f"has {LEASE_BYTES + 1} bytes"),
         (Batch(puts={Key("a", "x" * (NAME_BYTES + 1)): b""}), f"has {NAME_BYTES + 1} bytes"),
-        (Batch(words={"": b"1"}), "the name of a word is empty"),
+        (Batch(metadata={"": b"1"}), "the name of a word is empty"),
         (Batch(puts={ONE: b"x" * (VALUE_BYTES + 1)}), f"more than {VALUE_BYTES}"),
         (Batch(puts={ONE: "text"}), "is not bytes but str"),  # type: ignore[dict-item]
         (Batch(puts={Key(17, "m"): b""}), "is no text but int"),  # type: ignore[arg-type]
@@ -134,11 +136,11 @@ def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batch: Bat
         async with opened(place) as store:
             await store.commit(Batch(puts={ONE: b"0", TWO: b"0"}))
             with pytest.raises(Unfit) as caught:
-                await store.commit(Batch({TWO: b"9", **batch.puts}, batch.drops, {"w": b"9", **batch.words}))
+                await store.commit(Batch({TWO: b"9", **batch.puts}, batch.drops, {"w": b"9", **batch.metadata}))
             assert complaint in caught.value.reason
             assert caught.value.remedy
             assert await everything(store) == [(ONE, b"0"), (TWO, b"0")]
-            assert await store.words() == {}
+            assert await store.metadata() == {}
 
     asyncio.run(run())
 
@@ -154,10 +156,10 @@ def test_values_of_several_megabytes(place: Any) -> None:
 
     async def run() -> None:
         async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: large, TWO: large[::-1]}, words={"large": large}))
+            await store.commit(Batch(puts={ONE: large, TWO: large[::-1]}, metadata={"large": large}))
         async with opened(place) as store:
             assert await everything(store) == [(ONE, large), (TWO, large[::-1])]
-            assert await store.words() == {"large": large}
+            assert await store.metadata() == {"large": large}
 
     asyncio.run(run())
 
@@ -202,7 +204,7 @@ def test_tasks_of_one_actor_take_turns(place: Any) -> None:
     async def run() -> None:
         async with opened(place) as store:
             commits = [store.commit(Batch(puts={Key(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
-            await asyncio.gather(*commits, store.words(), everything(store))
+            await asyncio.gather(*commits, store.metadata(), everything(store))
             assert len(await everything(store)) == 20
 
     asyncio.run(run())
@@ -245,18 +247,18 @@ def test_who_lost_the_store_to_a_newer_owner_changes_nothing(place: Any) -> None
 
     async def run() -> None:
         async with opened(place) as old:
-            await old.commit(Batch(puts={ONE: b"old"}, words={"w": b"old"}))
+            await old.commit(Batch(puts={ONE: b"old"}, metadata={"w": b"old"}))
             await place.lose_lock(old)
             async with opened(place) as new:
                 await new.commit(Batch(puts={TWO: b"new"}))
-                late = Batch(puts={ONE: b"late"}, drops=[TWO], words={"w": b"late"})
+                late = Batch(puts={ONE: b"late"}, drops=[TWO], metadata={"w": b"late"})
                 for _ in range(2):  # and it stays so
                     with pytest.raises(Fenced, match="newer owner, of epoch") as caught:
                         await old.commit(late)
                     assert caught.value.remedy == "stop this copy of the actor"
                 await new.commit(Batch())
                 assert await everything(new) == [(ONE, b"old"), (TWO, b"new")]
-                assert await new.words() == {"w": b"old"}
+                assert await new.metadata() == {"w": b"old"}
 
     asyncio.run(run())
 
@@ -278,19 +280,19 @@ def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any)
 
     async def run() -> None:
         async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}, words={"w": b"1"}))
+            await store.commit(Batch(puts={ONE: b"1"}, metadata={"w": b"1"}))
             with await place.fail(store):
                 with pytest.raises(StoreError) as caught:
-                    await store.commit(Batch(puts=failing, drops=[ONE], words={"w": b"2"}))
+                    await store.commit(Batch(puts=failing, drops=[ONE], metadata={"w": b"2"}))
                 assert type(caught.value) is Transient
                 assert caught.value.remedy
-            for attempt in (store.commit(Batch()), store.words(), everything(store)):
+            for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
                 with pytest.raises(Broken, match="broken since an earlier error") as broken:
                     await attempt
                 assert caught.value.reason in broken.value.reason
             await store.open("site")
             assert await everything(store) == [(ONE, b"1")]
-            assert await store.words() == {"w": b"1"}
+            assert await store.metadata() == {"w": b"1"}
             await store.commit(Batch(puts=failing))
             assert len(await everything(store)) == 51
 
@@ -324,7 +326,7 @@ def test_a_store_that_is_not_open_refuses_everything_and_closes_twice(place: Any
         await store.open("site")
         await store.close()
         await store.close()
-        for attempt in (store.commit(Batch()), store.words(), everything(store)):
+        for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
             with pytest.raises(StoreError, match="is not open; open it first"):
                 await attempt
 
@@ -350,13 +352,13 @@ def test_actors_who_share_a_database_do_not_see_each_other(place: Any) -> None:
     async def run() -> None:
         async with opened(place, "broker") as broker, opened(place, "site") as site:
             await asyncio.gather(
-                broker.commit(Batch(puts={ONE: b"broker"}, words={"w": b"broker"})),
-                site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, words={"w": b"site"})),
+                broker.commit(Batch(puts={ONE: b"broker"}, metadata={"w": b"broker"})),
+                site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, metadata={"w": b"site"})),
             )
             await site.commit(Batch(drops=[TWO]))
             assert await everything(broker) == [(ONE, b"broker")]
             assert await everything(site) == [(ONE, b"site")]
-            assert await broker.words() == {"w": b"broker"}
+            assert await broker.metadata() == {"w": b"broker"}
 
     asyncio.run(run())
 

@@ -230,8 +230,8 @@ def test_mariadb_goes_on_where_creating_the_tables_stopped(place: Any) -> None:
         await place.ask("DROP TABLE leasehold_word")
         await place.ask("DELETE FROM leasehold_schema")
         assert await store.open("site") == 2
-        await store.commit(Batch(words={"w": b"1"}))
-        assert await store.words() == {"w": b"1"}
+        await store.commit(Batch(metadata={"w": b"1"}))
+        assert await store.metadata() == {"w": b"1"}
         await store.close()
 
     asyncio.run(run())

@@ -98,9 +98,9 @@ class Receiver:
         self.got = []
         self.answer = answer or Reply(Answer.TAKEN)
 
-    async def __call__(self, parcel):
-        self.got.append(parcel)
-        return self.answer(parcel) if callable(self.answer) else self.answer
+    async def __call__(self, frame):
+        self.got.append(frame)
+        return self.answer(frame) if callable(self.answer) else self.answer
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from leasehold.impl.transport.transport import Answer, Reply, TransportError
 SMALL = replace(LIMITS, parcel=1000, body=4000)
 
 
-def test_a_parcel_is_delivered_and_answered(world, receiver):
+def test_a_frame_is_delivered_and_answered(world, receiver):
     async def talk():
         _, there = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
-        for parcel in (b"hello", bytes(range(256)), b"\n"):
-            assert await here.send(there, parcel) == Reply(Answer.TAKEN)
+        for frame in (b"hello", bytes(range(256)), b"\n"):
+            assert await here.send(there, frame) == Reply(Answer.TAKEN)
         assert receiver.got == [b"hello", bytes(range(256)), b"\n"]
 
     world.run_all(talk())
@@ -46,8 +46,8 @@ def test_the_receivers_answer_comes_with_its_reason(world, receiver, answer):
 
 
 def test_an_error_of_the_receiver_is_unreachable_and_the_transport_goes_on(world, receiver, caplog):
-    def answer(parcel):
-        if parcel == b"bad":
+    def answer(frame):
+        if frame == b"bad":
             raise ValueError("a mistake in the receiver")
         return Reply(Answer.TAKEN)
 
@@ -68,10 +68,10 @@ def test_an_error_of_the_receiver_is_unreachable_and_the_transport_goes_on(world
 
 
 def test_a_receiver_that_never_answers_holds_up_nobody_else(world, receiver):
-    async def receive(parcel):
-        if parcel == b"stuck":
+    async def receive(frame):
+        if frame == b"stuck":
             await asyncio.Event().wait()
-        return await receiver(parcel)
+        return await receiver(frame)
 
     async def talk():
         limits = replace(LIMITS, answer_seconds=0.2, close_seconds=0.1)
@@ -113,7 +113,7 @@ def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, receiver
     world.run_all(talk())
 
 
-def test_a_parcel_at_the_limit_is_carried_and_one_beyond_it_refused(world, receiver):
+def test_a_frame_at_the_limit_is_carried_and_one_beyond_it_refused(world, receiver):
     async def talk():
         _, there = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
@@ -143,7 +143,7 @@ def test_a_sender_with_larger_limits_is_refused_by_the_receiver(world, receiver)
 
 
 def test_a_thousand_sends_at_once_are_all_answered_each_with_its_own(world, receiver):
-    receiver.answer = lambda parcel: Reply(Answer.REFUSED, parcel.decode())
+    receiver.answer = lambda frame: Reply(Answer.REFUSED, frame.decode())
 
     async def talk():
         limits = replace(LIMITS, refusals=10_000)
@@ -160,9 +160,9 @@ def test_more_than_can_be_received_at_once_is_busy(world, receiver):
     async def talk():
         gate = asyncio.Event()
 
-        async def receive(parcel):
+        async def receive(frame):
             await gate.wait()
-            return await receiver(parcel)
+            return await receiver(frame)
 
         limits = replace(LIMITS, receiving=5)
         _, there = await world.start("there", receive, limits)
@@ -186,7 +186,7 @@ def test_a_close_ends_what_is_being_sent_and_received(world, receiver, who):
     async def talk():
         come = asyncio.Event()
 
-        async def receive(parcel):
+        async def receive(frame):
             come.set()
             await asyncio.Event().wait()
 
@@ -211,10 +211,10 @@ def test_what_is_being_received_at_a_close_may_end_within_a_moment(world, receiv
     async def talk():
         come, gate = asyncio.Event(), asyncio.Event()
 
-        async def receive(parcel):
+        async def receive(frame):
             come.set()
             await gate.wait()
-            return await receiver(parcel)
+            return await receiver(frame)
 
         there, address = await world.start("there", receive)
         here, _ = await world.start("here", receiver)
@@ -234,10 +234,10 @@ def test_a_sender_that_gives_up_does_not_stop_what_is_being_received(world, rece
     async def talk():
         come, gate = asyncio.Event(), asyncio.Event()
 
-        async def receive(parcel):
+        async def receive(frame):
             come.set()
             await gate.wait()
-            return await receiver(parcel)
+            return await receiver(frame)
 
         _, there = await world.start("there", receive)
         here, _ = await world.start("here", receiver)

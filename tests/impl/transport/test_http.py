@@ -1,4 +1,4 @@
-"""HTTP: what strangers may try, requests shared by parcels, and the rest of the port."""
+"""HTTP: what strangers may try, requests shared by frames, and the rest of the port."""
 
 import asyncio
 import datetime
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.transport import frames
+from leasehold.impl.transport import framing
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.lanes import Lane
 from leasehold.impl.transport.limits import LIMITS
@@ -47,7 +47,7 @@ def post(body, length=None, extra=b"", method=b"POST", path=b"/parcels"):
     return method + b" " + path + b" HTTP/1.1\r\nHost: h\r\nContent-Length: " + size + b"\r\n" + extra + b"\r\n" + body
 
 
-GOOD = frames.pack([b"good"])
+GOOD = framing.pack([b"good"])
 CLOSE = b"Connection: close\r\n"
 
 
@@ -56,9 +56,9 @@ CLOSE = b"Connection: close\r\n"
     [
         pytest.param(post(b"", extra=CLOSE), 400, id="empty"),
         pytest.param(post(b"abc", extra=CLOSE), 400, id="cut off in a length"),
-        pytest.param(post(GOOD[:-1], extra=CLOSE), 400, id="cut off in a parcel"),
-        pytest.param(post(GOOD + b"\xff\xff\xff\xff", extra=CLOSE), 400, id="a parcel longer than memory"),
-        pytest.param(post(frames.pack([b""] * 300), extra=CLOSE), 400, id="too many parcels"),
+        pytest.param(post(GOOD[:-1], extra=CLOSE), 400, id="cut off in a frame"),
+        pytest.param(post(GOOD + b"\xff\xff\xff\xff", extra=CLOSE), 400, id="a frame longer than memory"),
+        pytest.param(post(framing.pack([b""] * 300), extra=CLOSE), 400, id="too many frames"),
         pytest.param(post(b"x" * 5000, extra=CLOSE), 413, id="too large"),
         pytest.param(post(b"", length=10**15, extra=CLOSE), 413, id="said to be too large"),
         pytest.param(
@@ -133,8 +133,8 @@ def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, rec
 def test_no_bytes_stop_the_server(http_world, contents):
     got = []
 
-    async def receive(parcel):
-        got.append(parcel)
+    async def receive(frame):
+        got.append(frame)
         return Reply(Answer.TAKEN)
 
     async def talk():
@@ -198,16 +198,16 @@ def test_health_and_the_actors_own_routes_share_the_port(receiver):
     asyncio.run(talk())
 
 
-def test_parcels_that_wait_share_requests():
+def test_frames_that_wait_share_requests():
     batches = []
 
     async def talk():
         gate = asyncio.Event()
 
-        async def post_them(parcels):
-            batches.append(len(parcels))
+        async def post_them(frames):
+            batches.append(len(frames))
             await gate.wait()
-            return [Reply(Answer.TAKEN)] * len(parcels)
+            return [Reply(Answer.TAKEN)] * len(frames)
 
         lane = Lane(post_them, replace(LIMITS, in_flight=2, batch=100))
         sends = [asyncio.create_task(lane.send(b"x"))]
@@ -216,7 +216,7 @@ def test_parcels_that_wait_share_requests():
         sends += [asyncio.create_task(lane.send(b"x")) for _ in range(350)]
         while len(batches) < 2:
             await asyncio.sleep(0)
-        assert batches == [1, 100], "a lone parcel does not wait; no more than two requests are under way"
+        assert batches == [1, 100], "a lone frame does not wait; no more than two requests are under way"
         gate.set()
         await asyncio.gather(*sends)
         assert lane.idle
@@ -229,9 +229,9 @@ def test_a_request_carries_no_more_bytes_than_its_limit():
     sizes = []
 
     async def talk():
-        async def post_them(parcels):
-            sizes.append(len(frames.pack(parcels)))
-            return [Reply(Answer.TAKEN)] * len(parcels)
+        async def post_them(frames):
+            sizes.append(len(framing.pack(frames)))
+            return [Reply(Answer.TAKEN)] * len(frames)
 
         lane = Lane(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
         await asyncio.gather(*(lane.send(b"x" * 1000) for _ in range(7)))
@@ -244,9 +244,9 @@ def test_more_than_may_wait_is_busy_here():
     async def talk():
         gate = asyncio.Event()
 
-        async def post_them(parcels):
+        async def post_them(frames):
             await gate.wait()
-            return [Reply(Answer.TAKEN)] * len(parcels)
+            return [Reply(Answer.TAKEN)] * len(frames)
 
         lane = Lane(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
         sends = [asyncio.create_task(lane.send(b"x")) for _ in range(8)]
@@ -344,7 +344,7 @@ def test_what_is_advertised_is_the_address(receiver):
     asyncio.run(talk())
 
 
-def test_https_carries_parcels_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):
+def test_https_carries_frames_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):
     certificate, key = certify(tmp_path)
     tls = {"certificate": certificate, "key": key, "authority": certificate}
 
@@ -385,7 +385,7 @@ def certify(folder):
 def test_a_reply_is_json(http_world, receiver):
     async def talk():
         _, address = await http_world.start("there", receiver)
-        answer = await say(address, post(frames.pack([b"a", b"b"]), extra=CLOSE))
+        answer = await say(address, post(framing.pack([b"a", b"b"]), extra=CLOSE))
         assert json.loads(answer.partition(b"\r\n\r\n")[2]) == [["taken", ""], ["taken", ""]]
         assert receiver.got == [b"a", b"b"]
 

@@ -80,7 +80,7 @@ def test_a_log_says_how_much_it_left_out(caplog):
         ({"send_seconds": -1}, "`send_seconds` must be a number above 0"),
         ({"send_seconds": "10"}, "`send_seconds`"),
         ({"answer_seconds": float("nan")}, "`answer_seconds`"),
-        ({"body": LIMITS.parcel + 3}, "must hold one parcel"),
+        ({"body": LIMITS.parcel + 3}, "must hold one frame"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(changes, words):

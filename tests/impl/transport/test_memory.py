@@ -10,8 +10,8 @@ def conversation(hand, count=20):
     """Sends numbers one after the other without waiting; answers what came, and the replies."""
     got = []
 
-    async def receive(parcel):
-        got.append(int(parcel))
+    async def receive(frame):
+        got.append(int(frame))
         return Reply(Answer.TAKEN)
 
     async def talk():
@@ -28,39 +28,39 @@ def conversation(hand, count=20):
     return got, asyncio.run(talk())
 
 
-def test_without_a_hand_each_parcel_comes_once_and_in_order():
+def test_without_a_hand_each_frame_comes_once_and_in_order():
     got, answers = conversation(None)
     assert got == list(range(20))
     assert set(answers) == {Answer.TAKEN}
 
 
-def test_a_lost_parcel_is_unreachable_and_does_not_come():
-    got, answers = conversation(lambda source, target, parcel: Fate(()) if parcel == b"7" else Fate())
+def test_a_lost_frame_is_unreachable_and_does_not_come():
+    got, answers = conversation(lambda source, target, frame: Fate(()) if frame == b"7" else Fate())
     assert got == [i for i in range(20) if i != 7]
     assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
 
 
-def test_a_lost_answer_is_unreachable_although_the_parcel_came():
-    got, answers = conversation(lambda source, target, parcel: Fate(answered=parcel != b"7"))
+def test_a_lost_answer_is_unreachable_although_the_frame_came():
+    got, answers = conversation(lambda source, target, frame: Fate(answered=frame != b"7"))
     assert 7 in got
     assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
 
 
-def test_a_doubled_parcel_comes_twice_and_the_sender_need_not_wait_for_the_second():
-    got, answers = conversation(lambda source, target, parcel: Fate((0, 50)) if parcel == b"7" else Fate())
+def test_a_doubled_frame_comes_twice_and_the_sender_need_not_wait_for_the_second():
+    got, answers = conversation(lambda source, target, frame: Fate((0, 50)) if frame == b"7" else Fate())
     assert got == [*range(20), 7]
     assert set(answers) == {Answer.TAKEN}
 
 
-def test_a_delayed_parcel_is_overtaken():
-    got, _ = conversation(lambda source, target, parcel: Fate((30,)) if parcel == b"0" else Fate())
+def test_a_delayed_frame_is_overtaken():
+    got, _ = conversation(lambda source, target, frame: Fate((30,)) if frame == b"0" else Fate())
     assert got == [*range(1, 20), 0]
 
 
 def test_the_hand_knows_who_sends_to_whom():
     seen = set()
 
-    def hand(source, target, parcel):
+    def hand(source, target, frame):
         seen.add((source, target))
         return Fate()
 
@@ -88,7 +88,7 @@ class Crash(BaseException):
 def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender():
     told = []
 
-    async def receive(parcel):
+    async def receive(frame):
         raise Crash
 
     async def talk():

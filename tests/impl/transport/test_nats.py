@@ -107,7 +107,7 @@ def test_what_is_no_address_is_refused(address):
         NatsTransport(address)
 
 
-def test_an_empty_parcel_and_one_that_wants_no_answer_reach_nobody(nats_server, receiver):
+def test_an_empty_frame_and_one_that_wants_no_answer_reach_nobody(nats_server, receiver):
     from nats.aio.client import Client
 
     async def talk():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.checker.explore.compiled import function
+from leasehold.checker.explore.ground import function
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.load import load
 from leasehold.spec.language.names import Names, Scope

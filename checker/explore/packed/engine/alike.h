@@ -5,7 +5,7 @@
 
 /* A group, after those that there are; `begin` forgets them. `parts` are the atoms of all instances, part by part; the
  * ranks of each part's values come one after the other. 0: no memory. */
-int set_alike(Engine *e, u32 begin, u32 instances, u32 parts, const u32 *atoms, const u32 *values, const u32 *ranks)
+PUBLIC(int, set_alike)(Engine *e, u32 begin, u32 instances, u32 parts, const u32 *atoms, const u32 *values, const u32 *ranks)
 {
     send_home(e);
     if (begin) e->alike.used = e->slices.used = e->numbers.used = 0;

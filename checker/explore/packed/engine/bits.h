@@ -1,12 +1,12 @@
 /* Bits of states that lie side by side. */
 
-#ifdef __BMI2__
+#if PEXT
 /* The bits of a state that lie under masks, side by side. */
 static inline u64 seen(const u64 *s, const u64 *masks)
 {
-    u64 found = __builtin_ia32_pext_di(s[0], masks[0]);
+    u64 found = EXTRACT(s[0], masks[0]);
 #if W > 1
-    for (int w = 1; w < W; w++) found = found << __builtin_popcountll(masks[w]) | __builtin_ia32_pext_di(s[w], masks[w]);
+    for (int w = 1; w < W; w++) found = found << BITS(masks[w]) | EXTRACT(s[w], masks[w]);
 #endif
     return found;
 }
@@ -15,8 +15,8 @@ static inline u64 seen(const u64 *s, const u64 *masks)
 static void state_with(u64 bits, const u64 *masks, u64 *s)
 {
     for (int w = W - 1; w >= 0; w--) {
-        s[w] = __builtin_ia32_pdep_di(bits, masks[w]);
-        bits >>= __builtin_popcountll(masks[w]);
+        s[w] = DEPOSIT(bits, masks[w]);
+        bits >>= BITS(masks[w]);
     }
 }
 #endif

@@ -9,7 +9,7 @@ static Pool *lasting(Engine *e, u32 which)
 
 /* Keeps an array in a file, which nothing else uses, from the first item on: the system writes there what memory has no
  * room for. 0: the array is not empty. */
-int on_disk(Engine *e, u32 which, int file)
+PUBLIC(int, on_disk)(Engine *e, u32 which, int file)
 {
     Pool *p = lasting(e, which);
     if (!p || p->at) return 0;
@@ -18,7 +18,7 @@ int on_disk(Engine *e, u32 which, int file)
 }
 
 /* What is to be kept of a search that pauses: an array, or where there is none of that number, nothing; its bytes. */
-const void *kept(Engine *e, u32 which, u64 *bytes)
+PUBLIC(const void *, kept)(Engine *e, u32 which, u64 *bytes)
 {
     tally(e);
     Pool *p = lasting(e, which);
@@ -26,7 +26,7 @@ const void *kept(Engine *e, u32 which, u64 *bytes)
     return p && !p->at ? (const void *)"" : p ? p->at : 0;
 }
 
-int keep(Engine *e, u32 which, const void *from, u64 bytes)
+PUBLIC(int, keep)(Engine *e, u32 which, const void *from, u64 bytes)
 {
     Pool *p = lasting(e, which);
     if (!p) return 0;
@@ -44,11 +44,11 @@ static u64 *counter(Engine *e, u32 which)
 }
 
 /* A number that is to be kept besides. */
-u64 kept_number(Engine *e, u32 which) { return *counter(e, which); }
-void keep_number(Engine *e, u32 which, u64 n) { *counter(e, which) = n; }
+PUBLIC(u64, kept_number)(Engine *e, u32 which) { return *counter(e, which); }
+PUBLIC(void, keep_number)(Engine *e, u32 which, u64 n) { *counter(e, which) = n; }
 
 /* Goes on from what was kept. */
-int go_on(Engine *e)
+PUBLIC(int, go_on)(Engine *e)
 {
     u64 slots = 1 << 14;
     while (4 * (e->count + 1) > 3 * slots) slots = slots < LEAPING ? 2 * slots : slots + slots / 3;

@@ -32,7 +32,7 @@ static inline int asked(Engine *e, const Claim *claims, u32 n, const u64 *s, u32
 /* `holds` where answers are known together; -1: one may not be known. */
 static inline int leaps(const Engine *e, i32 program, const u64 *s)
 {
-#ifdef __BMI2__
+#if PEXT
     const u32 *of = ITEMS(e->leap_of, u32);
     u64 known = COUNT(e->leap_of, u32);
     while (program >= 0 && (u64)program < known && of[program]) {

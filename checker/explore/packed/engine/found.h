@@ -1,6 +1,6 @@
 /* What was found, for others to look at. */
 
-u64 figure(const Engine *e, u32 which)
+PUBLIC(u64, figure)(const Engine *e, u32 which)
 {
     const u64 all[] = { e->count, e->generated, e->edges, e->cut, e->searched, labels_of(e), e->depth,
         COUNT(e->level_states, u64), COUNT(e->targets, u32), e->table.bytes + e->states.bytes + e->parents.bytes
@@ -9,15 +9,15 @@ u64 figure(const Engine *e, u32 which)
     return all[which];
 }
 
-u32 asks(const Engine *e, u32 which)
+PUBLIC(u32, asks)(const Engine *e, u32 which)
 {
     const u32 all[] = { e->what, e->part, e->class, e->test, e->probe, e->change, e->of, (u32)e->label, (u32)e->number };
     return all[which];
 }
 
-const u64 *asked_words(const Engine *e) { return e->words; }
+PUBLIC(const u64 *, asked_words)(const Engine *e) { return e->words; }
 
-const void *found(Engine *e, u32 which)
+PUBLIC(const void *, found)(Engine *e, u32 which)
 {
     send_home(e);
     tally(e);
@@ -29,7 +29,7 @@ const void *found(Engine *e, u32 which)
 
 /* The edges in the order of the states where they begin. By state where its edges begin, and where the last one's end;
  * by edge where it begins, where it leads to, and what `kinds` says of its change. */
-void edges_in_order(Engine *e, const i32 *kinds, u64 *first, i32 *sources, i32 *targets, i32 *rows)
+PUBLIC(void, edges_in_order)(Engine *e, const i32 *kinds, u64 *first, i32 *sources, i32 *targets, i32 *rows)
 {
     send_home(e);
     const u64 *begins = ITEMS(e->begins, u64);

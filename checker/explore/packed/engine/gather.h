@@ -68,7 +68,7 @@ static int find_ways(Engine *e, Block *b, int alone)
         u32 state = state_of(e, label), class = class_of(e, left_of(e, label)), parts = e->parts;
         const u64 *s = STATE(e, state);
         b->way_of[k] = (u32)(way - ITEMS(b->way, u32));
-#ifdef __BMI2__
+#if PEXT
         const Joint *joint = ITEMS(e->joints, Joint), *last = joint + COUNT(e->joints, Joint);
         if (joint != last) parts = 0;
         for (; joint != last; joint++) {
@@ -152,7 +152,7 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
                 if (e->alike.used) put_in_order(e, step->target);
                 step->hash = hash_of(step->target);
                 step->of = (u16)k;
-                __builtin_prefetch(table + slot_of(e, step->hash));
+                FETCH(table + slot_of(e, step->hash));
 #if W == 1
                 u64 *near = &recent[step->hash % RECENT], t = step->target[0];
                 u32 met = brief & ((*near == t) | (t == s[0])) & !changes[c].claims;
@@ -181,7 +181,7 @@ static void find_targets(Engine *e, Block *b)
         for (Step *step = steps; step < end; step++) {
             Step one = *step;
             *kept = one;
-            kept += __atomic_load_n(&table[slot_of(e, one.hash)], __ATOMIC_ACQUIRE) != one.target[0];
+            kept += LOAD(&table[slot_of(e, one.hash)], ACQUIRE) != one.target[0];
         }
         end = kept;
         kept = steps;

@@ -5,7 +5,7 @@ static void send_home(Engine *e)
 {
     if (!e->at_work) return;
     atomic_store(&e->shared->stop, 1);
-    while (e->at_work) pthread_join(e->threads[--e->at_work], 0);
+    while (e->at_work) thread_end(e->threads[--e->at_work]);
 }
 
 /* Memory moves that helpers read: they wait, until they are let go. */
@@ -13,7 +13,7 @@ static void hold(Engine *e)
 {
     if (!e->at_work) return;
     atomic_store(&e->shared->hold, 1);
-    while (atomic_load(&e->shared->busy)) sched_yield();
+    while (atomic_load(&e->shared->busy)) thread_yield();
 }
 
 static void let_go(Engine *e)

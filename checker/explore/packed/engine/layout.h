@@ -23,7 +23,7 @@ static u64 regrow(Engine *e, const Pool *old, u64 slot)
 }
 
 /* Gives the atoms other places. 0: no memory. */
-int lay_out(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8 *bits)
+PUBLIC(int, lay_out)(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8 *bits)
 {
     send_home(e);
     Pool was = e->atoms, old = e->kids;

@@ -1,8 +1,8 @@
 /* A search's beginning and end. */
 
-Engine *engine_new(void)
+PUBLIC(Engine *, engine_new)(void)
 {
-    Engine *e = aligned_alloc(64, sizeof *e);
+    Engine *e = aligned_new(sizeof *e);
     if (!e) return 0;
     memset(e, 0, sizeof *e);
     e->bounds = -2;
@@ -11,7 +11,7 @@ Engine *engine_new(void)
     return e;
 }
 
-void engine_free(Engine *e)
+PUBLIC(void, engine_free)(Engine *e)
 {
     send_home(e);
     Pool *all[] = { &e->atoms, &e->kids, &e->trees, &e->tests, &e->leaves, &e->members, &e->changes, &e->writes, &e->claims,
@@ -25,6 +25,6 @@ void engine_free(Engine *e)
     for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
     free(e->out); pool_free(&e->owners);
     for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
-    free(e->ring); free(e->recents); free(e->shared); free(e->view);
-    free(e);
+    free(e->recents);
+    aligned_free(e->ring); aligned_free(e->shared); aligned_free(e->view); aligned_free(e);
 }

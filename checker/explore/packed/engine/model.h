@@ -1,14 +1,14 @@
 /* What is told of a model. */
 
-int add_test(Engine *e, u32 root, i32 yes, i32 no)
+PUBLIC(int, add_test)(Engine *e, u32 root, i32 yes, i32 no)
 {
     Test t = { root, yes, no };
     send_home(e);
     return PUSH(e->tests, Test, t);
 }
 
-int add_probe(Engine *e) { return PUSH(e->active, u8, 1); }
-void silence(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; }
+PUBLIC(int, add_probe)(Engine *e) { return PUSH(e->active, u8, 1); }
+PUBLIC(void, silence)(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; }
 
 static void mask_of(const Engine *e, const Change *c, u64 *masks)
 {
@@ -22,7 +22,7 @@ static void mask_of(const Engine *e, const Change *c, u64 *masks)
 }
 
 /* `claims` is the number plus one of what is claimed of it, in the order in which `add_claims` was told; or 0. */
-int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag, u32 claims)
+PUBLIC(int, add_change)(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u32 fault, u32 tag, u32 claims)
 {
     Change c = { (u32)COUNT(e->writes, Write), n, cost, fault, tag, claims };
     send_home(e);
@@ -38,7 +38,7 @@ int add_change(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u64 cost, u
 }
 
 /* What is claimed of a kind of step. */
-int add_claims(Engine *e, u32 n, const u32 *probes, const i32 *programs)
+PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 {
     Asked asked = { (u32)COUNT(e->claims, Claim), n, 0, 0 };
     send_home(e);
@@ -49,7 +49,7 @@ int add_claims(Engine *e, u32 n, const u32 *probes, const i32 *programs)
     return PUSH(e->asked, Asked, asked);
 }
 
-int add_leaf(Engine *e, u32 n, const u32 *changes, u32 fault)
+PUBLIC(int, add_leaf)(Engine *e, u32 n, const u32 *changes, u32 fault)
 {
     Leaf x = { (u32)COUNT(e->members, u32), n, fault };
     send_home(e);
@@ -57,23 +57,22 @@ int add_leaf(Engine *e, u32 n, const u32 *changes, u32 fault)
     return PUSH(e->leaves, Leaf, x) && PUSH(e->leaf_uses, u64, 0);
 }
 
-int watch(Engine *e, u32 of, u32 probe, i32 program)
+PUBLIC(int, watch)(Engine *e, u32 of, u32 probe, i32 program)
 {
     Claim x = { probe, program };
     return of == OF_STATE ? PUSH(e->on_states, Claim, x) : PUSH(e->on_stuck, Claim, x);
 }
 
-void set_bounds(Engine *e, i32 program) { e->bounds = program; }
+PUBLIC(void, set_bounds)(Engine *e, i32 program) { e->bounds = program; }
 
-/* So many threads help where a level has at least so many labels. */
-int threads(Engine *e, u32 helpers, u64 least)
+static int help_with(Engine *e, u32 helpers, u64 least)
 {
     e->helpers = helpers < HELPERS ? helpers : HELPERS;
     e->least = least;
     if (!e->ring) {
-        e->ring = aligned_alloc(64, RING * sizeof *e->ring);
-        e->shared = aligned_alloc(64, sizeof *e->shared);
-        e->view = aligned_alloc(64, sizeof *e->view);
+        e->ring = aligned_new(RING * sizeof *e->ring);
+        e->shared = aligned_new(sizeof *e->shared);
+        e->view = aligned_new(sizeof *e->view);
         if (!e->ring || !e->shared || !e->view) return 0;
         memset(e->ring, 0, RING * sizeof *e->ring);
         memset(e->shared, 0, sizeof *e->shared);
@@ -83,7 +82,10 @@ int threads(Engine *e, u32 helpers, u64 least)
     return e->recents != 0;
 }
 
-int set_parts(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, const u32 *roots)
+/* So many threads help where a level has at least so many labels. */
+PUBLIC(int, threads)(Engine *e, u32 helpers, u64 least) { return help_with(e, helpers, least); }
+
+PUBLIC(int, set_parts)(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, const u32 *roots)
 {
     e->parts = parts; e->kinds = kinds; e->classes = 1u << kinds; e->graph = graph;
     e->keyed = W == 1 && !graph && !kinds;
@@ -92,10 +94,10 @@ int set_parts(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, const u32 *
         if (!PUSH(e->roots, u32, roots[i])) return 0;
         ITEMS(e->part_trees, u8)[roots[i]] = 1;
     }
-    return threads(e, 0, ~(u64)0);
+    return help_with(e, 0, ~(u64)0);
 }
 
-void set_limits(Engine *e, u64 states, u64 depth, u64 labels)
+PUBLIC(void, set_limits)(Engine *e, u64 states, u64 depth, u64 labels)
 {
     e->limit_states = states; e->limit_depth = depth; e->limit_labels = labels;
 }

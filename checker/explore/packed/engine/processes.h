@@ -1,7 +1,7 @@
 /* Several processes: each keeps the states whose hashes fall to it. A level is searched by all, and what they find is
  * sent to whom it belongs; when all have taken in what was found, the next level begins. */
 
-int set_processes(Engine *e, u32 me, u32 processes)
+PUBLIC(int, set_processes)(Engine *e, u32 me, u32 processes)
 {
     e->me = me;
     e->out = calloc(processes, sizeof *e->out);
@@ -9,7 +9,7 @@ int set_processes(Engine *e, u32 me, u32 processes)
     return e->out && room(e);
 }
 
-u32 owner_of(const Engine *e, const u64 *s) { return owner(e, hash_of(s)); }
+PUBLIC(u32, owner_of)(const Engine *e, const u64 *s) { return owner(e, hash_of(s)); }
 
 static void empty_outboxes(Engine *e)
 {
@@ -17,7 +17,7 @@ static void empty_outboxes(Engine *e)
 }
 
 /* Begins a level: how many labels it has here, or -1: no memory. */
-int64_t begin_level(Engine *e)
+PUBLIC(int64_t, begin_level)(Engine *e)
 {
     if (e->level_states.used) e->depth++;
     e->level_end = labels_of(e);
@@ -27,7 +27,7 @@ int64_t begin_level(Engine *e)
 }
 
 /* What was found for a process: where, and how many; `which` is 0 for words, 1 for labels, 2 for what is left. */
-const void *outbox(const Engine *e, u32 process, u32 which, u64 *count)
+PUBLIC(const void *, outbox)(const Engine *e, u32 process, u32 which, u64 *count)
 {
     const Outbox *o = &e->out[process];
     const Pool *all[] = { &o->targets, &o->parents, &o->lefts };
@@ -36,7 +36,7 @@ const void *outbox(const Engine *e, u32 process, u32 which, u64 *count)
 }
 
 /* Takes in what a process has found; DONE, or what has to be answered first: then it is to be called again. */
-u32 take_in(Engine *e, u64 n, const u64 *targets, const u32 *parents, const u64 *lefts, u32 from)
+PUBLIC(u32, take_in)(Engine *e, u64 n, const u64 *targets, const u32 *parents, const u64 *lefts, u32 from)
 {
     for (; e->taken_in < n || e->unchecked; e->taken_in++) {
         u64 i = e->taken_in;
@@ -59,11 +59,11 @@ u32 take_in(Engine *e, u64 n, const u64 *targets, const u32 *parents, const u64 
 }
 
 /* Where a label comes from: the words of its state, and the label before with who keeps it; NONE: it is a first one. */
-u32 came_from(const Engine *e, u32 label, u64 *words, u32 *process)
+PUBLIC(u32, came_from)(const Engine *e, u32 label, u64 *words, u32 *process)
 {
     memcpy(words, STATE(e, state_of(e, label)), W * sizeof(u64));
     *process = ITEMS(e->owners, u32)[label];
     return ITEMS(e->parents, u32)[label];
 }
 
-u32 first_label(const Engine *e, u32 state) { return e->kinds ? ITEMS(e->first_label, u32)[state] : state; }
+PUBLIC(u32, first_label)(const Engine *e, u32 state) { return e->kinds ? ITEMS(e->first_label, u32)[state] : state; }

@@ -67,13 +67,6 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
     return 1;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Asks the claims about the newest state. */
 static int check(Engine *e)
 {
@@ -83,7 +76,7 @@ static int check(Engine *e)
 }
 
 /* Asks the claims about a first state. */
-u32 check_first(Engine *e) { return check(e) ? DONE : e->what; }
+PUBLIC(u32, check_first)(Engine *e) { return check(e) ? DONE : e->what; }
 
 /* How often leaves were come to, where steps are only counted. */
 static void count_way(Engine *e, u32 k)
@@ -110,7 +103,7 @@ static u32 searched(Engine *e, double slice)
             }
             if (e->depth >= e->limit_depth) return e->what = AT_DEPTH;
             if (slice <= 0 || (++turns % 64 == 0 && seconds() > until)) return e->what = PAUSE;
-#ifdef __BMI2__
+#if PEXT
             if (!e->at_work && e->searched > e->grouped_at + e->grouped_at / 4 + SETTLED) {
                 e->grouped_at = e->searched;
                 if (!group_claims(e)) return e->what = NO_MEMORY;
@@ -173,7 +166,7 @@ static u32 searched(Engine *e, double slice)
 
 /* Searches for so long, and returns what it needs, has found, or stopped at. PAUSE is between two blocks: nothing is
  * then half done; with 0 seconds the search goes on to the end of its block. */
-u32 search(Engine *e, double slice)
+PUBLIC(u32, search)(Engine *e, double slice)
 {
     u32 what = searched(e, slice);
     if (what != STEPS && what != CLAIM) send_home(e);   /* else whoever answers sees to it */

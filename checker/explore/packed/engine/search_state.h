@@ -32,8 +32,8 @@ typedef struct { Pool targets, parents, lefts; } Outbox;
 
 /* What threads tell each other, each in a line of its own. */
 typedef struct {
-    _Alignas(64) atomic_ullong claimed; /* blocks that somebody gathers, or has */
-    _Alignas(64) atomic_ullong taken;   /* blocks whose steps were taken */
+    _Alignas(64) _Atomic u64 claimed;   /* blocks that somebody gathers, or has */
+    _Alignas(64) _Atomic u64 taken;     /* blocks whose steps were taken */
     _Alignas(64) atomic_int busy;       /* helpers that do not wait */
     _Alignas(64) atomic_int stop, hold; /* helpers end; they wait, as memory moves */
 } Shared;
@@ -88,7 +88,7 @@ struct Engine {
     Block *ring;
     Shared *shared;
     struct Engine *view;            /* what helpers see of this; it changes while they wait */
-    pthread_t threads[HELPERS];
+    Thread threads[HELPERS];
     u64 (*recents)[RECENT];         /* of each thread */
     /* a search by several processes, each of which keeps its part of the states */
     u32 processes, me;              /* 0: there is but this one */

@@ -5,7 +5,7 @@
 
 #define SEES_MUCH (~(u64)0)
 
-#ifdef __BMI2__
+#if PEXT
 /* Of each test the bits that it and all that may follow ask for; tests follow those that were made before them. */
 static u64 *masks_of_tests(const Engine *e)
 {
@@ -106,12 +106,12 @@ static int is_clear_within(const Engine *e, const Group *group, const u64 *s)
 /* Whether no claim has anything to say of a step from a state. */
 static inline u8 step_is_clear(const Engine *e, const Asked *asked, const u64 *s)
 {
-#ifdef __BMI2__
+#if PEXT
     const Group *group = ITEMS(e->groups, Group) + asked->first_group, *end = group + asked->groups;
     for (; group != end; group++) {
         u8 *clear = group->table == SEES_MUCH ? 0 : ITEMS(e->group_tables, u8) + group->table + seen(s, group->masks);
-        if (clear && __atomic_load_n(clear, __ATOMIC_RELAXED)) continue;
-        if (clear && is_clear_within(e, group, s)) __atomic_store_n(clear, 1, __ATOMIC_RELAXED);
+        if (clear && *(volatile u8 *)clear) continue;
+        if (clear && is_clear_within(e, group, s)) *(volatile u8 *)clear = 1;
         else if (!are_clear(e, ITEMS(e->grouped, Claim) + group->first, group->count, s)) return 0;
     }
     if (asked->groups) return 1;

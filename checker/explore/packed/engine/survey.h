@@ -5,7 +5,7 @@ static u32 *cell_slot(const Engine *e, const u64 *s)
     const u64 *masks = ITEMS(e->cell_masks, u64);
     u64 mine[W];
     for (int w = 0; w < W; w++) mine[w] = s[w] & masks[w];
-    u64 i = (u64)(((unsigned __int128)hash_of(mine) * e->cell_slots) >> 64);
+    u64 i = (hash_of(mine) >> 32) * e->cell_slots >> 32;
     u32 *cells = ITEMS(e->cells, u32);
     for (; cells[i]; i = i + 1 == e->cell_slots ? 0 : i + 1) {
         const u64 *other = STATE(e, ITEMS(e->cell_first, u32)[cells[i] - 1]);
@@ -17,7 +17,7 @@ static u32 *cell_slot(const Engine *e, const u64 *s)
 }
 
 /* Counts the combinations of the atoms' values that were found; their number, or NONE: no memory. */
-u32 survey(Engine *e, u32 n, const u32 *atoms)
+PUBLIC(u32, survey)(Engine *e, u32 n, const u32 *atoms)
 {
     send_home(e);
     pool_free(&e->cells); pool_free(&e->cell_masks);
@@ -53,12 +53,12 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
         for (u64 i = 0; i < n; i++) {
             const u32 *x = ITEMS(e->between, u32) + 3 * i;
             u64 g = ((u64)x[0] << 32 | x[1]) * 0x9E3779B97F4A7C15ULL ^ (u64)x[2] * 0xBF58476D1CE4E5B9ULL;
-            u64 at = (u64)(((unsigned __int128)g * *slots) >> 64);
+            u64 at = (g >> 32) * *slots >> 32;
             while (ITEMS(*known, u32)[at]) if (++at == *slots) at = 0;
             ITEMS(*known, u32)[at] = (u32)i + 1;
         }
     }
-    u64 at = (u64)(((unsigned __int128)h * *slots) >> 64);
+    u64 at = (h >> 32) * *slots >> 32;
     for (u32 i; (i = ITEMS(*known, u32)[at]); at = at + 1 == *slots ? 0 : at + 1) {
         const u32 *x = ITEMS(e->between, u32) + 3 * (u64)(i - 1);
         if (x[0] == here && x[1] == there && x[2] == tag) return 1;
@@ -69,7 +69,7 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
 
 /* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS:
  * some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
-u32 survey_edges(Engine *e)
+PUBLIC(u32, survey_edges)(Engine *e)
 {
     Pool known = { 0 };
     u64 slots = 0;
@@ -115,7 +115,7 @@ u32 survey_edges(Engine *e)
 }
 
 /* Of each state whether a program says yes, from `e->marked` on; 0: an answer is not known. */
-int mark(Engine *e, i32 program, u8 *out)
+PUBLIC(int, mark)(Engine *e, i32 program, u8 *out)
 {
     for (; e->marked < e->count; e->marked++) {
         int yes = holds(e, program, STATE(e, e->marked), &e->test);

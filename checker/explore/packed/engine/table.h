@@ -20,7 +20,7 @@ static inline u32 find(const Engine *e, const u64 *s, u64 h, u64 *free)
 #if W == 1
     if (e->keyed) {
         for (;;) {
-            u64 x = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+            u64 x = LOAD(&table[i], ACQUIRE);
             if (x == s[0]) return 0;
             if (!x) { *free = i; return NONE; }
             if (++i == e->slots) i = 0;
@@ -29,7 +29,7 @@ static inline u32 find(const Engine *e, const u64 *s, u64 h, u64 *free)
 #endif
     u32 tag = (u32)(h >> 32);
     for (;;) {
-        u64 x = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        u64 x = LOAD(&table[i], ACQUIRE);
         if (!x) { *free = i; return NONE; }
         if ((u32)(x >> 32) == tag) {
             u32 n = (u32)x - 1;
@@ -139,7 +139,7 @@ static u32 visit(Engine *e, const u64 *s, u64 h, u64 at)
     u32 n = (u32)e->count++;
     memcpy(STATE(e, n), s, W * sizeof(u64));
     e->states.used += W * sizeof(u64);
-    __atomic_store_n(&ITEMS(e->table, u64)[at], entry(e, s, h, n), __ATOMIC_RELEASE);
+    STORE(&ITEMS(e->table, u64)[at], entry(e, s, h, n), RELEASE);
     if (e->kinds && !(shared_room(e, &e->first_label, sizeof(u32)) && PUSH(e->first_label, u32, NONE) && PUSH(e->last_label, u32, NONE))) return NONE;
     return n;
 }
@@ -154,7 +154,7 @@ static inline u32 insert(Engine *e, const u64 *s, u64 h, u64 at)
 }
 
 /* A first state: its number, or NONE where it is known; its claims are asked by `search`. */
-u32 add_first(Engine *e, const u64 *s, u64 left)
+PUBLIC(u32, add_first)(Engine *e, const u64 *s, u64 left)
 {
     u64 at = 0, h = hash_of(s);
     if (!room(e)) return NONE;

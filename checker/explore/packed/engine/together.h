@@ -14,7 +14,7 @@ static void tally(Engine *e)
     }
 }
 
-#ifdef __BMI2__
+#if PEXT
 #define FAULTY NONE
 
 /* The bits that a tree asks for, and those that its answers write; 0 for the latter where its answers are no leaves. */
@@ -38,7 +38,7 @@ static void masks_of(const Engine *e, u64 slot, u64 *asked, u64 *written)
 static u32 bits_of(const u64 *masks, const u64 *more)
 {
     u32 bits = 0;
-    for (int w = 0; w < W; w++) bits += (u32)__builtin_popcountll(masks[w] | more[w]);
+    for (int w = 0; w < W; w++) bits += BITS(masks[w] | more[w]);
     return bits;
 }
 

@@ -32,14 +32,14 @@ static u64 node_new(Engine *e, u32 atom)
 }
 
 /* A new tree without answers: its number. */
-u32 tree_new(Engine *e)
+PUBLIC(u32, tree_new)(Engine *e)
 {
     send_home(e);
     return PUSH(e->part_trees, u8, 0) && PUSH(e->trees, u64, 0) ? (u32)(COUNT(e->trees, u64) - 1) : NONE;
 }
 
 /* Hangs an answer in: on the way from the root these atoms have these codes. 0: no memory; 2: the tree asks otherwise. */
-int hang(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes, u32 answer)
+PUBLIC(int, hang)(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes, u32 answer)
 {
     u64 at = 0;             /* of the slot: in `kids`, but for the root */
     send_home(e);

@@ -1,0 +1,1 @@
+"""Crashes: every case of them, what follows it, and whether the system converges."""

@@ -1,0 +1,215 @@
+"""Crashes of a system: every case, the worst convergence after it, and the weakest faults that break a property.
+
+Theory of operation (paper, section 5.1). The paper's recovery checker took a list of states, crashed an actor in each
+at a chosen point, and restarted it in two modes: while the term of the lease lasts, and after its end. Here the
+explored graph is the list. A *case* is a cell of the product, a crash point and a mode: the control states of the
+product when the actor stops, where in its work it stops, and which of the system's `modes` hold when it restarts.
+Between the two the others go on. For each case the worst convergence is computed: from the restart on, the most steps
+and the most messages until the system is in a legal state, which is one that is reachable without faults; or that a
+fair run never reaches one. Where an actor halts, lies or has another time, convergence is not computed, but the cases
+are the same.
+
+A crash between two steps is the point `#before-commit` of every machine of the actor; a crash again before recovery has
+done anything changes nothing, and is the point `#recovering`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from leasehold.checker.crash.cases import ANY, Case, CaseFinder, product_of
+from leasehold.checker.crash.convergence import Convergence, convergence
+from leasehold.checker.crash.worst import AT_ONCE, Worst, or_worse
+from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.properties import DEADLOCK
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.result import Path, PropertyResult
+from leasehold.faults import Budget, CrashPoint, crash_points
+from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.model import System
+
+Watch = Callable[[Progress], None] | None
+Of = Callable[[System, Budget | None], Reference]
+
+
+@dataclass(frozen=True, slots=True)
+class CellVerdict:
+    """The verdict on one cell of the product.
+
+    Attributes:
+        control: the control state of each machine of the product.
+        legal: some state of it is reachable without faults; of who may do anything, the state does not count.
+        points: the crash points that were tried in it.
+        cases: by mode, how many cases.
+        worst: over its cases.
+    """
+
+    control: tuple[str, ...]
+    legal: bool
+    points: tuple[str, ...]
+    cases: Mapping[str, int]
+    worst: Worst
+
+
+@dataclass(frozen=True)
+class CrashReport:
+    """Everything that exploring a system under a budget of faults has shown.
+
+    Attributes:
+        budget: the faults.
+        legal: the exploration without faults.
+        faulty: the one with them.
+        convergence: None where it was not asked: an actor halts for good, may do anything or has another time, or the
+            search was cut short.
+        points: all crash points of the specification.
+        tried: the names of those that were explored, and `point@group` for crashes of several actors.
+        modes: the modes' names.
+        cases: the worst convergence of each case; none where the search was cut short.
+        cells: the same by cell.
+        weakest: for each property that faults break, the weakest budget that does; without those of which the search
+            for it was cut short.
+        under_weakest: what is then found of it.
+        seconds: all of it.
+    """
+
+    system: System
+    budget: Budget
+    legal: Exploration
+    faulty: Exploration
+    convergence: Convergence | None
+    points: tuple[CrashPoint, ...]
+    tried: frozenset[str]
+    modes: tuple[str, ...]
+    cases: Mapping[Case, Worst]
+    cells: tuple[CellVerdict, ...]
+    weakest: Mapping[str, Budget]
+    under_weakest: Mapping[str, PropertyResult]
+    seconds: float
+    finder: CaseFinder | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def complete(self) -> bool:
+        return self.legal.complete and self.faulty.complete
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The properties that hold without faults and do not with them."""
+        fine = {p.name for p in self.legal.properties if p.verdict != "violated"}
+        return tuple(p.name for p in self.faulty.properties if p.verdict == "violated" and p.name in fine)
+
+    @property
+    def holds(self) -> bool:
+        return not self.broken and (self.convergence is None or self.convergence.converges)
+
+    @property
+    def _actors(self) -> tuple[Actor, ...]:
+        world: Reference = self.faulty.paths.world
+        assert world.faulty
+        return world.layout.actors
+
+    @property
+    def traitor(self) -> Actor | None:
+        """The actor that may do anything."""
+        return _traitor(self.faulty)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The crash points at which nothing stopped, though actors crash; empty where the search was cut short."""
+        if not self.complete or not (self.budget.crash or self.budget.power_cut):
+            return ()
+        met = {name.partition("@")[0] for name in self.tried}
+        honest = {role for actor in self._actors for role, _ in actor.machines if actor is not self.traitor}
+        return tuple(p.name for p in self.points if p.name not in met and p.role in honest)
+
+    def path(self, case: Case) -> Path:
+        """A shortest path into a case from which its worst way back is left, the restart, and that way.
+
+        Where a fair run never comes back, it is shown instead.
+        """
+        assert self.finder is not None
+        return self.finder.path(case)
+
+
+def crash(
+    system: System, budget: Budget, progress: Watch = None, limits: Limits | None = None,
+    legal: Exploration | None = None, reference: Of = reference_of, engine: Engine = "auto",
+) -> CrashReport:  # fmt: skip
+    """Explores a system without faults, unless that exploration is given, and with them, and decides what follows.
+
+    What a step is under faults is asked of `reference`; what is legal, of the system itself.
+
+    Raises:
+        KeyboardInterrupt: there was one before anything with faults was explored.
+    """
+    started = time.perf_counter()
+    legal = legal or explore(system, limits, progress, engine=engine)
+    if legal.interrupted:
+        raise KeyboardInterrupt
+    faulty = explore(system, limits, progress, budget=budget, reference=reference, engine=engine)
+    asked = legal.complete and faulty.complete and budget.passes
+    after = convergence(legal, faulty, throughout=True) if asked else None
+    modes = tuple(system.faults.modes) or (ANY,)
+    points = crash_points(system)
+    ways = None if after is None else after.ways
+    crashes = faulty.complete and faulty.graph is not None and bool(budget.crash or budget.power_cut)
+    finder = CaseFinder(faulty, ways, points) if crashes else None
+    cases = finder.cases() if finder is not None else {}
+    report = CrashReport(
+        system, budget, legal, faulty, after, points, frozenset(point for _, point, _ in cases), modes, cases,
+        tuple(_cells(legal, faulty, cases, modes)), {}, {}, 0.0, finder,
+    )  # fmt: skip
+    weakest: list[tuple[PropertyResult, Budget]] = []
+    if faulty.complete:
+        weakest = list(_weakest(system, budget, report.broken, progress, faulty, reference, engine))
+    return replace(
+        report, weakest={p.name: b for p, b in weakest}, under_weakest={p.name: p for p, _ in weakest},
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def _traitor(faulty: Exploration) -> Actor | None:
+    world = faulty.paths.world
+    return world.layout.traitor if world.faulty else None
+
+
+def _cells(
+    legal: Exploration, faulty: Exploration, cases: Mapping[Case, Worst], modes: tuple[str, ...]
+) -> Iterator[CellVerdict]:
+    traitor = _traitor(faulty)
+    liars = () if traitor is None else traitor.machines  # they stand still, whatever they say
+    telling = [i for i, machine in enumerate(product_of(faulty.system)) if machine not in liars]
+    fine = {tuple(c.control[i] for i in telling) for c in legal.cells}
+    by_cell: dict[tuple[str, ...], list[tuple[str, str, Worst]]] = {}
+    for (control, point, mode), worst in cases.items():
+        by_cell.setdefault(control, []).append((point, mode, worst))
+    for cell in faulty.cells:
+        mine = by_cell.get(cell.control, [])
+        total = AT_ONCE
+        for _, _, worst in mine:
+            total = or_worse(total, worst)
+        counts = {mode: sum(1 for _, m, _ in mine if m == mode) for mode in modes}
+        known = tuple(cell.control[i] for i in telling) in fine
+        yield CellVerdict(cell.control, known, tuple(sorted({p for p, _, _ in mine})), counts, total)
+
+
+def _weakest(
+    system: System, budget: Budget, broken: tuple[str, ...], progress: Watch, whole: Exploration,
+    reference: Of, engine: Engine,
+) -> Iterator[tuple[PropertyResult, Budget]]:  # fmt: skip
+    """For each property the first budget, from the weakest on, under which it fails, and how."""
+    left = set(broken)
+    for less in budget.weaker() if left else ():
+        ends = system.ends if DEADLOCK in left else None
+        asked = replace(system, properties={n: p for n, p in system.properties.items() if n in left}, ends=ends)
+        found = explore(asked, None, progress, budget=less, reference=reference, engine=engine)
+        if not found.complete:
+            return
+        failed = [p for p in found.properties if p.verdict == "violated" and p.name in left]
+        yield from ((p, less) for p in failed)
+        left -= {p.name for p in failed}
+        if not left:
+            return
+    yield from ((p, budget) for p in whole.properties if p.name in left)

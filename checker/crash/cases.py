@@ -1,0 +1,308 @@
+"""The cases of a finished exploration, each with what follows it (checker/crash/analysis.py says what a case is)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leasehold.checker.crash.convergence import Ways
+from leasehold.checker.crash.worst import NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
+from leasehold.checker.explore import Exploration
+from leasehold.checker.explore.graph.arrays import numbered, raise_to, spread, sums_before
+from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.graph.scc import components_among
+from leasehold.checker.explore.graph.topological import component_layers
+from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.result import Path, Step
+from leasehold.checker.explore.side_by_side import side_by_side
+from leasehold.faults import CrashPoint
+from leasehold.faults.points import BEFORE, RECOVERING, point_name
+from leasehold.faults.up import DOWN
+from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.model import System
+
+ANY = "any"  # the mode of a system that tells none apart
+Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
+
+
+# Worst convergences as numbers of which the larger is the worse: how many steps (messages), or these.
+_NONE, _NO_NUMBER, _NEVER, _NOT_ASKED = -1, 1 << 28, 1 << 29, 1 << 30
+
+
+class CaseFinder:
+    """The cases of a finished exploration.
+
+    Without `ways` it was not asked whether the system comes back, and no case has a worst convergence.
+
+    Attributes:
+        worst: by actor, mode, and steps (0) or messages (1), for each state in which the actor is down the most that
+            follows when it restarts in that mode; -1 where it never does.
+    """
+
+    def __init__(self, found: Exploration, ways: Ways | None, points: tuple[CrashPoint, ...]) -> None:
+        world: Reference = found.paths.world
+        assert world.faulty
+        self.paths: Paths = found.paths
+        self.states = self.paths.states
+        self.graph: Graph = found.graph
+        size = len(self.states)
+        self.ways = ways or Ways(np.zeros(size, dtype=bool), self.graph, self.paths)
+        self.world, self.system = world, found.system
+        self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
+        self.points = list(self.graph.points)
+        self.by_effect: dict[str, list[str]] = {}
+        self.restarting: dict[str, list[str]] = {}  # the points of recovery with the effect of `#recovering`
+        for point in points:
+            for effect in point.effects:
+                self.by_effect.setdefault(effect, []).append(point.name)
+        for point in points:
+            if point.name.endswith(f"#{RECOVERING}"):
+                alike = [name for effect in point.effects for name in self.by_effect[effect]]
+                self.restarting[point.name] = [name for name in alike if f"#{RECOVERING}" in name]
+        holding = {name: self.paths.where(e) for name, e in self.system.faults.modes.items()}
+        none = ~np.logical_or.reduce([np.zeros(size, dtype=bool), *holding.values()])
+        self.modes: dict[str, Any] = {**holding, ANY: none}  # by name: in which states each holds
+        self.actors = {actor.name: actor for actor in world.layout.actors}
+        self.after = self._after(ways)
+        self.down = {a.name: self.paths.holding(world.up[a.name], DOWN) for a in world.layout.actors}
+        work: list[Callable[[], Any]] = [self._stop, *(partial(self._restarts, actor) for actor in world.layout.actors)]
+        _, *worst = side_by_side(lambda part: part(), work)
+        self.worst = dict(zip(self.actors, worst, strict=True))
+        self._totals = {mode: self._total(mode) for mode in self.modes}
+
+    def cases(self) -> dict[Case, Worst]:
+        """Every case with its worst convergence."""
+        found: dict[Case, Worst] = {}
+        for group, state in enumerate(self._example):
+            cell = self._cell(state)
+            for point in self._points_of(group):
+                for mode, worst in self._joined(group):
+                    case = (cell, point, mode)
+                    found[case] = or_worse(found[case], worst) if case in found else worst
+        return found
+
+    def _stop(self) -> None:
+        """Joins what is alike: many states have the same control states, and one crash between them."""
+        rows = self.graph.column("point")
+        crash = (rows >= 0).nonzero()[0]
+        states, at = [self.graph.targets[crash]], [rows[crash].astype(np.int64)]
+        for number, actor in enumerate(self.world.layout.actors):
+            down = self.down[actor.name].nonzero()[0]
+            states.append(down)
+            at.append(np.full(len(down), len(self.points) + number))
+        self.stopped, self.stopped_at = np.concatenate(states), np.concatenate(at)
+        look, _ = self.paths.combinations([machine.cell for machine in self.world.machines])
+        kinds = len(self.points) + len(self.world.layout.actors)
+        keys = look[self.stopped] * kinds + self.stopped_at
+        examples, self.group = numbered(keys)
+        self._example = [int(n) for n in self.stopped[examples]]
+        self._example_at = [int(n) for n in self.stopped_at[examples]]
+        layout = self.world.layout
+        who = [layout.actors.index(layout.of[role, i]) for _, role, i in self.points]
+        stopped_who = np.array([*who, *range(len(layout.actors))])[self.stopped_at]
+        self._stopped_by = [(stopped_who == number).nonzero()[0] for number in range(len(layout.actors))]
+
+    def _total(self, mode: str) -> Any:
+        """By group, the worst that follows a restart in a mode: steps and messages."""
+        total = np.full((2, len(self._example)), _NONE, dtype=np.int32)
+        for mine, worst in zip(self._stopped_by, self.worst.values(), strict=True):
+            states, group = self.stopped[mine], self.group[mine]
+            for i in (0, 1):
+                np.maximum.at(total[i], group, worst[mode][i][states])
+        return total
+
+    def _joined(self, group: int) -> Iterator[tuple[str, Worst]]:
+        """The modes in which an actor that has stopped so may restart, and the worst that follows."""
+        for mode, total in self._totals.items():
+            if total[0][group] != _NONE:
+                yield mode, _worst(total[0][group], total[1][group])
+
+    def _points_of(self, group: int) -> list[str]:
+        at = self._example_at[group]
+        return self.names(self._example[group], at if at < len(self.points) else None, self._actor_at(at))
+
+    def _actor_at(self, at: int) -> Actor:
+        layout = self.world.layout
+        if at >= len(self.points):
+            return layout.actors[at - len(self.points)]
+        _, role, instance = self.points[at]
+        return layout.of[role, instance]
+
+    def crashes(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, int | None, Actor]]:
+        """States after a crash, the number of its point (None: before recovery has done anything), and who stopped."""
+        among = np.ones(len(self.group), dtype=bool) if groups is None else np.isin(self.group, list(groups))
+        keys = self.stopped.astype(np.int64) * (len(self.points) + len(self.actors)) + self.stopped_at
+        _, first = np.unique(keys, return_index=True)  # several edges may lead to one crash
+        once = np.zeros(len(keys), dtype=bool)
+        once[first] = True
+        for n in (among & once).nonzero()[0]:
+            at = int(self.stopped_at[n])
+            yield int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
+
+    def worst_in(self, state: int, actor: Actor) -> dict[str, Worst]:
+        """In which modes an actor that is down may restart, and the worst that follows."""
+        found = ((mode, (int(w[0][state]), int(w[1][state]))) for mode, w in self.worst[actor.name].items())
+        return {mode: _worst(*numbers) for mode, numbers in found if numbers[0] != _NONE}
+
+    def _cell(self, state: int) -> tuple[str, ...]:
+        s = self.states[state]
+        return tuple([s[c] for c in self.product])
+
+    def names(self, state: int, number: int | None, actor: Actor) -> list[str]:
+        """The points of the catalogue that a crash stands for."""
+        if number is None:
+            return list(dict.fromkeys(p for n in self._at(state, actor, RECOVERING) for p in self.restarting[n]))
+        bare, at, group = self.points[number][0].partition("@")
+        names = self.by_effect.get(bare, [bare])
+        if bare.endswith(f"#{BEFORE}"):
+            names = [*names, *(p for n in self._at(state, actor, BEFORE) for p in self.by_effect[n])]
+        return list(dict.fromkeys(f"{n}{at}{group}" for n in names))
+
+    def _at(self, state: int, actor: Actor, where: str) -> Iterator[str]:
+        for role, i in actor.machines:
+            yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
+
+    def _restarts(self, actor: Actor) -> dict[str, Any]:
+        """For each mode, and state in which an actor is down, the worst that follows a restart.
+
+        Between the crash and the restart the others take their steps, and no other fault comes.
+        """
+        graph, down = self.ways.graph, self.down[actor.name]
+        states_down = down.nonzero()[0]  # below, states are numbered among these
+        edges, sources = graph.edges_of(states_down)
+        targets = graph.targets[edges]
+        stays = down[targets]
+        before, up = states_down[sources[~stays]], targets[~stays]
+        place = np.cumsum(down, dtype=np.int32) - 1
+        sources, targets = sources[stays], place[targets[stays]]
+        component_of = components_among(down, graph)
+        found = {mode: np.full((2, len(down)), _NONE, dtype=np.int32) for mode in self.modes}
+        for mode, holds in self.modes.items():
+            at_once = holds[before]
+            for i in (0, 1):
+                raise_to(found[mode][i], before[at_once], self.after[i][up[at_once]])
+        whole = [row for worst in found.values() for row in worst if (row != _NONE).any()]
+        every = np.array([row[states_down] for row in whole], dtype=np.int32).T.copy()  # a state's numbers lie together
+        first = sums_before(np.bincount(sources, minlength=len(states_down)))
+        for single, larger in component_layers(down, component_of, graph) if whole else ():
+            single = place[single]
+            for states in (single, *(place[np.array(component)] for component in larger)):
+                edges, of = spread(first, states)
+                after = every[targets[edges]]
+                if states is single:
+                    best = every[states]
+                    raise_to(best, of, after)
+                    every[states] = best
+                else:
+                    every[states] = np.maximum(every[states].max(axis=0), after.max(axis=0, initial=_NONE))
+        for n, row in enumerate(whole):
+            row[states_down] = every[:, n]
+        return found
+
+    def _after(self, ways: Ways | None) -> Any:
+        """By state, the worst convergence from it: steps and messages."""
+        size = len(self.states)
+        if ways is None:
+            return np.full((2, size), _NOT_ASKED, dtype=np.int32)
+        found = np.where(np.stack([ways.steps, ways.exchanges]) < 0, _NO_NUMBER, np.stack([ways.steps, ways.exchanges]))
+        found[:, ~ways.astray] = 0
+        found[:, ways.stays] = _NEVER
+        return found.astype(np.int32)
+
+    # One case, as a path
+
+    def path(self, case: Case) -> Path:
+        """A shortest path into a case from which its worst way back is left, the restart, and that way.
+
+        Where a fair run does not come back, it is followed once round.
+        """
+        cell, point, mode = case
+        groups = (
+            group for group, state in enumerate(self._example)
+            if self._cell(state) == cell and point in self._points_of(group)
+        )  # fmt: skip
+        starts = [start for start in self.crashes(groups) if mode in self.worst_in(start[0], start[2])]
+        if not starts:
+            raise LookupError("there is no such case")
+        sizes = [self.worst_in(state, actor)[mode].size for state, _, actor in starts]
+        most = max(sizes)
+        starts = [start for start, size in zip(starts, sizes, strict=True) if size == most]
+        numbers, stop, actor = self._into(starts)
+        crash_at = len(numbers) - 2
+        numbers += self._until_restart(numbers[-1], actor, mode, most)
+        way, loop = self.ways.way(numbers[-1]), None
+        if most == NO_RETURN.size:
+            way, loop = self.ways.run(numbers[-1])
+        found: Path = self.paths.along([*numbers, *way], None if loop is None else len(numbers) + loop)
+        if stop is None:
+            return found
+        steps = list(found.steps)
+        steps[crash_at] = replace(stop, event=point)
+        return replace(found, steps=tuple(steps))
+
+    def _into(self, starts: list[tuple[int, int | None, Actor]]) -> tuple[list[int], Step | None, Actor]:
+        """The states on a shortest way to one of these crashes, and the crash; None where the actor is down already."""
+        labels = self.paths.labels
+        best: tuple[list[int], Step | None, Actor] | None = None
+        wanted: dict[int, list[tuple[int, Actor]]] = {}
+        for state, at, actor in starts:
+            if at is not None:
+                wanted.setdefault(state, []).append((at, actor))
+            elif best is None or labels.depths[labels.of[state][0]] + 1 < len(best[0]):
+                best = self.paths.chain(state), None, actor
+        graph = self.graph
+        into = (np.isin(graph.targets, list(wanted)) & graph.column("fault")).nonzero()[0] if wanted else []
+        ways = [(int(graph.sources[e]), int(graph.targets[e])) for e in into]
+        for source, target in sorted(ways, key=lambda way: labels.depths[labels.of[way[0]][0]]):
+            before, after = self.states[source], self.states[target]
+            if best is not None and labels.depths[labels.of[source][0]] + 2 >= len(best[0]):
+                break
+            for action, led_to in self.world.successors(before):
+                for at, actor in wanted[target] if led_to == after else ():
+                    if (action.point, action.role, action.instance) != self.points[at]:
+                        continue
+                    rich = (n for n in labels.of[source] if faults_left(labels.lefts[n], action.cost) is not None)
+                    label = next(rich, None)
+                    if label is not None and (best is None or labels.depths[label] + 2 < len(best[0])):
+                        step = self.paths.describe(before, action, after)
+                        best = [*labels.chain(label), target], step, actor
+        assert best is not None
+        return best
+
+    def _until_restart(self, state: int, actor: Actor, mode: str, most: int) -> list[int]:
+        """A shortest way from a crash to a restart in a mode, with so long a way back: the states after the first."""
+        graph, down, holds = self.ways.graph, self.down[actor.name], self.modes[mode]
+        came = {state: -1}
+        for n in (todo := [state]):
+            for target in graph.targets[graph.first[n] : graph.first[n + 1]].tolist():
+                if target in came:
+                    continue
+                if down[target]:
+                    came[target] = n
+                    todo.append(target)
+                elif holds[n] and _worst(*self.after[:, target]).size == most:
+                    way = [target, n]
+                    while came[way[-1]] >= 0:
+                        way.append(came[way[-1]])
+                    return way[-2::-1]
+        raise LookupError("there is no such case")
+
+
+def product_of(system: System) -> Iterator[tuple[str, int]]:
+    """The machines of the product."""
+    for name in system.product:
+        for i in range(system.roles[name].count):
+            yield name, i
+
+
+def _worst(steps: int, exchanges: int) -> Worst:
+    """What the numbers stand for."""
+    if steps >= _NEVER:
+        return NO_RETURN if steps == _NEVER else NOT_ASKED
+    return worst_of(*(None if n == _NO_NUMBER else int(n) for n in (steps, exchanges)))

@@ -1,0 +1,123 @@
+"""Crash points at which nothing stopped, and why: by the budget, or as the system's `crash.yaml` explains.
+
+A point may not be met because its machine never comes to the state, because no crash is left when it does, or because
+the point takes a second crash. That is seen. Everything else needs a reason, in the manner of expected.yaml: otherwise
+"crashed at every point" would say less than it seems to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leasehold.checker.crash.analysis import CrashReport
+from leasehold.checker.crash.explanation import Explanation, explanations_of
+from leasehold.checker.explore.expectations import Difference
+from leasehold.faults import CrashPoint, crash_points
+from leasehold.faults.points import BEFORE, RECOVERING, point_name
+from leasehold.spec import SpecError, System, find
+from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.shape import CRASH
+from leasehold.spec.language.shape_check import check
+from leasehold.spec.language.source import read_file
+
+FILE = "crash.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A crash point at which nothing stopped.
+
+    Attributes:
+        name: the point.
+        reason: why; empty where nothing explains it.
+        pattern: what explains it in crash.yaml; empty where that is seen without.
+    """
+
+    name: str
+    reason: str
+    pattern: str = ""
+
+
+def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanation, ...]:
+    """What a system's crash.yaml says; nothing where there is none.
+
+    Raises:
+        SpecError: the file is wrong: its shape, or an explanation of what is no crash point.
+    """
+    folder, shown = find(name_or_folder)
+    if not (folder / FILE).exists():
+        return ()
+    sink = Sink()
+    node = read_file(folder / FILE, f"{shown}/{FILE}", sink)
+    if node is None or not check(node, CRASH, sink):
+        raise SpecError(sink.found)
+    remedy = "remove the explanation, or write the point's name as `leasehold crash SYSTEM --points` does"
+    names = [p.name for p in crash_points(system)]
+    found = explanations_of(node.get("unmet"), names, "crash point", remedy, sink)
+    sink.raise_errors()
+    return found
+
+
+def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet, ...]:
+    """The points at which nothing stopped, each with its reason."""
+    known, seen = tuple(known), _seen(report)
+    found = []
+    for name in report.unmet:
+        told = next((e for e in known if e.fits(name)), None)
+        if name in seen or told is None:
+            found.append(Unmet(name, seen.get(name, "")))
+        else:
+            found.append(Unmet(name, told.reason, told.pattern))
+    return tuple(found)
+
+
+def differences(found: Iterable[Unmet], known: Iterable[Explanation]) -> Iterator[Difference]:
+    """Points that nothing explains, and explanations of what is met after all."""
+    used = set()
+    for one in found:
+        used.add(one.pattern)
+        if not one.reason:
+            yield Difference(one.name, f"a crash there, or an explanation in {FILE}", "never met")
+    for e in known:
+        if e.pattern not in used:
+            yield Difference(e.pattern, "never met", "met, or the budget of faults explains it")
+
+
+def _seen(report: CrashReport) -> Mapping[str, str]:
+    """Points of which the exploration itself shows why they are not met."""
+    missing = set(report.unmet)
+    found: dict[str, str] = {}
+    came = _states_reached(report, {(p.role, p.state) for p in report.points if p.name in missing})
+    for point in report.points:
+        if point.name not in missing:
+            continue
+        if (point.role, point.state) not in came:
+            found[point.name] = "its machine never comes to this state"
+        elif point_name(point.role, point.state, BEFORE) in missing:
+            found[point.name] = "no crash is left when its machine comes to this state"
+        elif report.budget.crash + report.budget.power_cut < 2 and _takes_two(point):
+            found[point.name] = "it takes a second crash, during recovery"
+    return found
+
+
+def _takes_two(point: CrashPoint) -> bool:
+    """Whether recovery has done something there that the model sees, so that stopping is a crash of its own."""
+    return all(f"#{RECOVERING}-" in effect for effect in point.effects)
+
+
+def _states_reached(report: CrashReport, asked: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Which of these states of roles some machine comes to that keeps to its role."""
+    world = report.faulty.paths.world
+    assert world.faulty
+    roles = {role for role, _ in asked}
+    machines = [
+        (role.name, world.layout.at(role.name, i, None))
+        for role, i in report.system.machines()
+        if role.name in roles and world.layout.of[role.name, i] is not report.traitor
+    ]
+    found: set[tuple[str, str]] = set()
+    for role_name, cell in machines:
+        found.update((role_name, state) for (state,) in report.faulty.paths.combinations([cell])[1])
+    return found & asked

@@ -1,0 +1,86 @@
+"""What a system's `expected.yaml` says must be found, against what was found.
+
+A difference is a finding of its own, in both directions: a property that was expected to fail and holds is as wrong as
+one that fails unexpectedly, and an explanation of something that is no longer so is out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from leasehold.checker.explore.result import Exploration
+from leasehold.spec.language.model import Expectation, System
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as expected."""
+
+    what: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: expected {self.expected}, found {self.found}"
+
+
+def expectation_for(system: System) -> Expectation | None:
+    """The expectation that speaks of the system's present constants, or None."""
+    shown = {name: str(c.value).lower() for name, c in system.constants.items()}
+    for expectation in system.expectations:
+        wanted = {**{name: str(v).lower() for name, v in system.defaults.items()}, **_shown(expectation)}
+        if wanted == shown:
+            return expectation
+    return None
+
+
+def _shown(expectation: Expectation) -> dict[str, str]:
+    return {name: str(value).lower() for name, value in expectation.settings.items()}
+
+
+def counts(found: Exploration) -> dict[str, int]:
+    """The numbers that an expectation may give, by name."""
+    return {
+        "product": found.product_states, "reachable": len(found.cells), "distinct": found.distinct,
+        "generated": found.generated, "edges": found.edges, "depth": found.depth, "initial": found.initial,
+    }  # fmt: skip
+
+
+def differences(found: Exploration, expectation: Expectation | None) -> tuple[Difference, ...]:
+    """Everything in which an exploration differs from its expectation; without one, only what is never right."""
+    return tuple(_differences(found, expectation))
+
+
+def _differences(found: Exploration, expectation: Expectation | None) -> Iterator[Difference]:
+    violated = {p.name for p in found.properties if p.verdict == "violated"}
+    meant = set(expectation.violated) if expectation else set()
+    for name in sorted(violated - meant):
+        yield Difference(name, "to hold", "violated")
+    for name in sorted(meant - violated):
+        yield Difference(name, "violated", "holds" if found.complete else "not violated")
+    if not found.complete:
+        yield Difference("exploration", "complete", found.why_incomplete)
+        return
+    if expectation is not None:
+        numbers = counts(found)
+        for name, wanted in expectation.numbers.items():
+            if numbers[name] != wanted:
+                yield Difference(name, f"{wanted:,}", f"{numbers[name]:,}")
+    unvisited, vacuous = set(found.unvisited_transitions), set(found.vacuous)
+    shared = expectation or next(iter(found.system.expectations), None)  # what holds of every setting, listed or not
+    reasons = expectation.unvisited if expectation else {}
+    yield from _explained("never taken", "taken", unvisited, reasons, shared.shared_unvisited if shared else {})
+    reasons = expectation.vacuous if expectation else {}
+    yield from _explained("vacuous", "not vacuous", vacuous, reasons, shared.shared_vacuous if shared else {})
+
+
+def _explained(
+    what: str, opposite: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
+) -> Iterator[Difference]:
+    own = set(reasons)
+    shared = set(shared_reasons)
+    for name in sorted(names - own - shared):
+        yield Difference(name, "an explanation in expected.yaml", what)
+    for name in sorted(own - names):
+        yield Difference(name, what, opposite)

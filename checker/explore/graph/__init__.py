@@ -1,0 +1,1 @@
+"""The explored graph, and decisions on the finished graph: liveness, fairness, cycles."""

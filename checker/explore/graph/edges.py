@@ -1,0 +1,269 @@
+"""The steps of an exploration as compact arrays: for what is decided on the finished graph.
+
+An edge is a source, a target and the number of its *row*, which says what kind of step it is; there are few rows. The
+arrays are in the order of their sources once the graph is `finished`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from leasehold.checker.explore.graph.fairness import Demands
+from leasehold.checker.explore.step import Action
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from leasehold.checker.explore.graph.arrays import TopologicalLayers
+
+
+class EdgeKind(NamedTuple):
+    """What kind of step an edge is, as far as liveness and recovery ask."""
+
+    group: int  # of fairness: index into `Graph.names`; -1: it is of none
+    clock: bool  # the clock ticks
+    received: bool  # a message is received
+    fault: bool  # the step is a fault, or has one in it
+    cost: tuple[int, ...]  # what it takes of the budget of faults
+    point: int  # of a crash: index into `Graph.points`; -1: it is none
+
+
+class FairGroups(NamedTuple):
+    """Up to 64 groups to which a run must be fair, and where they are possible, as bits."""
+
+    groups: tuple[int, ...]
+    place: Any  # by group, and last for no group: its bit, or -1
+    possible: Any  # by state: those of which some step is possible
+    weak: Any
+    strong: Any
+
+
+WORD = 64
+BLOCK = 1 << 16  # states of which something is worked out together: what is made on the way stays near
+
+
+class Graph:
+    """The steps of an exploration.
+
+    Attributes:
+        faults_stop: no endless run has a fault in it for ever, and none is needed to come anywhere.
+        kinds: the rows that edges may have.
+        names: groups of steps of which fairness may be asked (fairness.py), numbered.
+        points: crash points (name, role and instance), numbered.
+        sources, targets, rows: of each edge, where it begins and ends, and its row.
+        first: `first[n]:first[n + 1]` are the edges of state n, once the graph is finished.
+    """
+
+    sources: NDArray[np.int32]
+    targets: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    first: NDArray[np.int64]
+
+    def __init__(self, faults_stop: bool = False) -> None:
+        self.faults_stop = faults_stop
+        self.kinds: list[EdgeKind] = []
+        self.names: dict[tuple[Any, ...], int] = {}
+        self.points: dict[tuple[str, str, int], int] = {}
+        self._numbers: dict[EdgeKind, int] = {}
+        self._sources, self.found, self.found_rows = array("i"), array("i"), array("i")
+        self._enabled: dict[Demands, list[FairGroups]] = {}
+        self._rests: dict[Demands, Any] = {}
+
+    # While it grows
+
+    def add(self, source: int, target: int, action: Action) -> None:
+        self._sources.append(source)
+        self.found.append(target)
+        self.found_rows.append(self.row(action))
+
+    def row(self, action: Action) -> int:
+        """The number of the row of a step."""
+        point = -1
+        if action.point and action.role is not None:
+            point = self.points.setdefault((action.point, action.role, action.instance), len(self.points))
+        row = EdgeKind(
+            -1 if action.group is None else self.names.setdefault(action.group, len(self.names)),
+            action.kind == "clock", action.kind in ("deliver", "duplicate"), action.fault, action.cost, point,
+        )  # fmt: skip
+        number = self._numbers.setdefault(row, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(row)
+        return number
+
+    # Once it is finished
+
+    def finish(self, states: int) -> Graph:
+        """Brings the edges into the order of their sources, which states that are expanded twice spoil."""
+        import numpy as np
+
+        from leasehold.checker.explore.graph.arrays import by_source
+
+        columns = self._sources, self.found, self.found_rows
+        return self.take(*by_source(states, *(np.frombuffer(a, dtype=np.int32) for a in columns)))
+
+    def take(self, first: Any, sources: Any, targets: Any, rows: Any) -> Graph:
+        """Has these edges, which are in the order of their sources."""
+        self.first, self.sources, self.targets, self.rows = first, sources, targets, rows
+        return self
+
+    def column(self, name: str) -> Any:
+        """What each edge's row has in a field that is a number or a truth."""
+        import numpy as np
+
+        values = np.array([getattr(row, name) for row in self.kinds], dtype=np.int32 if name in _NUMBERS else bool)
+        return values[self.rows] if len(values) else np.zeros(0, dtype=values.dtype)
+
+    def out(self, n: int) -> range:
+        """The edges of a state."""
+        return range(int(self.first[n]), int(self.first[n + 1]))
+
+    def row_of(self, e: int) -> EdgeKind:
+        return self.kinds[int(self.rows[e])]
+
+    def edges_of(self, states: Any) -> tuple[Any, Any]:
+        """The edges of some states, and of each the position of its state among these."""
+        from leasehold.checker.explore.graph.arrays import spread
+
+        return spread(self.first, states)
+
+    def edges_between(self, states: Any) -> tuple[Any, Any, Any]:
+        """The edges between some states that may be taken for ever, with positions among them, and their rows."""
+        import numpy as np
+
+        if not len(states):
+            return states, states, states
+        place = np.full(len(self.first) - 1, -1, dtype=np.int32)
+        place[states] = np.arange(len(states), dtype=np.int32)
+        edges, of = self.edges_of(states)
+        targets = place[self.targets[edges]]
+        kept = (targets >= 0) & self.lasting[edges]
+        return of[kept].astype(np.int32), targets[kept], self.rows[edges[kept]]
+
+    @cached_property
+    def lasting(self) -> Any:
+        """Of each edge, whether the step may be taken for ever."""
+        import numpy as np
+
+        return ~self.column("fault") if self.faults_stop else np.ones(len(self.rows), dtype=bool)
+
+    @cached_property
+    def backward(self) -> tuple[Any, Any]:
+        """The steps that may be taken for ever by their targets: where those of each state begin, and their sources."""
+        import numpy as np
+
+        from leasehold.checker.explore.graph.arrays import in_order, sums_before
+
+        size = len(self.first) - 1
+        sources, targets = self.sources[self.lasting], self.targets[self.lasting]
+        first = sums_before(np.bincount(targets, minlength=size), "int32")
+        order = in_order(targets, size)
+        return first, sources if order is None else sources[order]
+
+    @cached_property
+    def topological(self) -> TopologicalLayers:
+        """The states in topological layers, by steps that may be taken for ever."""
+        import numpy as np
+
+        from leasehold.checker.explore.graph.arrays import topological_layers
+
+        first, sources = self.backward
+        leaving = np.bincount(sources, minlength=len(first) - 1)
+        self_loops = self.sources[(self.sources == self.targets) & self.lasting]
+        np.subtract.at(leaving, self_loops, 1)
+        return topological_layers(first, sources, leaving)
+
+    @cached_property
+    def on_cycles(self) -> Any:
+        """By state, whether steps that may be taken for ever lead from it to another state and back."""
+        import numpy as np
+
+        from leasehold.checker.explore.graph.arrays import components
+
+        rest = self.topological.rest
+        sources, targets, _ = self.edges_between(rest)
+        _, component_of = components(sources, targets, len(rest))
+        found = np.zeros(len(self.first) - 1, dtype=bool)
+        found[rest] = (np.bincount(component_of) > 1)[component_of]
+        return found
+
+    # Fairness
+
+    @cached_property
+    def group_of(self) -> Any:
+        """By row, its group."""
+        import numpy as np
+
+        return np.array([row.group for row in self.kinds], dtype=np.int32)
+
+    def enabled(self, asked: Demands) -> list[FairGroups]:
+        """Which of the groups to which a run must be fair are possible in each state."""
+        import numpy as np
+
+        known = self._enabled.get(asked)
+        if known is not None:
+            return known
+        groups = sorted(asked.groups)
+        found = self._enabled[asked] = []
+        for begin in range(0, len(groups), WORD):
+            here = groups[begin : begin + WORD]
+            place = np.full(len(self.names) + 1, -1, dtype=np.int8)  # the last one: no group, which is -1
+            place[here] = np.arange(len(here))
+            bits = np.where(place >= 0, np.uint64(1) << np.maximum(place, 0).astype(np.uint64), np.uint64(0))
+            possible = self._possible(bits[self.group_of])
+            weak, strong = (
+                sum(1 << n for n, g in enumerate(here) if g in which) for which in (asked.weak, asked.strong)
+            )
+            found.append(FairGroups(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
+        return found
+
+    def _possible(self, by_row: Any) -> Any:
+        """By state, the bits of all its edges together, given those of each row."""
+        import numpy as np
+
+        size = len(self.first) - 1
+        found = np.zeros(size, dtype=np.uint64)
+        for begin in range(0, size, BLOCK):
+            first = self.first[begin : begin + BLOCK + 1]
+            states = (first[:-1] < first[1:]).nonzero()[0]
+            if len(states):
+                by_edge = by_row[self.rows[first[0] : first[-1]]]
+                found[begin + states] = np.bitwise_or.reduceat(by_edge, first[states] - first[0])
+        return found
+
+    def prepare(self, asked: Demands) -> None:
+        """Works out what every decision asks, for decisions that are then made side by side."""
+        self.rests(asked)  # and so `enabled`
+        _ = self.on_cycles
+
+    def rests(self, asked: Demands) -> Any:
+        """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
+        import numpy as np
+
+        known = self._rests.get(asked)
+        if known is None:
+            known = self._rests[asked] = np.ones(len(self.first) - 1, dtype=bool)
+            self_loops = (self.sources == self.targets).nonzero()[0]
+            at, group = self.sources[self_loops], self.group_of[self.rows[self_loops]]
+            for word in self.enabled(asked):
+                left = word.possible.copy()
+                for n, number in enumerate(word.groups):
+                    left[at[group == number]] &= ~(np.uint64(1) << np.uint64(n))
+                known &= left == 0
+        return known
+
+    def without_faults(self) -> Graph:
+        """The same states with the steps alone that are no faults."""
+        from leasehold.checker.explore.graph.arrays import sums_before
+
+        other = Graph(self.faults_stop)
+        other.kinds, other.names, other.points = self.kinds, self.names, self.points
+        kept = ~self.column("fault")
+        if self.faults_stop:  # no cycle that counts has a fault in it
+            other.backward, other.topological, other.on_cycles = self.backward, self.topological, self.on_cycles
+        return other.take(sums_before(kept)[self.first], self.sources[kept], self.targets[kept], self.rows[kept])
+
+
+_NUMBERS = ("group", "point")

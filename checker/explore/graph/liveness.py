@@ -1,0 +1,218 @@
+"""Deciding `leads_to` (under weak and strong fairness) and `always_possible` on the finished graph.
+
+Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again
+one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
+finite graph it settles in a strongly connected component of them (or stutters for ever in one state). fairness.py
+defines fairness, scc.py finds the components in which a fair run can stay, and unfair.py says whether more fairness of
+the environment would make a violated property hold.
+
+`always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
+which none does.
+
+`within: n` needs no fairness: no run may tick the clock more than n times between `when` and the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from leasehold.checker.explore.graph.arrays import reached_by
+from leasehold.checker.explore.graph.cycles import fair_cycle
+from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.graph.fairness import Demands, Fairness, demands
+from leasehold.checker.explore.graph.scc import chosen, fair_components, leading, reached
+from leasehold.checker.explore.graph.unfair import Cycle, why_unfair
+from leasehold.checker.explore.labels import Left, dominates
+from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.properties import GraphClaim
+from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Marks = NDArray[np.bool_]  # by state
+
+
+def decide(
+    claims: Sequence[GraphClaim], graph: Graph, paths: Paths, complete: bool, why: str,
+    fairness: Fairness = Fairness.SPEC,
+) -> list[PropertyResult]:  # fmt: skip
+    """The verdict on every leads_to and always_possible of a finished graph."""
+    asked = demands(paths.world.system, graph.names, fairness)
+    leads = [c for c in claims if c.property.kind != "always_possible"]
+    missing = [~paths.where(c.property.claim) for c in leads]
+    starts = [without & paths.where(c.when) for c, without in zip(leads, missing, strict=True)]
+    if complete and leads:
+        graph.prepare(asked)
+
+    def may_fail(n: int) -> bool:
+        within = leads[n].property.within
+        if within is not None and _ticks_more(within, starts[n], missing[n], graph):
+            return True
+        return complete and reachable_fair_components(starts[n], missing[n], graph, asked) is not None
+
+    failing = side_by_side(may_fail, range(len(leads)))
+    found = {  # where nothing may fail, nothing need be followed from any start
+        c.property.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
+        for n, c in enumerate(leads)
+    }
+    return [
+        found[c.property.name] if c.property.name in found else _decide_possible(c, graph, paths, complete, why)
+        for c in claims
+    ]
+
+
+def _decide(
+    claim: GraphClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, complete: bool,
+    why: str, fairness: Fairness,
+) -> PropertyResult:  # fmt: skip
+    p = claim.property
+    numbers, begin, reason = None, None, ""
+    if p.within is not None:
+        numbers = _too_late(p.within, starts, missing, graph, paths)
+        reason = f"the clock ticks more than {p.within} times"
+    if numbers is None and complete:
+        numbers, begin = fair_run(starts, missing, graph, paths, asked)
+        if numbers is not None and begin is not None:
+
+            def holds(asked: Demands) -> bool:
+                return reachable_fair_components(starts, missing, graph, asked) is None
+
+            def fails(asked: Demands) -> Cycle | None:
+                """The states of a counterexample's cycle that is fair to these, if there is one."""
+                found, first = fair_run(starts, missing, graph, paths, asked)
+                return None if found is None or first is None else found[first:]
+
+            reason = why_unfair(paths.world.system, graph, fairness, numbers[begin:], holds, fails)
+    if numbers is not None:
+        path = paths.along(numbers, begin)
+        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
+    if complete:
+        said = "" if fairness is Fairness.SPEC else fairness.words
+        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source, None, said)
+    return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+
+
+def _decide_possible(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
+    p = claim.property
+    if not complete:
+        return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+    able = leading(paths.where(claim.property.claim), graph)
+    unable = (~able & paths.where(claim.when)).nonzero()[0]
+    if len(unable):  # states are numbered breadth first, so that the first is a nearest one
+        path = paths.to(int(unable[0]))
+        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, "from here it never can")
+    return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """A state on a run that began at a label; `ticks` since then."""
+
+    state: int
+    left: Left
+    ticks: int
+    label: int
+    before: _Stop | None = None
+
+    def run(self, paths: Paths) -> list[int]:
+        """The states of the run, from an initial one on."""
+        found: list[int] = []
+        at: _Stop | None = self
+        while at is not None:
+            found.append(at.state)
+            at = at.before
+        return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
+
+
+def _runs(starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_Stop]:
+    """Where runs from the starts come to within the missing states, with as many faults as are left; nearest first."""
+    labels = paths.labels
+    came: dict[tuple[int, int], list[Left]] = {}
+    waiting: dict[int, list[_Stop]] = {}
+    for n in starts:
+        for label in labels.of[n]:
+            waiting.setdefault(labels.depths[label], []).append(_Stop(n, labels.lefts[label], 0, label))
+    while waiting:
+        depth = min(waiting)
+        for stop in waiting.pop(depth):
+            known = came.setdefault((stop.state, stop.ticks), [])
+            if any(dominates(other, stop.left) for other in known):
+                continue
+            known.append(stop.left)
+            yield stop
+            for e in graph.out(stop.state):
+                target, row = int(graph.targets[e]), graph.row_of(e)
+                if missing[target]:
+                    left = faults_left(stop.left, row.cost) if row.cost else stop.left
+                    if left is not None:
+                        ticks = stop.ticks + row.clock if timed else 0
+                        waiting.setdefault(depth + 1, []).append(_Stop(target, left, ticks, stop.label, stop))
+
+
+def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
+    """A shortest run from a start that ticks more than `within` times without the claim."""
+    if not _ticks_more(within, starts, missing, graph):
+        return None
+    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths, timed=True):
+        if stop.ticks > within:
+            return stop.run(paths)
+    return None
+
+
+def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> bool:
+    """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
+    if not starts.any():
+        return False
+    inside = missing[graph.sources] & missing[graph.targets]
+    ticking = graph.column("clock") & inside
+    still = chosen(graph, inside & ~ticking)
+    now = starts
+    for _ in range(within + 1):
+        now = reached_by(now, *still)
+        later = graph.targets[ticking & now[graph.sources]]
+        now = now & False
+        now[later] = True
+    return bool(now.any())
+
+
+def fair_run(
+    starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands
+) -> tuple[list[int] | None, int | None]:
+    """A shortest fair run that stays among the missing states from a start on, and where its cycle begins.
+
+    It leads from an initial state by a start into a component in which a fair run can stay, and once round it.
+    """
+    component_of = reachable_fair_components(starts, missing, graph, asked)
+    if component_of is None:
+        return None, None
+    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
+        if component_of[stop.state] >= 0:
+            stem = stop.run(paths)
+            component = set((component_of == component_of[stop.state]).nonzero()[0].tolist())
+            return [*stem, *fair_cycle(component, stop.state, graph, asked)], len(stem) - 1
+    return None, None
+
+
+def reachable_fair_components(starts: Marks, missing: Marks, graph: Graph, asked: Demands) -> Any:
+    """The components of the missing states that runs from the starts reach and in which a fair run can stay.
+
+    By state the number of its component, or -1; None where there is no such component.
+    """
+    import numpy as np
+
+    if not starts.any():
+        return None
+    component_of = fair_components(missing, graph, asked)
+    if not (component_of >= 0).any():
+        return None
+    # What is reached is closed within the missing states, so no component lies in it by half.
+    inside = np.repeat(missing, np.diff(graph.first)) & missing[graph.targets]
+    come = reached(starts, graph, inside)  # also by a fault alone
+    component_of[~come] = -1
+    return component_of if (component_of >= 0).any() else None

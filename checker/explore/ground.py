@@ -1,0 +1,210 @@
+"""A lowered form for one machine at a time: guards, updates and work as Python functions over flat tuples.
+
+Every machine (a role's instance) is grounded on its own, so that its cells are at fixed positions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from leasehold.checker.explore.layout import Lane, Layout
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.build_fields import constant_value
+from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
+from leasehold.spec.language.model import Datum, Role, Transition
+from leasehold.spec.language.python_source import BUILTINS, Frame, source
+
+# (state, event fields, sender) -> value; `state` may be a tuple or a list of cells
+Function: TypeAlias = Callable[[Any, tuple[Any, ...], int], Any]
+
+
+@dataclass(slots=True)
+class Assignment:
+    """An update of a cell; `key` is the place of an element in a map."""
+
+    cell: int
+    value: Function
+    key: Function | None
+    type: t.Type
+    name: str
+
+
+@dataclass(slots=True)
+class GroundPiece:
+    """A piece of work for one receiver: a message by a lane, or an event for the subsidiary machine `instance`."""
+
+    piece: Piece
+    instance: int
+    lane: Lane | None
+    wanted: Function
+    fields: Function
+
+
+@dataclass(slots=True)
+class Move:
+    """A choice of one machine."""
+
+    transition: Transition
+    guard: Function
+    assignments: list[Assignment]
+    work: list[GroundPiece]
+
+
+@dataclass(slots=True)
+class GroundOffer:
+    """An offer to one machine: the fields' values to try in a state, when it may come, and its group of fairness."""
+
+    offer: Offer
+    values: Callable[[Any], list[tuple[Any, ...]]]
+    allowed: Function
+    moves: list[Move]
+    group: tuple[Any, ...]
+
+
+class GroundMachine:
+    """One instance of a role.
+
+    Attributes:
+        cell: where its control state is; its data follow.
+        offers: by control state.
+        moves: by control state and event.
+        work: by control state, what recovery starts again.
+    """
+
+    def __init__(self, relation: Relation, layout: Layout, role: Role, instance: int) -> None:
+        self.relation, self.layout, self.role, self.instance = relation, layout, role, instance
+        self.system = relation.system
+        self.cell = layout.at(role.name, instance, None)
+        own = {(state, event): of for (r, state, event), of in relation.moves.items() if r == role.name}
+        moves = {choice: self._move(choice) for of in own.values() for choice in of}
+        self.moves = {at: [moves[choice] for choice in of] for at, of in own.items()}
+        self.offers = {
+            state: [self._offer(o, [moves[c] for c in o.choices]) for o in relation.offers[role.name, state]]
+            for state in role.states
+        }
+        self.work = {state: self._work(relation.work[role.name, state]) for state in role.states}
+
+    @cached_property
+    def timers(self) -> dict[str, list[GroundOffer]]:
+        """By control state, the offers for which the clock waits."""
+        found = {state: [o for o in offers if o.offer.cause == "tick"] for state, offers in self.offers.items()}
+        return {state: offers for state, offers in found.items() if offers}
+
+    def move(self, state: Any, event: str, transition: Transition) -> Move:
+        """The move that takes a transition from where the machine is in a state."""
+        return next(v for v in self.moves[state[self.cell], event] if v.transition is transition)
+
+    def function(self, e: x.Expression) -> Function:
+        """An expression over the machine's own record as a function."""
+        return function(source(e, self._frame()))
+
+    def _frame(self, fields: tuple[Datum, ...] = (), **variables: int) -> Frame:
+        arguments = {f.name: f"e[{i}]" for i, f in enumerate(fields)}
+        return Frame(
+            self.layout, self.system.values(), self.instance, arguments, "b", {k: str(v) for k, v in variables.items()},
+            now=self.layout.own_clock(self.role.name, self.instance),
+        )  # fmt: skip
+
+    def _move(self, choice: Choice) -> Move:
+        fields = self.system.fields_of(self.role.name, choice.transition.event)
+        frame = self._frame(fields)
+        guard = _all([] if choice.guard is None else [source(choice.guard, frame)])
+        assignments = [
+            Assignment(
+                self.layout.at(self.role.name, self.instance, u.name), function(source(u.value, frame)),
+                None if u.key is None else function(_position(u.key, frame)), self.role.data[u.name].type, u.name,
+            )
+            for u in choice.updates
+        ]  # fmt: skip
+        return Move(choice.transition, guard, assignments, self._work(choice.work))
+
+    def _work(self, pieces: tuple[Piece, ...]) -> list[GroundPiece]:
+        found = []
+        for piece in pieces:
+            for it in range(piece.target.count):
+                lane = None
+                if piece.channel is not None:
+                    lane = self.layout.lane_between(self.role.name, self.instance, piece.target.name, it)
+                    if lane is None:
+                        continue  # the channel does not join these two
+                frame = self._frame(it=it)
+                wanted = _all([source(e, frame) for e in piece.conditions])
+                fields = function("(" + "".join(source(e, frame) + ", " for e in piece.fields) + ")")
+                found.append(GroundPiece(piece, it, lane, wanted, fields))
+        return found
+
+    def _offer(self, offer: Offer, moves: list[Move]) -> GroundOffer:
+        own = self._frame(offer.fields)
+        parts = [source(c, own) for c in offer.conditions]
+        if offer.outside:
+            world = Frame(self.layout, own.constants, None, own.arguments, "b", {"it": str(self.instance)})
+            parts.append("(" + " or ".join(source(when, world) for when in offer.outside) + ")")
+        group: tuple[Any, ...] = (offer.cause, self.role.name, self.instance, offer.name)
+        if offer.cause == "environment":
+            group = (offer.cause, offer.name, self.instance)
+        elif offer.cause == "tick":
+            group = group[:-1]
+        return GroundOffer(offer, self.values(offer.fields), _all(parts), moves, group)
+
+    def values(self, fields: tuple[Datum, ...]) -> Callable[[Any], list[tuple[Any, ...]]]:
+        """Every combination of the values to try of an event's fields, in a state: they may depend on the clock."""
+        clock, constants = self.layout.clock, self.system.values()
+        moving = any(x.mentions(e, lambda n: isinstance(n, x.Now)) for f in fields for e in f.explore or ())
+        by_time: dict[int, list[tuple[Any, ...]]] = {}
+
+        def values(s: Any) -> list[tuple[Any, ...]]:
+            now = s[clock] if moving and clock is not None else 0
+            if now not in by_time:
+                found: list[tuple[Any, ...]] = [()]
+                for field in fields:
+                    ends = field.explore and tuple(constant_value(e, constants, now) for e in field.explore)
+                    every = [v for v in t.domain(field.type, ends or None) if t.in_range(field.type, v)]
+                    found = [(*f, v) for f in found for v in every]
+                by_time[now] = found
+            return by_time[now]
+
+        return values
+
+
+def function(words: str) -> Function:
+    """Source over `s` (state), `e` (event fields) and `b` (sender) to a function."""
+    made: Function = eval(f"lambda s, e, b: {words}", {"__builtins__": BUILTINS})
+    return made
+
+
+def step_function(words: str) -> Callable[[Any, Any, Any], Any]:
+    """Source over `o` (state before), `s` (state after) and `a` (action) to a function."""
+    made: Callable[[Any, Any, Any], Any] = eval(f"lambda o, s, a: {words}", {"__builtins__": BUILTINS})
+    return made
+
+
+def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
+    """The cells of states, which have one-letter names, that a compiled expression may read.
+
+    None where its source does not show them.
+    """
+    found = set()
+    whole = 0
+    for node in ast.walk(ast.parse(words, mode="eval")):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(cell))) if name in states:
+                found.add(cell)
+                whole -= 1
+            case ast.Name(id=name) if name in states:
+                whole += 1
+    return frozenset(found) if whole == 0 else None
+
+
+def _all(parts: list[str]) -> Function:
+    """Whether all of these hold."""
+    return function(" and ".join(parts) or "True")
+
+
+def _position(key: x.Expression, frame: Frame) -> str:
+    words = source(key, frame)
+    return f"{key.type.members!r}.index({words})" if isinstance(key.type, t.Enum) else words

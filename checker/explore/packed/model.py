@@ -1,0 +1,161 @@
+"""The model as a kernel is told it: decision trees and programs, filled with what the reference returns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.fields import Fields
+from leasehold.checker.explore.packed.programs import YES, Effect, Programs
+from leasehold.checker.explore.packed.traced import TracedState, writes
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.step import Action, SpecFault
+from leasehold.checker.explore.symmetry import inverse
+from leasehold.spec.language.python_source import Frame
+
+MOST_SLICED = 400  # bits of a slice
+
+
+class Unpackable(Exception):
+    """The engine does not take this search; the words say why."""
+
+
+class PackedModel:
+    """What one kernel knows of a model.
+
+    Attributes:
+        programs: of claims and bounds.
+        effects: those of steps, numbered; `names` has the transitions that each takes.
+        tags: numbers for roles and events.
+        leaves: by leaf of the parts' trees, the specification's fault there.
+        roots: by part and the kinds of faults that are left, its tree.
+        at_fault: parts of which some step shows that the specification is at fault; kept by the search.
+    """
+
+    def __init__(
+        self, kernel: k.Kernel, world: Reference, fields: Fields, at_fault: set[int], graph: bool, brief: bool
+    ) -> None:
+        self.kernel, self.world, self.fields, self.at_fault = kernel, world, fields, at_fault
+        self.frame = Frame(world.layout, world.system.values(), before="o")
+        self.programs = Programs(kernel, self.frame, fields.cell_of)
+        self.effects: list[Effect] = []
+        self.names: list[tuple[str, ...]] = []
+        self.tags: dict[tuple[str | None, str], int] = {}
+        self.leaves: list[SpecFault | None] = []
+        self.roots: dict[tuple[int, tuple[bool, ...]], int] = {}
+        self._known: dict[Hashable, int] = {}
+        self._ranked = 0  # values of slices whose ranks are told
+        self._bound()
+        self._plant(graph, brief)
+        self.rank()
+
+    def rank(self) -> None:
+        """Tells the kernel the order of the values of slices: that of `ordered`, in whatever order they were met."""
+        numberings = [[self.fields.numberings[atoms[0]] for atoms in group] for group in self.fields.slices]
+        size = sum(len(numbering.values) for group in numberings for numbering in group)
+        if size == self._ranked:
+            return
+        from leasehold.checker.explore.canonical import ordered
+
+        self._ranked = size
+        for number, (parts, group) in enumerate(zip(self.fields.slices, numberings, strict=True)):
+            if sum(numbering.needs for numbering in group) > MOST_SLICED:
+                raise Unpackable(f"it takes slices of up to {MOST_SLICED} bits")
+            ranks = []
+            for numbering in group:
+                order = sorted(range(len(numbering.values)), key=lambda n: ordered(numbering.values[n]))
+                ranks.append(inverse(tuple(order)))
+            self.kernel.alike(number == 0, parts, ranks)
+
+    def _bound(self) -> None:
+        program = YES
+        for words in reversed(self.world.bounds):
+            program = self.programs.of_source(words, program)
+        self.kernel.bounds(program)
+
+    def _plant(self, graph: bool, brief: bool) -> None:
+        """A tree for each part and for what it must know of the faults that are left."""
+        kinds = len(self.world.budgeted)
+        roots = []
+        for number in range(len(self.world.parts)):
+            for left in range(1 << kinds):
+                of = self.left(number, left)
+                if (number, of) not in self.roots:
+                    self.roots[number, of] = self.kernel.tree()
+                roots.append(self.roots[number, of])
+        self.kernel.parts(len(self.world.parts), kinds, graph, brief, roots)
+
+    def left(self, number: int, kinds: int) -> tuple[bool, ...]:
+        """By kind of a part's faults, whether the reference is asked as if some were left; `kinds` has the kinds left.
+
+        That is so for all of them, as the kernel leaves out a step that costs more than is left. Only where the
+        specification is at fault in some step does it matter whether that step can come.
+        """
+        limited = self.world.limited
+        exact = number in self.at_fault
+        part = self.world.parts[number]
+        return tuple([f in limited and (not exact or bool(kinds >> limited.index(f) & 1)) for f in part.faults])
+
+    def traced(self, words: Sequence[int] = ()) -> TracedState:
+        """A state, given its words; left out: the one that the kernel asks about."""
+        fields, words = self.fields, words or self.kernel.asked_words()
+        return TracedState(fields, lambda atom: fields.code(atom, words))
+
+    @property
+    def all_left(self) -> int:
+        """The whole budget as a number: 8 bits for each kind of fault with a limit."""
+        return sum(n << 8 * i for i, n in enumerate(self.world.budgeted))
+
+    def work_out(self) -> bool:
+        """Adds the steps that the kernel asks for; False where the search has to begin again.
+
+        It has to where states need more words for the new values, and where a part is at fault for the first time.
+        """
+        kernel, fields = self.kernel, self.fields
+        number = kernel.asks(k.PART)
+        part, traced = self.world.parts[number], self.traced()
+        of = self.left(number, kernel.asks(k.CLASS))
+        fault = None
+        found = []
+        try:
+            for action, after in part.steps(traced, of):  # type: ignore[arg-type]
+                found.append((action, writes(traced, after), self.world.taken(traced, action)))  # type: ignore[arg-type]
+        except SpecFault as error:
+            if any(of) and number not in self.at_fault:
+                self.at_fault.add(number)
+                return False
+            fault = error
+        if any(fields.numberings[atom].bits < code.bit_length() for _, written, _ in found for atom, code in written):
+            before = fields.words
+            fields.lay_out()
+            if fields.words != before:
+                return False
+            kernel.lay_out(fields.places)
+        self.rank()
+        numbers = [self.change(*step) for step in found]
+        leaf = kernel.leaf(numbers, fault is not None)
+        self.leaves.append(fault)
+        kernel.hang(self.roots[number, of], traced.codes, leaf)
+        return True
+
+    def change(self, action: Action, written: tuple[tuple[int, int], ...], names: tuple[str, ...]) -> int:
+        key = (
+            type(action), *action[:6], id(action.transition), id(action.lane), *action[8:15],
+            id(getattr(action, "consumed", None)), written, names,
+        )  # fmt: skip
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        cost = sum(1 << 8 * kind for kind in action.cost)
+        tag = self.tags.setdefault((action.role, action.event), len(self.tags))
+        effect = Effect(action, written)
+        claims = self.programs.of_effect(effect)
+        number = self._known[key] = self.kernel.change(written, cost, action.fault and self.world.faulty, tag, claims)
+        self.effects.append(effect)
+        self.names.append(names)
+        return number
+
+    def answer(self) -> None:
+        """Adds the result of the predicate that the kernel asks for."""
+        predicate, traced = self.programs.predicates[self.kernel.asks(k.TEST)], self.traced()
+        self.kernel.hang(predicate.tree, traced.codes, int(predicate.value(traced)))

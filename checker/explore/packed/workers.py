@@ -1,0 +1,222 @@
+"""The worker processes of a distributed search, and the calls that keep their kernels alike."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from leasehold.checker.explore.memory import memory_for_a_search
+from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.partition import Call, Partition, WorkerReply
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PATIENCE = 2.0  # seconds after which lost workers are looked for
+_RECORDED = ("tree", "hang", "test", "probe", "change", "leaf", "watch", "bounds", "lay_out", "parts")
+
+
+class WorkersError(Exception):
+    """The processes cannot be had, or one was lost; the words say why."""
+
+
+class Recorder(k.Kernel):
+    """A kernel that remembers what it was told, for others to be told the same.
+
+    Attributes:
+        calls: what it was told.
+        question: what is asked by another; None: it asks for itself.
+        moved: whether atoms were given other places.
+    """
+
+    def __init__(self, words: int) -> None:
+        super().__init__(words)
+        self.calls: list[Call] = []
+        self.question: WorkerReply | None = None
+        self.moved = False
+
+    def asks(self, which: int) -> int:
+        return super().asks(which) if self.question is None else self.question.asks[which]
+
+    def asked_words(self) -> list[int]:
+        return super().asked_words() if self.question is None else list(self.question.words)
+
+
+def _recorded(name: str) -> Callable[..., Any]:
+    method = getattr(k.Kernel, name)
+
+    def call(self: Recorder, *arguments: Any) -> Any:
+        found = method(self, *arguments)
+        self.calls.append((name, arguments))
+        self.moved |= name == "lay_out"
+        return found
+
+    return call
+
+
+for _name in _RECORDED:
+    setattr(Recorder, _name, _recorded(_name))
+
+
+# What runs in the processes. Each has one thread, so nothing here happens at once.
+
+_PARTITIONS: dict[str, Partition] = {}
+
+
+def _begin(search: str, words: int, me: int, processes: int, memory: int | None, beside: int) -> None:
+    """Begins the part of a process that may hold so much memory; None: its share, with so many others on its host."""
+    memory = memory_for_a_search(beside) if memory is None else memory
+    _PARTITIONS[search] = Partition(words, me, processes, memory)
+
+
+def _do(search: str, calls: Sequence[Call], method: str, *arguments: Any) -> Any:
+    partition = _PARTITIONS[search]
+    partition.learn(calls)
+    return getattr(partition, method)(*arguments)
+
+
+def _end(search: str) -> None:
+    partition = _PARTITIONS.pop(search, None)
+    if partition is not None:
+        partition.kernel.close()
+
+
+class Workers:
+    """The processes of a search, which together may hold so much memory; None: most of what their machines have."""
+
+    def __init__(self, client: Client, recorder: Recorder, memory: int | None) -> None:
+        self.client, self.recorder = client, recorder
+        self.name = uuid4().hex
+        found = client.scheduler_info(n_workers=-1)["workers"]
+        self.addresses = sorted(found)
+        if not self.addresses:
+            raise WorkersError("the cluster has no workers")
+        self._told = [0] * len(self.addresses)
+        hosts = [found[address]["host"] for address in self.addresses]
+        each = None if memory is None else max(1, memory // len(self))
+        self._ready(
+            [
+                self._submit(p, _begin, self.name, recorder.words, p, len(self), each, hosts.count(host))
+                for p, host in enumerate(hosts)
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def _submit(self, process: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        at = self.addresses[process]
+        return self.client.submit(function, *arguments, workers=[at], allow_other_workers=False, pure=False)
+
+    def _ready(self, futures: Sequence[Any]) -> list[Any]:
+        """Their results.
+
+        Raises:
+            WorkersError: a process was lost.
+        """
+        from distributed import CancelledError, wait
+
+        while True:
+            try:
+                wait(list(futures), timeout=PATIENCE)  # type: ignore[no-untyped-call]
+                break
+            except TimeoutError:
+                self._all_there()  # what is for a worker that is gone would wait for ever
+        try:
+            return list(self.client.gather(list(futures)))  # type: ignore[no-untyped-call]
+        except (CancelledError, KeyError, OSError) as error:
+            self._all_there()
+            raise WorkersError(f"a worker was lost, and its states with it: {error}") from error
+
+    def _all_there(self) -> None:
+        lost = set(self.addresses) - set(self.client.scheduler_info(n_workers=-1)["workers"])
+        if lost:
+            raise WorkersError(f"a worker was lost, and its states with it: {', '.join(sorted(lost))}")
+
+    def later(self, process: int, method: str, *arguments: Any) -> Any:
+        """Has a process do something; a future."""
+        calls = self.recorder.calls
+        fresh = calls[self._told[process] :]
+        self._told[process] = len(calls)
+        return self._submit(process, _do, self.name, fresh, method, *arguments)
+
+    def each(self, method: str, *arguments: Any, among: Sequence[int] | None = None) -> list[Any]:
+        """The results of a method in all processes, or in some."""
+        who = range(len(self)) if among is None else among
+        return self._ready([self.later(p, method, *arguments) for p in who])
+
+    def one(self, process: int, method: str, *arguments: Any) -> Any:
+        """The result of a method in a process."""
+        return self._ready([self.later(process, method, *arguments)])[0]
+
+    def boxes(self) -> list[list[Any]]:
+        """For each process what the others have found for it, as futures: the data goes from one to the other."""
+        found = [[self.later(p, "box", q) for q in range(len(self))] for p in range(len(self))]
+        return [list(column) for column in zip(*found, strict=True)]
+
+    def take_in(self, boxes: Sequence[Sequence[Any]], among: Sequence[int]) -> list[WorkerReply]:
+        return self._ready([self.later(p, "take_in", *boxes[p]) for p in among])
+
+    def close(self) -> None:
+        """Gives the memory back, where somebody is left."""
+        from distributed import fire_and_forget
+
+        for process in range(len(self)):
+            fire_and_forget(self._submit(process, _end, self.name))  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def local_workers(workers: int) -> Iterator[Client]:
+    """So many processes on this machine."""
+    client, cluster_ = _distributed()
+    # Encrypted, with keys of its own: a scheduler runs whatever it is sent.
+    with _ctrl_c_stays_here():
+        begun = cluster_(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls://", security=True,
+            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=40,
+        )  # fmt: skip
+    with begun as cluster, client(cluster) as found:
+        yield found
+
+
+@contextmanager
+def _ctrl_c_stays_here() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C, which all get, to the one that leads the search."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which they inherit, as they would no function
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def workers_at(address: str) -> Iterator[Client]:
+    """The processes of a cluster, given its scheduler's address.
+
+    Raises:
+        WorkersError: nobody answers there.
+    """
+    client, _ = _distributed()
+    try:
+        found = client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise WorkersError(f"no scheduler answers at {address[:100]}: {error}") from error
+    with found:
+        yield found
+
+
+def _distributed() -> Any:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise WorkersError(
+            "several processes need the package `distributed`: pip install 'leasehold[cluster]'"
+        ) from error
+    return Client, LocalCluster

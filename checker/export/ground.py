@@ -1,0 +1,352 @@
+"""States as rows of variables, for a known number of machines, and the steps of the explorer between them.
+
+Theory of operation. The prover's transition relation (prove/encode) is over functions, with quantifiers. Here every
+function is read at each combination of its arguments. A mailbox keeps the newest message of each kind and the one
+before it, as the explorer does (explore/channels.py). The prover's relation has faults, and allows more than the
+explorer's steps where an expression has no encoding; `GroundRelation` has the explorer's steps alone: messages come in
+their turn, values of events are in the explored ranges, and time passes up to the clock's horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState
+from leasehold.checker.prove.encode.terms import Bindings, MessageValue, term
+from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation, same_places
+from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unsupported, conjunction, disjunction
+from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import Choice, Offer, Passage
+from leasehold.spec.language.model import Channel, Datum, Message, System
+
+SLOT = t.Instance("message", 2)  # of a kind, that a mailbox keeps: the newest, and the one before it
+NEWEST, BEFORE = z3.IntVal(0), z3.IntVal(1)
+
+
+class GroundSorts(Sorts):
+    """Enumerations are numbers; the constants of a step are recorded."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.made: list[tuple[t.Type, Term]] = []
+
+    def sort(self, type_: t.Type) -> Any:
+        return z3.IntSort() if isinstance(type_, t.Enum) else super().sort(type_)
+
+    def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
+        return z3.IntVal(type_.members.index(value) if isinstance(type_, t.Enum) else value)
+
+    def within(self, type_: t.Type, term: Term) -> Term:
+        if isinstance(type_, t.Enum):
+            return conjunction(term >= 0, term < len(type_.members))
+        return super().within(type_, term)
+
+    def constant(self, name: str, type_: t.Type) -> Term:
+        made = super().constant(name, type_)
+        self.made.append((type_, made))
+        return made
+
+    def anything(self, name: str) -> Term:
+        """Without faults every machine is reachable."""
+        return z3.BoolVal(True)
+
+    def fresh(self, name: str, type_: t.Type) -> tuple[Any, Term]:
+        if isinstance(type_, t.Set) and type_.of is not None:
+            inside = [(member, self.constant(name, t.BOOL)) for member in self.known(type_.of) or []]
+            held = SetValue(type_.of, lambda m: disjunction(*(conjunction(m == k, chosen) for k, chosen in inside)))
+            return held, z3.BoolVal(True)
+        return super().fresh(name, type_)
+
+
+@dataclass(frozen=True)
+class GroundVariable:
+    """One variable of a state: a function's value at known arguments."""
+
+    key: Key
+    at: tuple[Term, ...]
+    type: t.Type
+
+    @property
+    def name(self) -> str:
+        return f"{'.'.join(self.key)}[{', '.join(map(str, self.at))}]" if self.at else ".".join(self.key)
+
+
+class GroundSchema(StateSchema):
+    """The state variables, with the messages that are kept."""
+
+    def _add_channel(self, channel: Channel) -> None:
+        if channel.kind == "set":
+            super()._add_channel(channel)
+            return
+        if channel.kind != "mailbox":
+            raise Unsupported(f"{channel.name}, a channel that keeps any number of messages")
+        ends = self.ends(channel)
+        for name in ("sent", "received"):
+            self._add((name, channel.name), ends, NUMBER)
+        for message in self.messages(channel):
+            self._add(("number", channel.name, message.name), (*ends, SLOT), NUMBER)
+            self._add(("there", channel.name, message.name), (*ends, SLOT), t.BOOL)
+            for field in message.fields:
+                self._add(("field", channel.name, message.name, field.name), (*ends, SLOT), field.type)
+
+    def places(self) -> Iterator[GroundVariable]:
+        for variable in self.variables.values():
+            for key, arguments, type_ in variable.parts():
+                for at in product(*map(self._members, arguments)):
+                    yield GroundVariable(key, at, type_)
+
+    def _members(self, type_: t.Type) -> list[Term]:
+        if isinstance(type_, t.Bool):
+            return [z3.BoolVal(False), z3.BoolVal(True)]
+        members = self.sorts.known(type_) if isinstance(type_, t.Enum | t.Instance) else None
+        if members is None:
+            raise Unsupported(f"a part of the state for each {type_}")
+        return members
+
+    def state(self, values: Mapping[GroundVariable, Term]) -> GroundState:
+        """The state with these values."""
+        rows: dict[Key, list[tuple[tuple[Term, ...], Term]]] = {}
+        for place, value in values.items():
+            rows.setdefault(place.key, []).append((place.at, value))
+        return GroundState(self, {key: _reader(row) for key, row in rows.items()})
+
+
+class GroundState(SymbolicState):
+    """A state whose messages lie in places."""
+
+    schema: GroundSchema
+
+    def with_functions(self, functions: Mapping[Key, Function]) -> GroundState:
+        return GroundState(self.schema, functions)
+
+    def number(self, channel: Channel, kind: Message, *at: Term) -> Term:
+        """The number of a message that is kept."""
+        return self.read(("number", channel.name, kind.name), *at)
+
+    def there(self, channel: Channel, kind: Message, *at: Term) -> Term:
+        """Whether a message that is kept is on its way."""
+        return self.read(("there", channel.name, kind.name), *at)
+
+    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        channel, kinds = self.schema.named(name)
+        if channel.kind == "set":
+            return super().every_message(name, holds)
+
+        def here(kind: Message, *at: Term) -> Term:
+            rank = self.number(channel, kind, *at) - self.read(("received", channel.name), *at[:-1])
+            there = conjunction(self.there(channel, kind, *at), rank >= 0)
+
+            def field(_: str, which: str) -> Any:
+                if not which:
+                    return [f.name for f in kind.fields]
+                return self.read(("field", channel.name, kind.name, which), *at)
+
+            message = MessageValue(lambda k: z3.BoolVal(k == kind.name), field, rank, (kind.name,))
+            return z3.Implies(there, holds(message))
+
+        return conjunction(
+            *(
+                self.schema.sorts.for_all((*self.schema.ends(channel), SLOT), lambda *at, kind=kind: here(kind, *at))
+                for kind in kinds
+            )
+        )
+
+    def unused(self, channel: Channel) -> Term:
+        def nothing(key: Key, *at: Term) -> Term:
+            value = self.functions[key](*at)
+            return z3.Not(value) if z3.is_bool(value) else value == 0
+
+        heads = ("sent", "received", "number", "there", "field")
+        mine = [
+            variable
+            for variable in self.schema.variables.values()
+            if variable.key[0] in heads and variable.key[1] == channel.name
+        ]
+        parts = [(key, arguments) for variable in mine for key, arguments, _ in variable.parts()]
+        return conjunction(*(self.schema.sorts.for_all(arguments, partial(nothing, key)) for key, arguments in parts))
+
+
+class GroundRelation(TransitionRelation):
+    """The steps of the explorer without faults."""
+
+    schema: GroundSchema
+    sorts: GroundSorts
+
+    def steps(self, s: SymbolicState) -> Iterator[SymbolicStep]:
+        self._now = Bindings(self.sorts, s, self.constants)
+        return super().steps(s)
+
+    def _offered(self, s: SymbolicState, choice: Choice, offers: Sequence[Offer]) -> Iterator[SymbolicStep]:
+        for offer in offers:
+            me, _ = self.machine(offer.role, offer.role.name)
+            arguments, _ = self.fields(offer.fields)
+            for e in offer.outside:
+                term(e, self.frame(s, None, arguments, it=me))  # raises where the prover would allow the event always
+        self.sorts.made.clear()
+        return super()._offered(s, choice, offers)
+
+    def fields(self, fields: Sequence[Datum]) -> tuple[dict[str, Any], list[Term]]:
+        found, given = super().fields(fields)
+        for datum in fields:
+            low, high = (term(e, self._now) for e in datum.explore) if datum.explore else (z3.IntVal(0), z3.IntVal(0))
+            given.append(explored(self.sorts, datum.type, found[datum.name], low, high))
+        return found, given
+
+    def _taken_out(
+        self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]
+    ) -> tuple[Term, list[Term], SymbolicState]:
+        assert isinstance(s, GroundState)
+        here, slot = s, self.sorts.constant("slot", SLOT)
+        at = (*ends, slot)
+        number, received = s.number(channel, message, *at), ("received", channel.name)
+
+        def in_turn(kind: Message, other: Term) -> Term:
+            earlier = here.number(channel, kind, *ends, other)
+            pending = conjunction(here.there(channel, kind, *ends, other), here.read(received, *ends) < earlier)
+            return z3.Not(conjunction(pending, earlier < number))
+
+        given = [self.sorts.within(SLOT, slot), s.there(channel, message, *at), number > s.read(received, *ends)]
+        given += [self.sorts.every(SLOT, partial(in_turn, kind)) for kind in self.schema.messages(channel)]
+        there = ("there", channel.name, message.name)
+        after = s.write(there, lambda *a: same_places(a, at), lambda *a: z3.BoolVal(False))
+        return slot, given, after.write(received, lambda *a: same_places(a, ends), lambda *a: number)
+
+    def _content(
+        self, s: SymbolicState, channel: Channel, message: Message, me: Term, sender: Term, number: Any
+    ) -> dict[str, Any]:
+        if channel.kind == "set":
+            return dict(number)
+        ends = self.schema.between(channel, sender, me)
+        return {f.name: s.read(("field", channel.name, message.name, f.name), *ends, number) for f in message.fields}
+
+    def _put_in(
+        self, work: Any, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
+        content: Callable[[str, Term], Any], done: Callable[[Term], Term], again: bool,
+    ) -> None:  # fmt: skip
+        s, width = work.state, len(self.schema.ends(channel))
+        receiver = self.system.roles[channel.receiver]
+        sent = ("sent", channel.name)
+
+        def number(*at: Term) -> Term:
+            return s.read(sent, *at[:width]) + 1
+
+        def said(name: str, *at: Term) -> Any:
+            return content(name, at[width - 1] if receiver.indexed else z3.IntVal(0))
+
+        def newest(*at: Term) -> Term:
+            return conjunction(lane(*at[:width])[0], at[width] == NEWEST)
+
+        def before(*at: Term) -> Term:
+            return conjunction(lane(*at[:width])[0], at[width] == BEFORE)
+
+        work.state = work.state.write(sent, lambda *at: lane(*at)[0], number)
+        values: dict[Key, Callable[..., Any]] = {
+            ("there", channel.name, message.name): lambda *at: z3.BoolVal(True),
+            ("number", channel.name, message.name): number,
+        }
+        for datum in message.fields:
+            values["field", channel.name, message.name, datum.name] = partial(said, datum.name)
+        for key, value in values.items():
+            old = s.write(key, before, lambda *at, key=key: s.read(key, *at[:width], NEWEST))
+            work.state = work.state.with_functions({
+                **work.state.functions, **{k: f for k, f in old.write(key, newest, value).functions.items()
+                                           if f is not s.functions[k]},
+            })  # fmt: skip
+
+    def _time(self, s: SymbolicState, passage: Passage) -> SymbolicStep:
+        step = super()._time(s, passage)
+        return SymbolicStep(step.name, step.took, (*step.given, s.now < passage.clock.horizon), step.after)
+
+
+def explored(sorts: Sorts, kind: t.Type, value: Any, low: Term, high: Term) -> Term:
+    """That all numbers in a value are within an explored range."""
+    match kind:
+        case t.Map(key=key, of=cell):
+            return sorts.every(key, lambda k: explored(sorts, cell, value.at(k), low, high))
+        case t.Option(of=of) if of is not None:
+            return z3.Implies(value.some, explored(sorts, of, value.value, low, high))
+        case t.Int() | t.Time() | t.Opaque():
+            return conjunction(low <= value, value <= high)
+    return z3.BoolVal(True)
+
+
+class GroundEncoding(Encoding):
+    """A system with as many machines as its constants say, over finitely many variables.
+
+    Raises:
+        Unsupported: something has no encoding with finitely many variables.
+    """
+
+    schema: GroundSchema
+
+    def __init__(self, system: System) -> None:
+        self.system, self.scope = system, FaultScope(crash=False, network=False)
+        self.sorts = sorts = GroundSorts()
+        sorts.sizes.update({type_.name: type_.count for type_ in system.counted()})
+        self.constants = {c.name: sorts.literal(c.type, c.value) for c in system.constants.values()}
+        self.schema = GroundSchema(system, sorts)
+        self.relation = GroundRelation(self.schema, self.constants, self.scope)
+        self.made = sorts.made
+        self.places = list(self.schema.places())
+        self.variables = [z3.Const(p.name, sorts.sort(p.type)) for p in self.places]
+        self.state = self.schema.state(dict(zip(self.places, self.variables, strict=True)))
+
+    def rules(self) -> Iterator[GroundStep]:
+        """Every step, for each choice of the machines and messages that take part in it."""
+        made = self.made
+        made.clear()
+        for step in self.relation.steps(self.state):
+            values = {place: step.after.functions[place.key](*place.at) for place in self.places}
+            chosen = [(type_, term) for type_, term in made if isinstance(type_, t.Instance)]
+            for members in product(*(self.sorts.known(type_) or [] for type_, _ in chosen)):
+                pairs = [(term, value) for (_, term), value in zip(chosen, members, strict=True)]
+                given = put(conjunction(*step.given), pairs)
+                if not z3.is_false(given):
+                    yield GroundStep(step, given, [put(values[place], pairs) for place in self.places], pairs)
+            made.clear()
+
+
+@dataclass(frozen=True)
+class GroundStep:
+    """A step of known machines.
+
+    Attributes:
+        given: when it may happen.
+        then: what each place is after it.
+        pairs: the machines.
+    """
+
+    step: SymbolicStep
+    given: Term
+    then: list[Term]
+    pairs: list[tuple[Term, Term]]
+
+
+def put(term: Term, pairs: Sequence[tuple[Term, Term]]) -> Term:
+    """A term with known machines in it."""
+    return z3.simplify(z3.substitute(term, *pairs))
+
+
+def _reader(row: Sequence[tuple[tuple[Term, ...], Term]]) -> Function:
+    """A function that is known at these arguments; it may be asked at others that are not known."""
+
+    def read(*at: Term) -> Term:
+        at = tuple(z3.simplify(a) for a in at)
+        left = []
+        for known, value in row:
+            tests = [z3.simplify(a == k) for a, k in zip(at, known, strict=True)]
+            if not any(map(z3.is_false, tests)):
+                left.append((tests, value))
+        value = left[-1][1]
+        for tests, other in reversed(left[:-1]):
+            value = other if all(map(z3.is_true, tests)) else z3.If(conjunction(*tests), other, value)
+        return value
+
+    return read

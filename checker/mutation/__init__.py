@@ -1,0 +1,1 @@
+"""Mutation: how many mutants of a system do its properties find?"""

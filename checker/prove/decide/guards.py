@@ -1,0 +1,140 @@
+"""Lint by solver: whether guards exclude each other and cover all cases, for all data, not in explored ranges alone.
+
+The findings, for each state and event of a role, over any record and any fields of the event within their types:
+
+overlap     two guards hold at once
+uncovered   no guard holds, and the event is neither ignored nor refused
+dead        a guard never holds
+range       an update leaves its type's range
+
+Each finding has a witness: values for which it is so. A record with these values need not be reachable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import z3
+
+from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.terms import Bindings, term
+from leasehold.checker.prove.encode.values import OptionValue, Term, Unsupported, conjunction, disjunction
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.model import Role, State, Transition
+from leasehold.spec.language.types import Set, show
+
+
+@dataclass(frozen=True)
+class GuardFinding:
+    """An error in guards or updates.
+
+    Attributes:
+        where: the transitions, or the state and event.
+        witness: values by name, as the language writes them; empty where none is needed, or the solver has none.
+        certain: the solver has decided it; else it gave up.
+    """
+
+    kind: Literal["overlap", "uncovered", "dead", "range"]
+    where: str
+    words: str
+    witness: Mapping[str, str]
+    certain: bool = True
+
+
+def guard_findings(encoding: Encoding) -> list[GuardFinding]:
+    """All findings of a system."""
+    found: list[GuardFinding] = []
+    for role in encoding.system.roles.values():
+        for state in role.states.values():
+            for event, choices in state.on.items():
+                found += _Event(encoding, role, state, event, choices).findings()
+    return found
+
+
+class _Event:
+    """The reaction of a state to an event, over an arbitrary record."""
+
+    def __init__(
+        self, encoding: Encoding, role: Role, state: State, event: str, choices: tuple[Transition, ...]
+    ) -> None:  # fmt: skip
+        self.encoding, self.role, self.state, self.event, self.choices = encoding, role, state, event, choices
+        steps, s = encoding.relation, encoding.before
+        self.me, given = steps.machine(role, role.name)
+        self.arguments, valid = steps.fields(encoding.system.fields_of(role.name, event))
+        message = encoding.system.messages.get(event)
+        self.sender: Term = None
+        if message is not None and message.receiver == role.name:
+            self.sender, known = steps.machine(encoding.system.roles[message.sender], message.sender)
+            given += known
+        ranges = [
+            encoding.sorts.within(d.type, s.data(role.name, self.me, d.name))
+            for d in role.data.values()
+            if encoding.is_scalar(d.type)
+        ]
+        inside = s.is_in(role.name, self.me, state.name)
+        self.given = [*encoding.given, *given, *valid, *ranges, inside, s.now >= 0]
+        self.frame = Bindings(encoding.sorts, s, encoding.constants, self.me, self.arguments, self.sender)
+
+    def findings(self) -> Iterator[GuardFinding]:
+        try:
+            guards = [term(tr.guard, self.frame) if tr.guard is not None else z3.BoolVal(True) for tr in self.choices]
+        except Unsupported:
+            return
+        for (one, a), (other, b) in combinations(zip(self.choices, guards, strict=True), 2):
+            yield from self._found("overlap", f"{one.name} and {other.name}", "both guards hold", conjunction(a, b))
+        name = f"{self.role.name}/{self.state.name}#{self.event}"
+        if self.event not in self.state.ignore and self.event not in self.state.refuse and self.event != "tick":
+            yield from self._found("uncovered", name, "no guard holds", z3.Not(disjunction(*guards)))
+        for transition, guard in zip(self.choices, guards, strict=True):
+            if transition.guard is not None and self._check(guard)[0] == z3.unsat:
+                yield GuardFinding("dead", transition.name, "its guard never holds", {})
+            for update in transition.updates:
+                datum = self.role.data[update.name]
+                if update.key is None and self.encoding.is_scalar(datum.type):
+                    value = term(update.value, self.frame)
+                    out = conjunction(guard, z3.Not(self.encoding.sorts.within(datum.type, value)))
+                    words = f"`{update.name}` leaves its type's range: {x.text(update.value)}"
+                    yield from self._found("range", transition.name, words, out, update.value)
+
+    def _found(
+        self, kind: Any, where: str, words: str, question: Term, update: x.Expression | None = None
+    ) -> Iterator[GuardFinding]:
+        answer, model = self._check(question)
+        if answer != z3.unsat:
+            yield GuardFinding(kind, where, words, self._witness(model, update), answer == z3.sat)
+
+    def _check(self, question: Term) -> tuple[Any, Any]:
+        solver = self.encoding.solver()
+        solver.add(*self.given, question)
+        solver.add(*self.encoding.sorts.cardinals.facts([*self.given, question]))
+        answer = solver.check()
+        return answer, solver.model() if answer == z3.sat else None
+
+    def _witness(self, model: Any, update: x.Expression | None) -> dict[str, str]:
+        """The values that the guards, and the value of an update, read in a model."""
+        if model is None:
+            return {}
+        found = {}
+        whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
+        read = {node for e in whole for node in x.walk(e)}
+        for node in read:
+            if isinstance(node, x.Now | x.Constant | x.Argument | x.Data) and not isinstance(node.type, Set):
+                if isinstance(node, x.Data) and node.owner is not None:
+                    continue
+                value = term(node, self.frame)
+                if isinstance(value, OptionValue):
+                    if z3.is_false(model.eval(value.some, model_completion=True)):
+                        found[x.text(node)] = "none"
+                        continue
+                    value = value.value
+                if not z3.is_expr(value):
+                    continue  # a map has too many values to show
+                value = model.eval(value, model_completion=True)
+                if z3.is_int_value(value):
+                    found[x.text(node)] = str(value)
+                elif z3.is_true(value) or z3.is_false(value):
+                    found[x.text(node)] = show(node.type, z3.is_true(value))
+        return dict(sorted(found.items()))

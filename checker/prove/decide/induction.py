@@ -1,0 +1,355 @@
+"""Induction over the whole system: the largest set of claims that every step preserves.
+
+Theory of operation. A set of claims about states is *inductive* when all hold in the initial states, and after every
+step from a state in which all hold. The Houdini algorithm (Flanagan and Leino, FME 2001) finds the largest inductive
+subset: a claim that some step breaks, from a state in which all that are left hold, is left out, and every step whose
+proof has used it is asked about again. The rest holds in every reachable state; claims about steps are asked along with
+them.
+
+There are several rounds, the easiest first (`ROUNDS`): each claim by itself, then those that do not mention messages,
+then all. The claims that a round has proved are known in the next.
+
+Worker processes ask about steps, each with its own encoding of the system; their answers are names, as terms do not
+travel. A worker that crashes or hangs is replaced, and its question is asked again in parts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import z3
+
+from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, SIDE_CONDITION, ProofObligation
+from leasehold.checker.prove.decide.set_aside import GIVEN_UP, worker_pool
+from leasehold.checker.prove.encode.encoding import Claim, Encoding, MakesRelation
+from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.properties import steps_read_messages
+from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.spec.language.model import System
+
+LIMIT_SECONDS = 30.0
+START = "the initial states"
+
+Watch = Callable[[int, int, int], None]  # steps that were asked about, of how many at least, claims that are left
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a proof is about, besides the system.
+
+    Attributes:
+        sizes: numbers of instances that are fixed, by role or type; the others are any.
+        scope: the faults; None: all that the system's channels bear.
+        limit_seconds: for one question to the solver.
+        relation: makes the transition relation; another than the usual one for `induct` alone.
+        until: the end of all of it, as `time.perf_counter` counts; None: no end.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    scope: FaultScope | None = None
+    limit_seconds: float = LIMIT_SECONDS
+    relation: MakesRelation = TransitionRelation
+    until: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no time left."""
+        return self.until is not None and time.perf_counter() > self.until
+
+    def encoding(self, system: System) -> Encoding:
+        return Encoding(
+            system, sizes=dict(self.sizes), scope=self.scope or FaultScope.of(system), limit_seconds=self.limit_seconds,
+            relation=self.relation,
+        )  # fmt: skip
+
+
+ANY = Setting()
+
+
+@dataclass(frozen=True)
+class Round:
+    """Claims that are asked about together.
+
+    Attributes:
+        method: how a proof of this round is called.
+        takes: whether a claim is asked about.
+        alone: each claim knows nothing but itself.
+        last: claims that fail here are not asked again.
+    """
+
+    method: str
+    takes: Callable[[Claim], bool]
+    alone: bool = False
+    last: bool = False
+
+
+ROUNDS = (
+    Round("induction", lambda claim: claim.written, alone=True),
+    Round("induction, with lemmas about states", lambda claim: not claim.speaks_of_messages),
+    Round("induction, with lemmas", lambda claim: True, last=True),
+)
+
+
+@dataclass
+class Induction:
+    """The result of induction.
+
+    Attributes:
+        claims: all that were asked about, by name.
+        proved: names of claims that hold in all reachable states and steps, and by which method.
+        broken_by: for each other claim the step of its counterexample to induction.
+        undecided: claims that the solver could not decide, or that have no encoding, with the reason.
+        steps: how many relations there are.
+        side_conditions: whether steps' side conditions were asked; False where the proofs hold for any messages.
+        whole: whether the relations are known to be all steps; else nothing is proved.
+        questions: to the solver.
+        spent: seconds of the solver by claim; of a question about several each has its share.
+    """
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    proved: dict[str, str] = field(default_factory=dict)
+    broken_by: dict[str, str] = field(default_factory=dict)
+    undecided: dict[str, str] = field(default_factory=dict)
+    scope: FaultScope = field(default_factory=FaultScope)
+    steps: int = 0
+    side_conditions: bool = True
+    whole: bool = True
+    questions: int = 0
+    spent: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A step, the claims that are asked about, and those that are known beside them."""
+
+    step: int
+    asked: tuple[str, ...]
+    known: tuple[str, ...]
+    alone: bool
+    last: bool
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The claims that a step breaks, those that the solver cannot decide and why, and those that were needed."""
+
+    step: int
+    name: str
+    broken: tuple[str, ...]
+    unknown: Mapping[str, str]
+    used: frozenset[str]
+    questions: int
+    spent: Mapping[str, float]
+
+
+def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None) -> Induction:
+    """Finds which claims of a system hold of all its states and steps.
+
+    Args:
+        system: with its lemmas.
+        setting: what it is about.
+        jobs: processes; left out: one for each processor.
+        watch: hears how far it is.
+
+    Raises:
+        Unsupported: the system has something that has no encoding.
+    """
+    began = time.perf_counter()
+    encoding = setting.encoding(system)
+    found = Induction(scope=encoding.scope)
+    claims = claims_of(encoding)
+    found.claims = {c.name: c for c in claims}
+    found.undecided = {c.name: c.why_not for c in claims if c.why_not}
+    can = {c.name for c in claims if not c.why_not}
+    can -= _not_at_first(encoding, [c for c in claims if c.name in can and not c.about_steps], found)
+    names = [step.name for step in encoding.relation.steps(encoding.before)]
+    found.steps = len(names)
+    with _asking(system, setting, names, jobs) as ask:
+        for round_ in ROUNDS:
+            if round_.last and _is_enough(system, found):
+                found.side_conditions = False
+                break
+            left = {c.name for c in claims if c.name in can and c.name not in found.proved and round_.takes(c)}
+            found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
+    side_conditions = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
+    if side_conditions:  # then the relation may lack steps, and nothing follows
+        reason = f"not known: {side_conditions[0].removeprefix(SIDE_CONDITION)}"
+        found.undecided |= dict.fromkeys(found.proved, reason)
+        found.proved, found.whole = {}, False
+    found.broken_by = {n: s for n, s in found.broken_by.items() if n not in found.proved}
+    found.undecided = {n: s for n, s in found.undecided.items() if n not in found.proved}
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+def _is_enough(system: System, found: Induction) -> bool:
+    """Whether all properties and lemmas are proved, and their proofs hold for any messages.
+
+    Then side conditions, which are about messages alone, need not be asked.
+    """
+    if steps_read_messages(system):
+        return False
+    written = [c for c in found.claims.values() if c.written or c.kind == "lemma"]
+    return all(c.name in found.proved and not c.speaks_of_messages for c in written)
+
+
+def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> set[str]:
+    """The claims that do not hold in every initial state."""
+    solver = encoding.solver()
+    first = encoding.first(encoding.before)
+    solver.add(*encoding.given, first)
+    lost = set()
+    for claim in claims:
+        goal = encoding.now(claim)
+        solver.push()
+        solver.add(z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal]))
+        answer = solver.check()
+        found.questions += 1
+        if answer == z3.sat:
+            found.broken_by[claim.name] = START
+        elif answer == z3.unknown:
+            found.undecided[claim.name] = f"the solver cannot decide {START}: {solver.reason_unknown()}"
+        if answer != z3.unsat:
+            lost.add(claim.name)
+        solver.pop()
+    return lost
+
+
+Ask = Callable[[Sequence[_Work]], Iterator[_Answer]]
+
+
+def _largest(
+    found: Induction, left: set[str], round_: Round, setting: Setting, ask: Ask, watch: Watch | None
+) -> set[str]:
+    """Leaves claims out until every step preserves the rest, and returns these."""
+    used: dict[int, set[str]] = {}
+    waiting = set(range(found.steps)) if left else set()
+    asked, known = 0, tuple(sorted(found.proved))
+    for names_of in (found.broken_by, found.undecided):  # the results of an earlier round
+        for name in [n for n in names_of if n in left or n.startswith(SIDE_CONDITION)]:
+            del names_of[name]
+    while waiting:
+        names, lost = tuple(sorted(left)), set[str]()
+        for n in waiting:
+            used[n] = set()
+        for answer in ask([_Work(n, names, known, round_.alone, round_.last) for n in sorted(waiting)]):
+            found.questions += answer.questions
+            _add(found.spent, answer.spent)
+            used[answer.step] |= answer.used
+            for name in answer.broken:
+                found.broken_by.setdefault(name, answer.name)
+            for name, reason in answer.unknown.items():
+                found.undecided.setdefault(name, f"the solver cannot decide {answer.name}: {reason}")
+            lost |= {*answer.broken, *answer.unknown} & left
+            asked += 1
+            if watch is not None:
+                watch(asked, max(asked, found.steps), len(left - lost) + len(found.proved))
+            if setting.is_over:
+                found.undecided |= dict.fromkeys(left - lost, "the time limit was reached")
+                if round_.last:
+                    found.undecided[f"{SIDE_CONDITION}those of all steps"] = "the time limit was reached"
+                return set()
+        left = left - lost
+        waiting = set() if round_.alone else {n for n, names in used.items() if names & lost}
+    return left
+
+
+def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, seconds in more.items():
+        total[name] = total.get(name, 0.0) + seconds
+
+
+# In the processes
+
+
+class _Asker:
+    """Asks about steps; knows all of them."""
+
+    def __init__(self, system: System, setting: Setting) -> None:
+        self.encoding = setting.encoding(system)
+        self.claims = {c.name: c for c in claims_of(self.encoding) if not c.why_not}
+        self.steps = list(self.encoding.relation.steps(self.encoding.before))
+
+    def ask(self, work: _Work) -> _Answer:
+        asked = [self.claims[name] for name in work.asked]
+        known = [self.claims[name] for name in work.known if not self.claims[name].about_steps]
+        step = self.steps[work.step]
+        if work.alone:
+            questions = [
+                ProofObligation(self.encoding, step, [] if c.about_steps else [c], [c], side_conditions=False)
+                for c in asked
+            ]
+        else:
+            before = [*known, *(c for c in asked if not c.about_steps)]
+            questions = [ProofObligation(self.encoding, step, before, asked, side_conditions=work.last)]
+        # A claim that is not inductive alone is asked again.
+        seconds = min(FIRST_SECONDS, self.encoding.limit) if work.alone else None
+        undischarged = [loss for question in questions for loss in question.undischarged(seconds)]
+        spent: dict[str, float] = {}
+        for question in questions:
+            _add(spent, question.spent)
+        return _Answer(
+            work.step, step.name, tuple(loss.claim for loss in undischarged if loss.model is not None),
+            {loss.claim: loss.reason for loss in undischarged if loss.model is None},
+            frozenset().union(*(question.used for question in questions)), sum(q.queries for q in questions), spent,
+        )  # fmt: skip
+
+
+_asker: _Asker | None = None
+
+
+def _begin(system: System, setting: Setting) -> None:
+    global _asker
+    _asker = _Asker(system, setting)
+
+
+def _ask(work: _Work) -> _Answer:
+    assert _asker is not None
+    return _asker.ask(work)
+
+
+@contextmanager
+def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | None) -> Iterator[Ask]:
+    if len(system.roles) * len(system.messages) < SMALL:
+        asker = _Asker(system, setting)
+        yield lambda works: map(asker.ask, works)
+        return
+    with worker_pool(STEP_LIMITS * setting.limit_seconds, jobs, _begin, (system, setting)) as processes:
+
+        def ask(works: Sequence[_Work]) -> Iterator[_Answer]:
+            waiting, crashed = deque(works), set[_Work]()
+            for work, future in processes.asked(_ask, waiting):
+                try:
+                    yield future.result()
+                except GIVEN_UP as error:
+                    reason = "time" if isinstance(error, TimeoutError) else "the solver crashed"
+                    if not isinstance(error, TimeoutError) and work not in crashed:
+                        crashed.add(work)
+                        waiting.appendleft(work)
+                    elif len(work.asked) > 1:
+                        waiting.extendleft(reversed(_halves(work)))
+                    else:
+                        unknown = dict.fromkeys(work.asked, reason)
+                        if work.last:  # nor were its side conditions
+                            unknown[f"{SIDE_CONDITION}those of {names[work.step]}"] = reason
+                        yield _Answer(work.step, names[work.step], (), unknown, frozenset(), 1, {})
+
+        yield ask
+
+
+def _halves(work: _Work) -> list[_Work]:
+    """The same question of fewer claims; the others are known, as they are before the step."""
+    half = len(work.asked) // 2
+    one, other = work.asked[:half], work.asked[half:]
+    return [
+        replace(work, asked=one, known=(*work.known, *other)), replace(work, asked=other, known=(*work.known, *one)),
+    ]  # fmt: skip
+
+
+STEP_LIMITS = 8  # times the limit of one question, for all questions about a step
+SMALL = 20  # roles times messages: below, another process takes longer to start than the questions take

@@ -1,0 +1,125 @@
+"""k-induction: a claim that one step may break, but not after several steps along which it has held.
+
+Theory of operation. A claim is *k-inductive* when it holds in the first k states of every run, and after every k steps
+along which it has held. (Sheeran, Singh, Stålmarck: FMCAD 2000.) Only the last steps that break it by themselves are
+asked about, with every step before them, and of those that do not exclude the break every step before that. What is
+proved already is known of every state on the way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import z3
+
+from leasehold.checker.prove.encode.encoding import Claim, Encoding
+from leasehold.checker.prove.encode.state import SymbolicState
+from leasehold.checker.prove.encode.terms import StepLabel
+from leasehold.checker.prove.encode.transitions import SymbolicStep
+from leasehold.checker.prove.encode.values import Term, conjunction
+
+DEPTH = 3  # steps at most
+
+
+@dataclass(frozen=True)
+class KInduction:
+    """The result of k-induction for a claim.
+
+    Attributes:
+        depth: the number of steps with which it is inductive; 0: it was not shown.
+        reason: why not.
+    """
+
+    depth: int
+    reason: str = ""
+    seconds: float = 0.0
+
+
+class _GivenUp(Exception):
+    pass
+
+
+def k_induction(
+    encoding: Encoding, claim: Claim, proved: Collection[Claim], *, depth: int = DEPTH, seconds: float = 30.0
+) -> KInduction:
+    """Asks whether a claim is inductive with more steps than one.
+
+    Args:
+        encoding: of the system.
+        claim: about states or steps.
+        proved: claims about states that hold in every reachable one.
+        depth: the most steps.
+        seconds: for all of it.
+    """
+    began = time.perf_counter()
+    search = _Search(encoding, claim, proved, began + seconds)
+    try:
+        steps, reason = search.depth(depth), f"not with {depth} steps either"
+    except _GivenUp as given_up:
+        steps, reason = 0, str(given_up)
+    return KInduction(steps, "" if steps else reason, time.perf_counter() - began)
+
+
+class _Search:
+    def __init__(self, encoding: Encoding, claim: Claim, proved: Collection[Claim], until: float) -> None:
+        self.encoding, self.claim, self.until = encoding, claim, until
+        self.proved = [c for c in proved if not c.about_steps]
+        self.first = list(encoding.relation.steps(encoding.before))  # every path begins with one of these
+
+    def depth(self, most: int) -> int:
+        """The least number of steps, up to a limit, with which the claim is inductive; 0: there is none."""
+        every = range(len(self.first))
+        wrong: list[tuple[int, ...]] = [(n,) for n in every]
+        for count in range(1, most + 1):
+            if count > 1:
+                wrong = [(n, *path) for path in wrong for n in every]
+            wrong = [path for path in wrong if self._breaks(path)]
+            if not wrong:
+                return count if self._begins(count) else 0
+        return 0
+
+    def _breaks(self, path: Sequence[int]) -> bool:
+        """Whether a claim that holds along some steps may not hold after the last of them."""
+        given = [self._known(self.encoding.before)]
+        if not self.claim.about_steps:
+            given.append(self.encoding.now(self.claim))
+        return self._may(path, given)
+
+    def _begins(self, count: int) -> bool:
+        """Whether the claim holds along the first steps of every run."""
+        first = self.encoding.first(self.encoding.before)
+        if not self.claim.about_steps and self._holds([first, z3.Not(self.encoding.now(self.claim))]):
+            return False
+        paths: list[tuple[int, ...]] = [()]
+        for _ in range(1, count):
+            paths = [(*path, n) for path in paths for n in range(len(self.first))]
+            if any(self._may(path, [first]) for path in paths):
+                return False
+        return True
+
+    def _may(self, path: Sequence[int], given: list[Term]) -> bool:
+        """Whether a claim may not hold after the last of some steps from a state, where it has held until then."""
+        state, step = self.encoding.before, self.first[path[0]]
+        for n in path[1:]:
+            given = [*given, *step.given, self._known(step.after), self._claim(state, step)]
+            state = step.after
+            step = next(islice(self.encoding.relation.steps(state), n, None))  # anew: it chooses for itself
+        return self._holds([*given, *step.given, z3.Not(self._claim(state, step))])
+
+    def _claim(self, before: SymbolicState, step: SymbolicStep) -> Term:
+        return self.claim.meaning(step.after, before if self.claim.about_steps else None, step.took)
+
+    def _known(self, state: SymbolicState) -> Term:
+        return conjunction(*(c.meaning(state, None, StepLabel()) for c in self.proved))
+
+    def _holds(self, parts: Sequence[Term]) -> bool:
+        """Whether formulas may hold together; what the solver cannot say may be."""
+        left = self.until - time.perf_counter()
+        if left <= 0:
+            raise _GivenUp("the time limit was reached")
+        solver = self.encoding.solver(min(left, self.encoding.limit))
+        solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
+        return bool(solver.check() != z3.unsat)

@@ -1,0 +1,138 @@
+"""A proof obligation: that a step preserves claims, given those that hold before it."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.encode.encoding import Claim, Encoding
+from leasehold.checker.prove.encode.transitions import SymbolicStep
+from leasehold.checker.prove.encode.values import Term, disjunction
+
+FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
+SIDE_CONDITION = "side condition: "  # before the name of a step's side condition, as a claim of its own
+
+
+@dataclass(frozen=True)
+class Undischarged:
+    """A claim that a step does not preserve, or of which the solver cannot decide it.
+
+    Attributes:
+        model: a counterexample to induction, whose state need not be reachable; None where the solver gave up.
+        reason: why it gave up.
+    """
+
+    claim: str
+    model: Any = None
+    reason: str = ""
+
+
+class ProofObligation:
+    """Whether claims hold after a step, where some are known before it.
+
+    Args:
+        known: claims about states, of the state before.
+        asked: claims about states, of the state after, or about steps.
+        side_conditions: whether the step's side conditions are asked as well.
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        step: SymbolicStep,
+        known: Sequence[Claim],
+        asked: Sequence[Claim],
+        *,
+        side_conditions: bool = True,
+    ) -> None:
+        self.encoding, self.step = encoding, step
+        self.queries = 0
+        self.used: set[str] = set()  # the known claims that the proof needed
+        self.sized = False  # whether sizes of sets were needed
+        self.spent: dict[str, float] = defaultdict(float)  # seconds of the solver by claim
+        self.before = before = {c.name: encoding.now(c) for c in known}
+        self.after: dict[str, Term] = {
+            f"{SIDE_CONDITION}{words}": claim for words, claim in step.side_conditions if side_conditions
+        }
+        for c in asked:
+            self.after[c.name] = encoding.then(c, step)
+        self.known = {name: z3.Bool(f"known {name}") for name in before}
+        self._name_of = {flag.get_id(): name for name, flag in self.known.items()}
+        self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
+        # A known claim that the step does not change need not be asked.
+        self.changed = [n for n, p in self.after.items() if n not in before or not p.eq(before[n])]
+        self.assertions = [
+            *encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items()),
+            *(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed),
+        ]  # fmt: skip
+        # Sizes of sets are hard for a solver, and most claims hold whatever they are.
+        everything = [*encoding.given, *step.given, *before.values(), *self.after.values()]
+        role = encoding.system.roles.get(step.took.role)
+        points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
+        self.facts = list(encoding.sorts.cardinals.facts(everything, points))
+
+    def undischarged(self, seconds: float | None = None) -> list[Undischarged]:
+        """The claims that do not follow from the known ones.
+
+        Args:
+            seconds: for each time that the solver is asked; left out: the encoding's.
+        """
+        given = list(self.known.values())
+        wanted = self.changed
+        limit = self.encoding.limit if seconds is None else seconds
+        if not wanted:
+            return []
+        if not self.facts:
+            return self._narrowed(self.assertions, limit, given, wanted)
+        counts = self.encoding.sorts.cardinals.speaks
+        about_sizes = [n for n in wanted if counts(self.after[n])]
+        others = [n for n in wanted if n not in about_sizes]
+        left = self._narrowed(self.assertions, min(limit, FIRST_SECONDS), given, others)
+        self.sized = self.sized or bool(about_sizes or left)
+        again = [*about_sizes, *(loss.claim for loss in left)]
+        return self._narrowed([*self.assertions, *self.facts], limit, given, again)
+
+    def needed(self) -> list[Term]:
+        """The obligation as unsatisfiable assertions with the claims that were needed, once it is discharged."""
+        known = [self.before[name] for name in sorted(self.used)]
+        wrong = [z3.Not(self.after[name]) for name in self.changed]
+        facts = self.facts if self.sized else []
+        return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
+
+    def _narrowed(
+        self, assertions: list[Term], seconds: float, given: list[Term], asked: list[str]
+    ) -> list[Undischarged]:
+        """All together first; by halves where the solver gives up."""
+        found: list[Undischarged] = []
+        solver = self.encoding.solver(seconds)
+        solver.add(*assertions)
+        while asked:
+            solver.push()
+            solver.add(disjunction(*(self.wrong[n] for n in asked)))
+            began = time.perf_counter()
+            answer = solver.check(*given)
+            share = (time.perf_counter() - began) / len(asked)
+            for name in asked:
+                self.spent[name] += share
+            self.queries += 1
+            if answer == z3.unsat:
+                self.used |= {self._name_of[flag.get_id()] for flag in solver.unsat_core()}
+                return found
+            model = solver.model() if answer == z3.sat else None
+            gone = [] if model is None else [n for n in asked if z3.is_true(model.eval(self.wrong[n]))]
+            if not gone:  # and a solver that was broken off is not asked again: it may crash
+                if len(asked) == 1:
+                    return [*found, Undischarged(asked[0], model, solver.reason_unknown() if model is None else "")]
+                half = len(asked) // 2
+                for some in (asked[:half], asked[half:]):
+                    found += self._narrowed(assertions, seconds, given, some)
+                return found
+            solver.pop()
+            found += [Undischarged(name, model) for name in gone]
+            asked = [n for n in asked if n not in gone]
+        return found

@@ -1,0 +1,100 @@
+"""The results of the prover: each claim is proved, violated by a run, or undecided; never more than was established."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from leasehold.checker.explore import Path
+from leasehold.checker.prove.decide.cti import CounterexampleToInduction
+from leasehold.checker.prove.decide.guards import GuardFinding
+from leasehold.checker.prove.decide.induction import Induction
+from leasehold.checker.prove.encode.encoding import Kind
+from leasehold.checker.prove.encode.lemma import CandidateLemma
+from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.spec.language.model import System
+
+Answer = Literal["proved", "counterexample", "undecided"]
+PROVABLE = ("always", "step")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one claim.
+
+    Attributes:
+        verdict: proved of every run, contradicted by one, or neither.
+        method: by which.
+        reason: of one that is undecided.
+        path: the run that contradicts it.
+        faults: the budget of faults under which that was found; empty: none.
+        fixed: for which numbers of instances it is proved, where it is not for those that were asked for.
+        cti: the counterexample to induction of one that is undecided.
+        seconds: of the solver; of a question about several claims each has its share.
+    """
+
+    name: str
+    kind: Kind
+    verdict: Answer
+    method: str = ""
+    reason: str = ""
+    path: Path | None = None
+    faults: str = ""
+    fixed: str = ""
+    cti: CounterexampleToInduction | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Proof:
+    """What is known of all claims of a system.
+
+    Attributes:
+        verdicts: of its properties about states and steps, then of its lemmas.
+        others: its other properties, about which induction says nothing.
+        helpers: auxiliary invariants that hold.
+        any_number: roles and counted types that have any number of instances here.
+        held: constants whose values types have in them, with these values.
+        piecewise: roles of which one actor plays several machines: what it does when it recovers each does by itself.
+        explored: what was explored to look for counterexamples.
+        induction: what induction has shown, for certificates.
+        guards: what is wrong with guards and updates, for all data.
+        lemmas: found on the way, that prove something; for the user to keep.
+        strengthened: the system with these lemmas.
+    """
+
+    system: System
+    verdicts: list[Verdict] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    helpers: int = 0
+    any_number: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    piecewise: list[str] = field(default_factory=list)
+    scope: FaultScope = field(default_factory=FaultScope)
+    steps: int = 0
+    questions: int = 0
+    explored: list[str] = field(default_factory=list)
+    induction: Induction | None = None
+    guards: list[GuardFinding] = field(default_factory=list)
+    lemmas: list[CandidateLemma] = field(default_factory=list)
+    strengthened: System | None = None
+    seconds: float = 0.0
+
+    def of(self, answer: Answer) -> list[Verdict]:
+        return [v for v in self.verdicts if v.verdict == answer]
+
+    @property
+    def for_what(self) -> str:
+        """For what a property holds that is proved."""
+        some = [f"any number of {' and '.join(self.any_number)} machines"] if self.any_number else []
+        parts = [f"recovery of {' and '.join(self.piecewise)} machines one by one"] if self.piecewise else []
+        return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words, *parts])
+
+    @property
+    def properties(self) -> list[Verdict]:
+        return [v for v in self.verdicts if v.kind in PROVABLE]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every property that induction is for is proved."""
+        return all(v.verdict == "proved" for v in self.properties)

@@ -1,0 +1,168 @@
+"""The proof store: proofs in the user's cache, so that a system is not proved twice.
+
+A stored proof has a name that is made of everything that it depends on: the system as it was loaded (with its
+constants, as some of them bound types), its lemmas, z3's version, and the prover's own source. When any of these
+changes, the proof is not found. Only whole proofs are stored: for any number of instances, with all faults that
+channels bear.
+
+The cache is optional: a file that cannot be read is not there, and a proof that cannot be written is not stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+import msgspec
+import z3
+
+from leasehold.checker.cache import cache_folder
+from leasehold.checker.explore import PropertyResult
+from leasehold.checker.prove.decide.induction import Setting
+from leasehold.checker.prove.decide.proof import PROVABLE, Proof
+from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.faults import Budget
+from leasehold.spec import language
+from leasehold.spec.language.diagnostics import Place
+from leasehold.spec.language.model import Faults, System
+
+FORM = 2  # of the files; another number is another proof
+MOST_BYTES = 1_000_000  # a longer file is none of ours
+
+
+def _sources() -> list[list[str]]:
+    """The files of the prover and of the language by name, each with what is in it; empty where they are not there."""
+    found = []
+    for folder in (Path(__file__).parents[1], *map(Path, language.__path__)):
+        try:
+            files = ((f.relative_to(folder.parent).as_posix(), f.read_bytes()) for f in folder.rglob("*.py"))
+            some = [[name, sha256(content).hexdigest()] for name, content in files]
+        except OSError:
+            return []
+        if not some:
+            return []
+        found += sorted(some)
+    return found
+
+
+# As they were when this process began: a file that is edited while it proves must not vouch for the proof.
+_SOURCES = _sources()
+
+
+class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole proof.
+
+    Attributes:
+        proved: names of properties, and by which method each was proved.
+        any_number: roles and counted types that have any number of instances.
+        faults: for which it holds, in words.
+        what: all that it holds for, in words.
+        made: the day, as 2026-01-31.
+    """
+
+    proved: dict[str, str]
+    any_number: list[str]
+    faults: str
+    what: str
+    made: str
+
+    @property
+    def words(self) -> str:
+        """For what it holds."""
+        return f"for {self.what}"
+
+    def proves(self, result: PropertyResult) -> bool:
+        return result.name in self.proved and result.kind in PROVABLE
+
+    def strongest(self, result: PropertyResult) -> str:
+        """The strongest verdict on a property that was explored too. What contradicts it is stronger than a proof."""
+        return "proved" if self.proves(result) and result.verdict != "violated" else result.verdict
+
+    def contradicted(self, results: Iterable[PropertyResult], budget: Budget | None = None) -> list[str]:
+        """What is proved, and yet was found to be violated under faults of which the proof speaks: one is wrong."""
+        if budget is not None and (self.faults != FaultScope().words or not budget.passes):
+            return []
+        return [p.name for p in results if p.verdict == "violated" and self.proves(p)]
+
+
+def stored(system: System) -> StoredProof | None:
+    """The proof of this system that was kept, if there is one."""
+    try:
+        file = _file(system)
+        if file is None or not file.is_file() or file.stat().st_size > MOST_BYTES:
+            return None
+        found = msgspec.json.decode(file.read_bytes(), type=StoredProof)
+    except (OSError, ValueError, RecursionError):
+        return None
+    known = {p.name for p in system.properties.values() if p.kind in PROVABLE}
+    return found if found.proved and found.proved.keys() <= known else None
+
+
+def store(proof: Proof, setting: Setting) -> StoredProof | None:
+    """Keeps what a whole proof has proved, beside what an earlier one did; None where that is nothing."""
+    proved = {v.name: v.method for v in proof.properties if v.verdict == "proved"}
+    if setting.sizes or setting.scope is not None or setting.relation is not TransitionRelation or not proved:
+        return None
+    made = StoredProof(
+        proved=proved, any_number=proof.any_number, faults=proof.scope.words, what=proof.for_what,
+        made=datetime.now(UTC).date().isoformat(),
+    )  # fmt: skip
+    earlier = stored(proof.system)
+    if earlier is not None and earlier.what == made.what:
+        made = msgspec.structs.replace(made, proved={**earlier.proved, **made.proved})
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        file = _file(proof.system)
+        if file is not None and _sources() == _SOURCES:  # processes that proved may have begun later
+            _write(file, msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+    return made
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Writes a file that is there whole or not at all, whoever else writes it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = mkstemp(dir=file.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _file(system: System) -> Path | None:
+    if not _SOURCES:  # then no later process could tell that the prover is the same
+        return None
+    # Expectations, migrations and faults are about other questions than the prover's.
+    asked = replace(system, doc="", expectations=(), warnings=(), migrations=(), faults=Faults())
+    parts = [FORM, system.digest, _plain(asked), z3.get_full_version(), _SOURCES]
+    text = json.dumps(parts, separators=(",", ":"), ensure_ascii=True)
+    return cache_folder() / "proofs" / f"{sha256(text.encode()).hexdigest()}.json"
+
+
+def _plain(value: Any) -> Any:
+    """A part of a system as JSON, in an order that is the same in every process: all but places and `doc`s.
+
+    The digest does not say as much: it knows neither lemmas nor values that were set.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [(f.name, getattr(value, f.name)) for f in fields(value)]
+        kept = [[name, _plain(v)] for name, v in parts if name != "doc" and not isinstance(v, Place)]
+        return [type(value).__name__, *kept]
+    if isinstance(value, Mapping):
+        return ["mapping", *([_plain(k), _plain(v)] for k, v in value.items())]
+    if isinstance(value, tuple | list):
+        return ["list", *map(_plain, value)]
+    if isinstance(value, frozenset | set):
+        return ["set", *sorted(map(_plain, value), key=json.dumps)]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise ValueError(f"{type(value).__name__} has no form that lasts")

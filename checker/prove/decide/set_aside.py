@@ -1,0 +1,99 @@
+"""Worker processes for questions to the solver: one that hangs or crashes is killed without harm to the others."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from signal import SIG_IGN, SIGINT, signal
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+GIVEN_UP = (TimeoutError, ProcessExpired)  # raised by the result of a question that was not answered
+
+
+class WorkerPool:
+    """Processes that answer questions.
+
+    Args:
+        pool: of these.
+        count: how many there are.
+        seconds: for each question.
+    """
+
+    def __init__(self, pool: ProcessPool, count: int, seconds: float) -> None:
+        self._pool, self._count, self._seconds = pool, count, seconds
+
+    def asked(self, function: Callable[[Work], Result], waiting: deque[Work]) -> Iterator[tuple[Work, Future[Result]]]:
+        """A function's result for each value, in the order of completion; the caller may add values meanwhile.
+
+        Args:
+            function: of a module, as it goes to another process by its name.
+            waiting: the values; empty in the end.
+        """
+        left: dict[Future[Result], Work] = {}
+        try:
+            while waiting or left:
+                # No more than can be begun at once: their time is counted from here.
+                while waiting and len(left) < self._count:
+                    work = waiting.popleft()
+                    left[self._pool.schedule(function, (work,), timeout=self._seconds)] = work
+                for future in wait(left, return_when=FIRST_COMPLETED).done:
+                    yield left.pop(future), future
+        finally:
+            for future in left:
+                future.cancel()
+
+
+@contextmanager
+def worker_pool(
+    seconds: float, jobs: int | None = None, begin: Callable[..., None] | None = None, known: Sequence[Any] = ()
+) -> Iterator[WorkerPool]:
+    """Worker processes, for as long as the context lasts.
+
+    Args:
+        seconds: for each question.
+        jobs: how many; left out: one for each processor.
+        begin: run by each process first.
+        known: the arguments of `begin`.
+    """
+    count = jobs or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    with ProcessPool(count, initializer=_begin, initargs=(begin, *known), context=context) as pool:
+        try:
+            yield WorkerPool(pool, count, seconds)
+        finally:
+            pool.stop()  # type: ignore[no-untyped-call]
+
+
+def _begin(begin: Callable[..., None] | None, *known: Any) -> None:
+    signal(SIGINT, SIG_IGN)  # Ctrl-C ends the parent, which stops its workers
+    if begin is not None:
+        begin(*known)
+
+
+def map_in_workers(
+    function: Callable[[Work], Result], works: Sequence[Work], seconds: float, jobs: int | None = None
+) -> Iterator[tuple[Work, Result | None]]:
+    """A function's result for each value, in the order of completion; None where it was given up.
+
+    Args:
+        function: of a module, as it goes to another process by its name.
+        works: the values.
+        seconds: for each.
+        jobs: processes; left out: one for each processor.
+    """
+    if not works:
+        return
+    with worker_pool(seconds, min(len(works), jobs or os.cpu_count() or 1)) as processes:
+        for work, future in processes.asked(function, deque(works)):
+            try:
+                yield work, future.result()
+            except GIVEN_UP:
+                yield work, None

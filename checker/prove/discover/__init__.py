@@ -1,0 +1,1 @@
+"""Discovering lemmas that make properties inductive."""

@@ -1,0 +1,234 @@
+"""Lemmas that prove properties: candidates that induction keeps, and of those a few that suffice.
+
+Theory of operation. Candidates (candidates.py) become lemmas beside the system's own, and induction leaves out those
+that some step does not preserve (the Houdini algorithm); what is left is proved together with the properties. First
+that is done with the numbers of instances that were explored, where a solver is much faster: a candidate that is not
+inductive there is not inductive for any number. Then a few lemmas that suffice are selected: those that the solver has
+used, and of these one after the other is left out as time allows. The proof is of these, for the numbers that were
+asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from leasehold.checker.prove.decide.induction import Induction, Setting, Watch, induct
+from leasehold.checker.prove.decide.obligation import ProofObligation
+from leasehold.checker.prove.discover.candidates import LEVELS, ExploredStates, candidates, explored_states
+from leasehold.checker.prove.encode.lemma import CandidateLemma, lemmas_yaml, with_lemmas
+from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.transitions import SymbolicStep
+from leasehold.spec.language.model import System
+
+SHRINK_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Houdini:
+    """The inductive part of some candidates.
+
+    Attributes:
+        kept: the candidates that hold, for as many instances as were explored.
+        lemmas: a few of them that suffice for what is proved.
+        induction: of the system with these lemmas, for the numbers that were asked for.
+        fixed: the properties that are proved for as many instances as were explored.
+    """
+
+    kept: list[CandidateLemma]
+    lemmas: list[CandidateLemma]
+    induction: Induction
+    fixed: frozenset[str]
+
+
+@dataclass
+class Strengthened:
+    """Lemmas that were discovered, and the properties that they prove.
+
+    Attributes:
+        candidates: how many candidates were made.
+        kept: names of those that hold, for as many instances as were explored.
+        proved: the properties that are proved with them, and by which method.
+        missing: the properties that are not, and why.
+        fixed: the properties among them that are proved for as many instances as were explored.
+        lemmas: a small part of the candidates that suffices for what is proved.
+        explored: what the candidates were made from, in words.
+        induction: of the system with these lemmas.
+        rounds: for each level: how many candidates, how many of them hold, and seconds.
+    """
+
+    candidates: int = 0
+    kept: tuple[str, ...] = ()
+    proved: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
+    lemmas: tuple[CandidateLemma, ...] = ()
+    explored: tuple[str, ...] = ()
+    induction: Induction | None = None
+    rounds: list[tuple[int, int, float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def yaml(self) -> str:
+        """The lemmas as lemmas.yaml has them; empty where none is needed, or none helps."""
+        return lemmas_yaml(self.lemmas) if self.lemmas else ""
+
+
+def strengthened(
+    system: System, setting: Setting, small: System, wanted: Iterable[str], *, jobs: int | None = None,
+    watch: Watch | None = None, states: ExploredStates | None = None, levels: Sequence[int] = LEVELS,
+    shrink_seconds: float = SHRINK_SECONDS,
+) -> Strengthened:  # fmt: skip
+    """Searches for lemmas that prove properties.
+
+    Args:
+        system: with the lemmas that it has.
+        setting: for which numbers of instances, and under which faults.
+        small: the system with small constants, of which candidates are made.
+        wanted: names of properties, or lemmas, that are not proved.
+        jobs: processes; left out: one for each processor.
+        watch: hears how far induction is.
+        states: the explored states of `small`; left out: it is explored.
+        levels: of candidates, one after the other until all that is wanted is proved.
+        shrink_seconds: for leaving lemmas out, once a part that suffices is known; 0: that part is the answer.
+
+    Raises:
+        Unsupported: the system has something that has no encoding.
+    """
+    began = time.perf_counter()
+    names = list(wanted)
+    known = states or explored_states(small)
+    found = Strengthened(explored=known.explored)
+    best: Houdini | None = None
+    last: set[tuple[str, str]] = set()
+    for level in levels:
+        started = time.perf_counter()
+        every = candidates(small, known, level)
+        claims = {(c.when, c.always) for c in every}
+        if best is not None and claims <= last:
+            continue  # a level that adds nothing
+        last = claims
+        tried = houdini(system, setting, small, every, names, jobs, watch, shrink_seconds)
+        found.rounds.append((len(every), len(tried.kept), time.perf_counter() - started))
+        found.fixed |= tried.fixed
+        if best is None or _count(tried.induction, names) > _count(best.induction, names):
+            best, found.candidates = tried, len(every)
+        if _count(best.induction, names) == len(names) or setting.is_over:
+            break
+    assert best is not None, "there is no level"
+    found.kept, found.lemmas = tuple(c.name for c in best.kept), tuple(best.lemmas)
+    found.induction = best.induction
+    found.proved = {name: best.induction.proved[name] for name in names if name in best.induction.proved}
+    found.missing = {name: _why(best.induction, name) for name in names if name not in best.induction.proved}
+    found.fixed -= found.proved.keys()
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+def houdini(
+    system: System, setting: Setting, small: System, every: Sequence[CandidateLemma], names: Sequence[str],
+    jobs: int | None = None, watch: Watch | None = None, seconds: float = SHRINK_SECONDS,
+) -> Houdini:  # fmt: skip
+    """The candidates that hold, a few that are needed, and the proof with these.
+
+    Args:
+        system: with the lemmas that it has.
+        setting: for which numbers of instances, and under which faults.
+        small: the system with small constants, for whose numbers of instances candidates are asked about first.
+        every: the candidates.
+        names: the properties to be proved with them.
+        jobs: processes; left out: one for each processor.
+        watch: hears how far induction is.
+        seconds: for leaving lemmas out.
+    """
+
+    def proved(lemmas: Sequence[CandidateLemma], where: Setting = setting) -> Induction:
+        return induct(with_lemmas(system, lemmas), where, jobs=jobs, watch=watch)
+
+    sizes = replace(setting, sizes={**{type_.name: type_.count for type_ in small.counted()}, **setting.sizes})
+    induction = proved(every, sizes)
+    kept = [c for c in every if c.name in induction.proved]
+    aim = [name for name in names if name in induction.proved]
+    if not aim:
+        return Houdini(kept, [], induction, frozenset())
+    few = _few(system, sizes, kept, induction, aim)
+    shown = proved(few)
+    if _count(shown, aim) < len(aim) and len(few) < len(kept):
+        # More instances may need more: then all that is left is asked of any number, and a few are chosen of that.
+        induction = proved(kept)
+        if _count(induction, names) > _count(shown, names):
+            few, shown = [c for c in kept if c.name in induction.proved], induction
+            fewer = _few(system, setting, few, induction, [name for name in names if name in induction.proved])
+            induction = proved(fewer)
+            if _count(induction, names) == _count(shown, names):
+                few, shown = fewer, induction
+    until = time.perf_counter() + seconds
+    for lemma in few:
+        if time.perf_counter() > until or setting.is_over:
+            break
+        fewer = [c for c in few if c is not lemma]
+        induction = proved(fewer)
+        if _count(induction, names) == _count(shown, names):
+            few, shown = fewer, induction
+    return Houdini(kept, few, shown, frozenset(aim))
+
+
+def _count(induction: Induction, names: Iterable[str]) -> int:
+    return sum(1 for name in names if name in induction.proved)
+
+
+def _why(induction: Induction, name: str) -> str:
+    if name in induction.undecided:
+        return induction.undecided[name]
+    if name in induction.broken_by:
+        return f"{induction.broken_by[name]} breaks it"
+    return "there is no such claim" if name not in induction.claims else "it was not proved"
+
+
+def _few(
+    system: System, setting: Setting, kept: Sequence[CandidateLemma], found: Induction, aim: Iterable[str]
+) -> list[CandidateLemma]:
+    """The candidates, among those that hold, that the proof of some properties needs."""
+    needed = _needed(with_lemmas(system, kept), setting, found, aim)
+    return [c for c in kept if c.name in needed]
+
+
+def _needed(system: System, setting: Setting, found: Induction, aim: Iterable[str]) -> set[str]:
+    """Names of claims that suffice to prove some, and to prove those, and so on.
+
+    Each claim is asked of each step knowing only what is needed already; where that is not enough, knowing all.
+    """
+    encoding = setting.encoding(system)
+    claims = {c.name: c for c in claims_of(encoding) if c.name in found.proved}
+    known = [c.name for c in claims.values() if not c.about_steps]
+    steps = list(encoding.relation.steps(encoding.before))
+
+    def broken(
+        step: SymbolicStep, asked: Iterable[str], given: Iterable[str], side_conditions: bool = False
+    ) -> tuple[list[str], set[str]]:
+        before = [claims[n] for n in known if n in set(given)]
+        about = [claims[name] for name in asked]
+        obligation = ProofObligation(encoding, step, before, about, side_conditions=side_conditions)
+        return [failed.claim for failed in obligation.undischarged()], obligation.used
+
+    needed, fresh = set(aim), set(aim)
+    if any(c.speaks_of_messages for c in claims.values()):
+        for step in steps:  # side conditions are then asked as well, and may need something
+            if step.side_conditions:
+                fresh |= broken(step, [], known, True)[1]
+        needed |= fresh
+    while fresh:
+        if setting.is_over:
+            return {*known, *needed}
+        asked, fresh = sorted(fresh), set()
+        for step in steps:
+            for name in broken(step, asked, needed)[0]:
+                _, used = broken(step, [name], known)
+                for one in sorted(used - needed):
+                    missing, fewer = broken(step, [name], used - {one})
+                    if not missing and one in used:
+                        used = fewer
+                fresh |= used - needed
+                needed |= used
+    return needed

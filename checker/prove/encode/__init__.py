@@ -1,0 +1,1 @@
+"""Encoding: a system's states, steps and properties as solver terms."""

@@ -1,0 +1,169 @@
+"""A system for the solver: its constants, its initial states, its transition relation, and claims as terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import z3
+
+from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
+from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
+from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
+from leasehold.checker.prove.encode.values import Sorts, Term, conjunction
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Role, System
+
+# `always` and `step` are properties of the system, `lemma` is of its lemmas.yaml. The prover adds the others: data are
+# within their `range`, `numbers` of messages are ordered, and `messages` say what their sender's state says.
+Kind = Literal["always", "step", "lemma", "range", "numbers", "messages"]
+# Arguments: a state, the one before it (None for a claim about states), and the label of the step between them.
+MakesRelation = Callable[[StateSchema, dict[str, Any], FaultScope], TransitionRelation]
+Meaning = Callable[[SymbolicState, SymbolicState | None, StepLabel], Term]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A property, a lemma or an auxiliary invariant, to be proved.
+
+    Attributes:
+        meaning: the claim as a term.
+        speaks_of_messages: it is about messages on their way, their numbers, or what was heard.
+        why_not: why it has no encoding; empty where it has one.
+    """
+
+    name: str
+    kind: Kind
+    meaning: Meaning
+    why_not: str = ""
+    speaks_of_messages: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether somebody wrote it: a property."""
+        return self.kind in ("always", "step")
+
+    @property
+    def about_steps(self) -> bool:
+        return self.kind == "step"
+
+
+class Encoding:
+    """One system, encoded.
+
+    Args:
+        sizes: numbers of instances by type that are known; those that a constant counts are any from 1 on else.
+        scope: the faults.
+        limit_seconds: for one question to the solver.
+        relation: makes the transition relation of a schema, constants and a scope.
+
+    Attributes:
+        given: the axioms of constants.
+        before: an arbitrary state.
+    """
+
+    def __init__(
+        self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
+        limit_seconds: float = 10.0, relation: MakesRelation = TransitionRelation,
+    ) -> None:  # fmt: skip
+        self.system = system
+        self.limit = limit_seconds
+        self.scope = scope if scope is not None else FaultScope.of(system)
+        self.given: list[Term] = []
+        self.sorts = Sorts({})
+        self.constants = self._constants(sizes or {})
+        self.schema = StateSchema(system, self.sorts)
+        self.relation = relation(self.schema, self.constants, self.scope)
+        self.before = self.schema.unknown("s")
+        self._meanings: dict[str, tuple[Term, set[Key]]] = {}  # a claim about `before`, and the variables that it reads
+
+    def _constants(self, sizes: dict[str, int]) -> dict[str, Any]:
+        """Constants as terms, and numbers of instances: unknown ones where a constant is one."""
+        found: dict[str, Any] = {}
+        for constant in self.system.constants.values():
+            value, valid = self.sorts.fresh(constant.name, constant.type)
+            if isinstance(constant.type, t.Int):
+                valid = self.sorts.within(t.Int(constant.type.low), value)  # the greatest is for exploring only
+            found[constant.name] = value
+            self.given.append(valid)
+            if constant.name in self.system.bounding:  # types have its value in them
+                self.given.append(value == self.sorts.literal(constant.type, constant.value))
+        for type_ in self.system.counted():
+            if type_.name in sizes:
+                self.sorts.sizes[type_.name] = sizes[type_.name]
+                if type_.counted_by:
+                    self.given.append(found[type_.counted_by] == sizes[type_.name])
+            elif type_.counted_by and type_.counted_by not in self.system.bounding:
+                self.sorts.sizes[type_.name] = found[type_.counted_by]
+                self.given.append(found[type_.counted_by] >= 1)
+        return found
+
+    # Claims
+
+    def now(self, claim: Claim) -> Term:
+        """A claim about states, for the arbitrary state before a step."""
+        if claim.name not in self._meanings:
+            state, read = self.before.recorded()
+            self._meanings[claim.name] = claim.meaning(state, None, StepLabel()), read
+        return self._meanings[claim.name][0]
+
+    def then(self, claim: Claim, step: SymbolicStep) -> Term:
+        """A claim about states, for the state after a step; or a claim about steps, for the step."""
+        if claim.about_steps:
+            return claim.meaning(step.after, self.before, step.took)
+        before = self.now(claim)
+        functions = self.before.functions
+        if all(step.after.functions[key] is functions[key] for key in self._meanings[claim.name][1]):
+            return before
+        return claim.meaning(step.after, None, step.took)
+
+    # First states
+
+    def first(self, s: SymbolicState) -> Term:
+        """That a state is an initial one."""
+        parts = []
+        for role in self.system.roles.values():
+            parts.append(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
+        for channel in self.system.channels.values():
+            parts.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
+            if channel.kind != "set":
+                parts.append(s.unused(channel))
+        parts.append(s.now == 0)
+        if self.system.initially is not None:
+            parts.append(term(self.system.initially, Bindings(self.sorts, s, self.constants)))
+        return conjunction(*parts)
+
+    def _begins(self, s: SymbolicState, role: Role, *instance: Term) -> Term:
+        """That a machine is in its initial state."""
+        me = instance[0] if instance else z3.IntVal(0)
+        parts = [s.is_in(role.name, me, role.initial.name), s.running(role.name, me)]
+        for datum in role.data.values():
+            value = s.data(role.name, me, datum.name)
+            if datum.any_initial:
+                parts.append(self.within(datum.type, value))
+            else:
+                parts.append(self.sorts.equal(value, self.sorts.literal(datum.type, datum.initial)))
+        return conjunction(*parts)
+
+    def within(self, type_: t.Type, value: Any) -> Term:
+        """That a value, or every part of it, is within its type."""
+        match type_:
+            case t.Map(key=key, of=cell):
+                return self.sorts.every(key, lambda k: self.within(cell, value.at(k)))
+            case t.Option(of=of):
+                assert of is not None
+                return z3.Implies(value.some, self.within(of, value.value))
+        return self.sorts.within(type_, value)
+
+    def is_scalar(self, type_: t.Type) -> bool:
+        """Whether a value of a type is one term."""
+        return not isinstance(type_, t.Set | t.Map | t.Option)
+
+    def solver(self, seconds: float | None = None) -> z3.Solver:
+        """A solver that gives up after some time; left out: after the limit for one question."""
+        made = z3.Solver()
+        made.set("smt.pull_nested_quantifiers", True)  # or it finds no terms to put for those inside
+        made.set("timeout", round((self.limit if seconds is None else seconds) * 1000))
+        return made

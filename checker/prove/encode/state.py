@@ -1,0 +1,337 @@
+"""A symbolic state: a global state whose values are terms, how it is read, and how it is changed.
+
+Theory of operation. Every state variable is a function: of the instance where a role has several, of the member where
+it is a set or map, of the number where it is a pending message. An arbitrary state has uninterpreted functions; after a
+step they are terms over those before. So a claim about all instances stays a claim about an arbitrary one, and nothing
+is written out instance by instance.
+
+Messages lie in a channel by their numbers, without a bound on how many: `sent` is the last number given, `received` the
+last one consumed, `present` says of a number whether its message is on its way. A mailbox delivers any that is above
+`received`, and the rest is then stale (paper, section 4.2). The explorer keeps fewer, as a sender's older messages are
+soon overtaken; a network that holds on to them all does everything that the explorer's does, and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.encode.terms import MessageValue
+from leasehold.checker.prove.encode.values import (
+    MapValue,
+    OptionValue,
+    SetValue,
+    Sorts,
+    Term,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Channel, Message, Role, System
+
+Function = Callable[..., Term]
+Key = tuple[str, ...]
+NUMBER = t.INT  # of a message in its channel
+
+
+@dataclass(frozen=True, slots=True)
+class StateVariable:
+    """A typed variable of a state, for each combination of its arguments."""
+
+    key: Key
+    arguments: tuple[t.Type, ...]
+    type: t.Type
+
+    def parts(self) -> Iterator[tuple[Key, tuple[t.Type, ...], t.Type]]:
+        """The functions that it is made of: key, arguments and result."""
+        match self.type:
+            case t.Set(of=of) if of is not None:
+                yield self.key, (*self.arguments, of), t.BOOL
+            case t.Map(key=key, of=of) if not isinstance(of, t.Set | t.Map | t.Option):
+                yield self.key, (*self.arguments, key), of
+            case t.Option(of=of) if of is not None and not isinstance(of, t.Set | t.Map | t.Option):
+                yield (*self.key, "?"), self.arguments, t.BOOL
+                yield self.key, self.arguments, of
+            case t.Set() | t.Map() | t.Option():
+                raise Unsupported(
+                    f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another"
+                )
+            case _:
+                yield self.key, self.arguments, self.type
+
+    def read(self, functions: Mapping[Key, Function], at: tuple[Term, ...]) -> Any:
+        main = functions[self.key]
+        match self.type:
+            case t.Set(of=of):
+                return SetValue(of, lambda m: main(*at, m))
+            case t.Map(key=key):
+                return MapValue(key, lambda k: main(*at, k))
+            case t.Option():
+                return OptionValue(functions[*self.key, "?"](*at), main(*at))
+        return main(*at)
+
+    def written(
+        self, functions: Mapping[Key, Function], where: Callable[..., Term], value: Callable[..., Any]
+    ) -> dict[Key, Function]:
+        """The functions after a value was written at all arguments for which `where` holds."""
+        old, width = functions[self.key], len(self.arguments)
+
+        def put(was: Function, new: Callable[..., Term]) -> Function:
+            def read(*at: Term) -> Term:
+                test = where(*at[:width])
+                if z3.is_true(test):
+                    return new(*at)
+                return was(*at) if z3.is_false(test) else z3.If(test, new(*at), was(*at))
+
+            return read
+
+        match self.type:
+            case t.Set():
+                return {self.key: put(old, lambda *at: value(*at[:width]).holds(at[width]))}
+            case t.Map():
+                return {self.key: put(old, lambda *at: value(*at[:width]).at(at[width]))}
+            case t.Option():
+                some = (*self.key, "?")
+
+                def content(*at: Term) -> Term:
+                    found = _option(value(*at))
+                    return old(*at) if found.value is None else found.value
+
+                return {
+                    some: put(functions[some], lambda *at: _option(value(*at)).some), self.key: put(old, content),
+                }  # fmt: skip
+        return {self.key: put(old, value)}
+
+
+def _option(value: Any) -> OptionValue:
+    return value if isinstance(value, OptionValue) else OptionValue(z3.BoolVal(True), value)
+
+
+class StateSchema:
+    """The state variables of a system."""
+
+    def __init__(self, system: System, sorts: Sorts) -> None:
+        self.system, self.sorts = system, sorts
+        self.variables: dict[Key, StateVariable] = {}
+        self.actor_of = {role: name for name, roles in system.actors.items() for role in roles}
+        for role in system.roles.values():
+            at = self.index(role)
+            self._add(("state", role.name), at, role.control)
+            for datum in role.data.values():
+                self._add(("data", role.name, datum.name), at, datum.type)
+            if role.name not in self.actor_of:
+                self._add(("up", role.name), at, t.BOOL)
+        for name in system.actors:
+            self._add(("up", name), (), t.BOOL)
+        for channel in system.channels.values():
+            self._add_channel(channel)
+        self._add(("now",), (), t.TIME)
+
+    def _add(self, key: Key, arguments: tuple[t.Type, ...], type_: t.Type) -> None:
+        variable = StateVariable(key, arguments, type_)
+        list(variable.parts())  # raises where there is no encoding
+        self.variables[key] = variable
+
+    def _add_channel(self, channel: Channel) -> None:
+        ends = self.ends(channel)
+        if channel.kind == "set":
+            for message in self.messages(channel):
+                self._add(("in", channel.name, message.name), (*ends, *(f.type for f in message.fields)), t.BOOL)
+            return
+        for name in ("sent", "received"):
+            self._add((name, channel.name), ends, NUMBER)
+        self._add(("present", channel.name), (*ends, NUMBER), t.BOOL)
+        self._add(("kind", channel.name), (*ends, NUMBER), self.kinds(channel))
+        for message in self.messages(channel):
+            for field in message.fields:
+                self._add(("field", channel.name, message.name, field.name), (*ends, NUMBER), field.type)
+
+    # What roles and channels are indexed by
+
+    def index(self, role: Role) -> tuple[t.Type, ...]:
+        return (role.instance,) if role.indexed else ()
+
+    def at(self, role: Role, instance: Term) -> tuple[Term, ...]:
+        return (instance,) if role.indexed else ()
+
+    def ends(self, channel: Channel) -> tuple[t.Type, ...]:
+        roles = self.system.roles
+        return (*self.index(roles[channel.sender]), *self.index(roles[channel.receiver]))
+
+    def between(self, channel: Channel, sender: Term, receiver: Term) -> tuple[Term, ...]:
+        roles = self.system.roles
+        return (*self.at(roles[channel.sender], sender), *self.at(roles[channel.receiver], receiver))
+
+    def messages(self, channel: Channel) -> list[Message]:
+        return [
+            m for m in self.system.messages.values() if (m.sender, m.receiver) == (channel.sender, channel.receiver)
+        ]
+
+    def named(self, name: str) -> tuple[Channel, list[Message]]:
+        """The channel and the messages that a name stands for: of one message, or of a channel."""
+        one = self.system.messages.get(name)
+        if one is not None:
+            return self.system.channel_of(name), [one]
+        channel = self.system.channels[name]
+        return channel, self.messages(channel)
+
+    def kinds(self, channel: Channel) -> t.Enum:
+        return t.Enum(f"{channel.name} messages", tuple(m.name for m in self.messages(channel)))
+
+    def up(self, role: Role, instance: Term) -> tuple[Key, tuple[Term, ...]]:
+        """The variable of whether a machine's actor runs. Machines that no actor is declared to play have one each."""
+        actor = self.actor_of.get(role.name)
+        return (("up", actor), ()) if actor is not None else (("up", role.name), self.at(role, instance))
+
+    # States
+
+    def unknown(self, name: str) -> SymbolicState:
+        """An arbitrary state; its functions have names with this before."""
+        functions: dict[Key, Function] = {}
+        for variable in self.variables.values():
+            for key, arguments, result in variable.parts():
+                words = f"{name}.{'.'.join(key)}"
+                sort = self.sorts.sort(result)
+                if arguments:
+                    functions[key] = z3.Function(words, *map(self.sorts.sort, arguments), sort)
+                else:
+                    constant = z3.Const(words, sort)
+                    functions[key] = lambda constant=constant: constant
+        return SymbolicState(self, functions)
+
+
+class _Recorded(dict[Key, Function]):
+    """Functions that record which of them were read."""
+
+    def __init__(self, functions: Mapping[Key, Function]) -> None:
+        super().__init__(functions)
+        self.read: set[Key] = set()
+
+    def __getitem__(self, key: Key) -> Function:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+
+class SymbolicState:
+    """One state; implements `leasehold.checker.prove.encode.terms.View`."""
+
+    def __init__(self, schema: StateSchema, functions: Mapping[Key, Function]) -> None:
+        self.schema = schema
+        self.functions: dict[Key, Function] = dict(functions)
+
+    def read(self, key: Key, *at: Term) -> Any:
+        return self.schema.variables[key].read(self.functions, at)
+
+    def write(self, key: Key, where: Callable[..., Term], value: Callable[..., Any]) -> SymbolicState:
+        """The state in which a variable has another value at some arguments."""
+        changed = self.schema.variables[key].written(self.functions, where, value)
+        return self.with_functions({**self.functions, **changed})
+
+    def with_functions(self, functions: Mapping[Key, Function]) -> SymbolicState:
+        """A state with the same variables."""
+        return SymbolicState(self.schema, functions)
+
+    def recorded(self) -> tuple[SymbolicState, set[Key]]:
+        """The same state, and the keys of its functions that are read of it."""
+        copy = self.with_functions({})
+        copy.functions = _Recorded(self.functions)
+        return copy, copy.functions.read
+
+    @property
+    def now(self) -> Term:
+        return self.functions["now",]()
+
+    def data(self, role: str, instance: Term, name: str) -> Any:
+        return self.read(("data", role, name), *self.schema.at(self.schema.system.roles[role], instance))
+
+    def control(self, role: str, instance: Term) -> Term:
+        return self.read(("state", role), *self.schema.at(self.schema.system.roles[role], instance))
+
+    def running(self, role: str, instance: Term) -> Term:
+        key, at = self.schema.up(self.schema.system.roles[role], instance)
+        return self.read(key, *at)
+
+    def is_in(self, role: str, instance: Term, state: str) -> Term:
+        of = self.schema.system.roles[role].control
+        return self.control(role, instance) == self.schema.sorts.member(of, state)
+
+    def heard(self, name: str) -> Term:
+        channel = self.schema.system.channels[name]
+        if channel.kind != "mailbox":
+            return self.every_message(name, lambda m: z3.BoolVal(False))
+
+        def all_of_them(*ends: Term) -> Term:
+            return self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
+
+        return self.schema.sorts.for_all(self.schema.ends(channel), all_of_them)
+
+    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        """That something holds of all messages on their way: of a kind, or in a channel."""
+        channel, kinds = self.schema.named(name)
+        if channel.kind == "set":
+            return conjunction(*(self._every_in_set(channel, kind, holds) for kind in kinds))
+
+        def here(*at: Term) -> Term:
+            *ends, number = at
+            message = self.message(channel, tuple(ends), number, tuple(k.name for k in kinds))
+            right = (
+                [disjunction(*(message.is_kind(k.name) for k in kinds))] if name in self.schema.system.messages else []
+            )
+            return z3.Implies(conjunction(self.pending(channel, tuple(ends), number), *right), holds(message))
+
+        return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), here)
+
+    def unused(self, channel: Channel) -> Term:
+        """That nothing was ever sent through a channel."""
+
+        def none(*at: Term) -> Term:
+            sent, received = (self.read((k, channel.name), *at[:-1]) == 0 for k in ("sent", "received"))
+            return conjunction(sent, received, z3.Not(self.read(("present", channel.name), *at)))
+
+        return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), none)
+
+    def pending(self, channel: Channel, ends: tuple[Term, ...], number: Term) -> Term:
+        """Whether a message is on its way and can still change something."""
+        present = self.read(("present", channel.name), *ends, number)
+        if channel.kind == "mailbox":
+            return conjunction(present, number >= self.read(("received", channel.name), *ends))
+        return present
+
+    def message(
+        self, channel: Channel, ends: tuple[Term, ...], number: Term, kinds: tuple[str, ...] | None = None
+    ) -> MessageValue:  # fmt: skip
+        of = self.schema.kinds(channel)
+        messages = self.schema.system.messages
+
+        def is_kind(kind: str) -> Term:
+            return self.read(("kind", channel.name), *ends, number) == self.schema.sorts.member(of, kind)
+
+        def field(kind: str, name: str) -> Any:
+            if not name:
+                return [f.name for f in messages[kind].fields]
+            return self.read(("field", channel.name, kind, name), *ends, number)
+
+        rank = number - self.read(("received", channel.name), *ends) if channel.kind == "mailbox" else z3.IntVal(1)
+        return MessageValue(is_kind, field, rank, kinds or of.members)
+
+    def _every_in_set(self, channel: Channel, kind: Message, holds: Callable[[MessageValue], Term]) -> Term:
+        sorts = self.schema.sorts
+        variable = self.schema.variables["in", channel.name, kind.name]
+
+        def is_kind(which: str) -> Term:
+            return z3.BoolVal(which == kind.name)
+
+        def here(*at: Term) -> Term:
+            values = dict(zip([f.name for f in kind.fields], at[len(at) - len(kind.fields) :], strict=True))
+
+            def field(which: str, name: str) -> Any:
+                return list(values) if not name else values[name]
+
+            body = holds(MessageValue(is_kind, field, z3.IntVal(1), (kind.name,)))
+            return z3.Implies(self.functions[variable.key](*at), body)
+
+        return sorts.for_all(variable.arguments, here)

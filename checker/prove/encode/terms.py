@@ -1,0 +1,372 @@
+"""An expression of the language as a solver term.
+
+One more reading of expression.py. Where values come from is the business of a `View`, as in evaluate.py; a test holds
+the two readings together on expressions and states made by chance.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Protocol, TypeAlias
+
+import z3
+
+from leasehold.checker.prove.encode.values import (
+    MapValue,
+    OptionValue,
+    SetValue,
+    Sorts,
+    Term,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+
+
+@dataclass(frozen=True)
+class MessageValue:
+    """A message on its way: its kind (a known one, or a term), its fields by kind and name, its number if known."""
+
+    is_kind: Callable[[str], Term]
+    field: Callable[[str, str], Any]
+    number: Term
+    kinds: tuple[str, ...]
+
+
+class SymbolicView(Protocol):
+    """A global state whose values are terms."""
+
+    @property
+    def now(self) -> Term: ...
+    def data(self, role: str, instance: Term, name: str) -> Any: ...
+    def control(self, role: str, instance: Term) -> Term: ...
+    def running(self, role: str, instance: Term) -> Term: ...
+    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
+    def heard(self, name: str) -> Term: ...
+
+
+@dataclass(frozen=True)
+class StepLabel:
+    """What a step was, for `took(...)`. `consumed`: a transition's event, or a message that is ignored."""
+
+    role: str = ""
+    instance: Term = None
+    event: str = ""
+    consumed: bool = False
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """Where an expression stands."""
+
+    sorts: Sorts
+    view: SymbolicView
+    constants: Mapping[str, Any]
+    me: Term = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sender: Term = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    before: SymbolicView | None = None
+    took: StepLabel = StepLabel()
+
+
+def term(e: x.Expression, f: Bindings) -> Any:
+    """The value of an expression.
+
+    Raises:
+        Unsupported: it counts the members of a type whose number is unknown.
+    """
+    match e:
+        case x.Literal_(type=t.Set(of=of)) if x.holds_all_members(e):
+            return SetValue(of, lambda m: z3.BoolVal(True))  # however many there are
+        case x.Literal_(type=type_, value=value):
+            return f.sorts.literal(type_, value)
+        case x.Constant(name=name):
+            return f.constants[name]
+        case x.Now():
+            return f.view.now
+        case x.Self():
+            return f.me
+        case x.Data(role=role, name=name, owner=owner):
+            return f.view.data(role, _owner(owner, f), name)
+        case x.State(role=role, owner=owner):
+            return f.view.control(role, _owner(owner, f))
+        case x.Argument(name=name):
+            return f.arguments[name]
+        case x.Sender():
+            return f.sender
+        case x.Variable(name=name):
+            return f.variables[name]
+        case x.Apply(op=op):
+            return ROWS[op](e, f)
+        case x.Quantifier():
+            return _quantifier(e, f)
+        case x.MessageField(variable=variable, name=name):
+            return _message_field(f.variables[variable], name)
+        case x.Old(operand=operand):
+            assert f.before is not None
+            return term(operand, replace(f, view=f.before))
+        case x.Took(role=role, owner=owner, event=event):
+            return _took(role, owner, event, f)
+        case x.Running(role=role, owner=owner):
+            return f.view.running(role, term(owner, f))
+        case x.Heard(name=name):
+            return f.view.heard(name)
+        case x.Reachable():
+            # Nothing is known of the network; what a step may do when it is parted, it may do at any time here.
+            return f.sorts.anything("reachable")
+        case x.Byzantine():
+            return z3.BoolVal(False)
+    raise Unsupported(f"`{x.text(e)}`")
+
+
+def _owner(owner: x.Expression | None, f: Bindings) -> Term:
+    return f.me if owner is None else term(owner, f)
+
+
+# Operators
+
+
+Row: TypeAlias = Callable[[x.Apply, Bindings], Any]
+
+
+def _values(function: Callable[..., Any]) -> Row:
+    return lambda e, f: function(*(term(o, f) for o in e.operands))
+
+
+def _either(number: Callable[[Term, Term], Term], member: Callable[[Term, Term], Term]) -> Row:
+    """An operator on numbers and, member by member, on sets."""
+
+    def row(e: x.Apply, f: Bindings) -> Any:
+        a, b = (term(o, f) for o in e.operands)
+        if isinstance(a, SetValue):
+            return SetValue(a.of or b.of, lambda m: member(a.holds(m), b.holds(m)))
+        return number(a, b)
+
+    return row
+
+
+def _floor(a: Term, b: Term) -> Term:
+    """Division that rounds down, as Python's; the solver's leaves a remainder of at least 0."""
+    return z3.If(b > 0, a / b, -a / -b)
+
+
+def _extreme(better: Callable[[Term, Term], Term]) -> Row:
+    return _values(lambda *values: reduce(lambda found, other: z3.If(better(found, other), found, other), values))
+
+
+def _length(e: x.Apply, f: Bindings) -> Term:
+    held = term(e.operands[0], f)
+    return z3.IntVal(0) if held.of is None else f.sorts.count(held.of, held.holds)
+
+
+def _get(e: x.Apply, f: Bindings) -> Any:
+    found, other = (term(o, f) for o in e.operands)
+    return other if found.value is None else f.sorts.choice(found.some, found.value, other)
+
+
+def _set(e: x.Apply, f: Bindings) -> SetValue:
+    assert isinstance(e.type, t.Set)
+    items = [term(i, f) for i in e.operands]
+    return SetValue(e.type.of, lambda m: disjunction(*(m == v for v in items)))
+
+
+def _compared(e: x.Apply, f: Bindings) -> Term:
+    left, right = e.operands
+    if x.counts_pending(left):
+        assert isinstance(left, x.Quantifier) and isinstance(left.domain, x.Pending)
+        if not (isinstance(right, x.Literal_) and right.value == 0):
+            raise Unsupported(f"`{x.text(left)}` but in comparison with 0")
+        none = f.view.every_message(left.domain.name, lambda m: z3.BoolVal(False))
+        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+    few = _few(e, f)
+    if few is not None:
+        return few
+    a, b = _compared_values(e, f)
+    if isinstance(a, MessageValue):
+        same = _same_message(a, b, f.sorts)
+        return same if e.op == "==" else z3.Not(same)
+    if e.op in ("==", "!="):
+        return f.sorts.equal(a, b) if e.op == "==" else z3.Not(f.sorts.equal(a, b))
+    if isinstance(a, SetValue):
+        small, large = (a, b) if e.op in ("<", "<=") else (b, a)
+        of = a.of or b.of
+        if of is None:
+            return z3.BoolVal(e.op in ("<=", ">="))
+        within = f.sorts.every(of, lambda m: z3.Implies(small.holds(m), large.holds(m)))
+        return within if e.op in ("<=", ">=") else conjunction(within, z3.Not(f.sorts.equal(a, b)))
+    ordered: Term = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[e.op](a, b)
+    return ordered
+
+
+ROWS: Mapping[str, Row] = {
+    "if": lambda e, f: f.sorts.choice(*(term(o, f) for o in e.operands)),
+    "or": _values(disjunction),
+    "and": _values(conjunction),
+    "not": _values(z3.Not),
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compared),
+    "in": _values(lambda member, held: held.holds(member)),
+    "not in": _values(lambda member, held: z3.Not(held.holds(member))),
+    "|": _either(operator.or_, disjunction),
+    "&": _either(operator.and_, conjunction),
+    "+": _values(operator.add),
+    "-": _either(operator.sub, lambda a, b: conjunction(a, z3.Not(b))),
+    "*": _values(operator.mul),
+    "//": _values(lambda a, b: z3.If(b == 0, 0, _floor(a, b))),
+    "%": _values(lambda a, b: z3.If(b == 0, 0, a - b * _floor(a, b))),
+    "negative": _values(operator.neg),
+    "{}": _set,
+    "[]": _values(lambda cells, key: cells.at(key)),
+    "min": _extreme(operator.le),
+    "max": _extreme(operator.ge),
+    "abs": _values(lambda n: z3.If(n < 0, -n, n)),
+    "len": _length,
+    "index": _values(lambda instance: instance),
+    "get": _get,
+}
+
+
+def _few(e: x.Apply, f: Bindings) -> Term | None:
+    """A count of instances against 0 or 1, without counting: whether there is one, and whether there are two."""
+    counted, number = e.operands
+    if not (isinstance(number, x.Literal_) and number.value in (0, 1)):
+        return None
+    if isinstance(counted, x.Quantifier) and counted.kind == "count" and not isinstance(counted.domain, x.Pending):
+        domain = term(counted.domain, f)
+
+        def holds(member: Term) -> Term:
+            frame = replace(f, variables={**f.variables, counted.variable: member})
+            parts = [term(p, frame) for p in (counted.condition, counted.body) if p is not None]
+            return conjunction(domain.holds(member), *parts)
+
+        of = domain.of
+    elif isinstance(counted, x.Apply) and counted.op == "len":
+        found = term(counted.operands[0], f)
+        of, holds = found.of, found.holds
+    else:
+        return None
+    if of is None or f.sorts.known(of) is not None:
+        return None
+    none = f.sorts.every(of, lambda m: z3.Not(holds(m)))
+    if number.value == 0:
+        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+    at_most_one = f.sorts.every(
+        of, lambda m: f.sorts.every(of, lambda n: z3.Implies(conjunction(holds(m), holds(n)), m == n))
+    )
+    one = conjunction(z3.Not(none), at_most_one)
+    return {
+        "==": one, "!=": z3.Not(one), "<=": at_most_one, ">": z3.Not(at_most_one), ">=": z3.Not(none), "<": none,
+    }[e.op]  # fmt: skip
+
+
+def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
+    def inner(member: Any) -> Bindings:
+        return replace(f, variables={**f.variables, e.variable: member})
+
+    def chosen(member: Any) -> Term:
+        return z3.BoolVal(True) if e.condition is None else term(e.condition, inner(member))
+
+    if isinstance(e.domain, x.Pending):
+        if x.counts_pending(e):
+            raise Unsupported(f"`{x.text(e)}` but in comparison with 0")
+        if e.kind not in ("all", "any"):
+            raise Unsupported(f"`{x.text(e)}`: messages on their way are not counted")
+        wanted = e.kind == "all"
+
+        def about(message: MessageValue) -> Term:
+            body = term(e.body, inner(message))
+            return z3.Implies(chosen(message), body if wanted else z3.Not(body))
+
+        held = f.view.every_message(e.domain.name, about)
+        return held if wanted else z3.Not(held)
+    domain = term(e.domain, f)
+    of = domain.of
+    assert of is not None
+
+    def counts(member: Term) -> Term:
+        return conjunction(domain.holds(member), chosen(member))
+
+    match e.kind:
+        case "all":
+            return f.sorts.every(of, lambda m: z3.Implies(counts(m), term(e.body, inner(m))))
+        case "any":
+            return f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
+        case "count":
+            return f.sorts.count(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
+        case "set":
+            return SetValue(of, counts)
+        case "union":
+            result = e.type.of if isinstance(e.type, t.Set) else None
+            return SetValue(
+                result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m)).holds(k)))
+            )
+    members = f.sorts.known(of)
+    if members is None:
+        assert isinstance(of, t.Instance)
+        return f.sorts.cardinals.sum(of, lambda m: z3.If(counts(m), term(e.body, inner(m)), 0))
+    return z3.Sum([z3.If(counts(m), term(e.body, inner(m)), 0) for m in members])
+
+
+def _message_field(message: MessageValue, name: str) -> Any:
+    if name == "number":
+        raise Unsupported("a message's number but in comparison with 0 or another's")
+    if name == "kind":
+        raise Unsupported("the kind of a message on its way")
+    found, *others = [(kind, message.field(kind, name)) for kind in message.kinds]
+    value = found[1]
+    for kind, other in others:
+        value = z3.If(message.is_kind(kind), other, value)
+    return value
+
+
+def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
+    kinds = [
+        conjunction(
+            a.is_kind(kind),
+            b.is_kind(kind),
+            *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, "")),
+        )
+        for kind in a.kinds
+        if kind in b.kinds
+    ]
+    return conjunction(_number(a) == _number(b), disjunction(*kinds) if kinds else z3.BoolVal(False))
+
+
+def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
+    """Two values that are compared. Message numbers are abstract: only their order is known."""
+
+    def is_number(side: x.Expression) -> bool:
+        return isinstance(side, x.MessageField) and side.name == "number"
+
+    def value(side: x.Expression, other: x.Expression) -> Any:
+        assert isinstance(side, x.MessageField)
+        zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
+        if not zero and not is_number(other):
+            raise Unsupported(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
+        return _number(f.variables[side.variable])
+
+    left, right = e.operands
+    a = value(left, right) if is_number(left) else term(left, f)
+    b = value(right, left) if is_number(right) else term(right, f)
+    return a, b
+
+
+def _number(message: MessageValue) -> Term:
+    if message.number is None:
+        raise Unsupported("numbers of messages, where there are none")
+    return message.number
+
+
+def _took(role: str, owner: x.Expression | None, event: str | None, f: Bindings) -> Term:
+    took = f.took
+    if took.role != role or (event is not None and (event != took.event or not took.consumed)):
+        return z3.BoolVal(False)
+    return z3.BoolVal(True) if owner is None else term(owner, f) == took.instance
+
+
+__all__ = ["Bindings", "MapValue", "MessageValue", "OptionValue", "StepLabel", "SymbolicView", "term"]

@@ -1,0 +1,401 @@
+"""The transition relation: every step of a system, as relations between symbolic states.
+
+Theory of operation. There is one relation for each transition (and for each message that is ignored), over an arbitrary
+machine, any fields and any message; not one for each value. A relation allows every step of the explorer
+(checker/explore/reference.py, faulty.py), and sometimes more, never less:
+
+- the actor may crash in the step: any part of the work that follows the commit is done, and the actor is down;
+- any pending message may be lost, be overtaken, or come again; a machine in a state that sends may send again;
+- an actor that is down recovers at any time, does its work again, and may crash again meanwhile;
+- time passes without end, but waits for timers that are due.
+
+The number of faults has no limit, so a claim that is proved for these relations holds for any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from leasehold.checker.prove.encode.effects import PartialStep, TaskEffects
+from leasehold.checker.prove.encode.state import NUMBER, StateSchema, SymbolicState
+from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
+from leasehold.checker.prove.encode.values import MapValue, Sorts, Term, Unsupported, conjunction, disjunction
+from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import Choice, Offer, Passage, Piece
+from leasehold.spec.language.model import Channel, Datum, Message, Role, System, Transition
+
+
+@dataclass(frozen=True)
+class FaultScope:
+    """Which faults steps may have in them; each without a limit.
+
+    Attributes:
+        crash: actors stop at any point, and recover.
+        network: messages of mailboxes are lost, come again, and overtake each other.
+    """
+
+    crash: bool = True
+    network: bool = True
+
+    @classmethod
+    def of(cls, system: System) -> FaultScope:
+        """All faults where every channel is a mailbox; else only those that channels declare."""
+        numbered = all(channel.kind == "mailbox" for channel in system.channels.values())
+        return cls(crash=numbered, network=numbered)
+
+    @property
+    def words(self) -> str:
+        some = [*(["crashes"] if self.crash else []), *(["losses, duplicates and overtaking"] if self.network else [])]
+        return f"any number of {' and '.join(some)}" if some else "no faults but those that channels declare"
+
+
+@dataclass(frozen=True)
+class SymbolicStep:
+    """A relation between states.
+
+    Attributes:
+        name: as a path shows it.
+        took: its label, for `took(...)`.
+        given: its guard, over the state before and the constants that are chosen.
+        after: the state after.
+        side_conditions: conditions under which the relation lacks no step; else nothing is proved.
+        transition: the transition that is taken, if any.
+    """
+
+    name: str
+    took: StepLabel
+    given: tuple[Term, ...]
+    after: SymbolicState
+    side_conditions: tuple[tuple[str, Term], ...] = ()
+    transition: Transition | None = None
+
+
+class TransitionRelation(TaskEffects):
+    """All steps from a state.
+
+    Args:
+        constants: values of the system's constants.
+        scope: the faults.
+    """
+
+    def __init__(self, schema: StateSchema, constants: Mapping[str, Any], scope: FaultScope) -> None:
+        super().__init__(schema, constants)
+        self.scope = scope
+
+    def steps(self, s: SymbolicState) -> Iterator[SymbolicStep]:
+        """Every step from a state."""
+        for (role, state, event), choices in self.lowered.moves.items():
+            message = self.system.messages.get(event)
+            for choice in choices:
+                if message is not None and message.receiver == role:
+                    yield from self._received(s, choice, message)
+                else:
+                    offers = [o for o in self.lowered.offers[role, state] if o.event == event]
+                    yield from self._offered(s, choice, offers)
+        for message in self.system.messages.values():
+            yield from self._passed_over(s, message)
+        for (role, state), work in self.lowered.work.items():
+            yield from self._again(s, self.system.roles[role], state, work)
+        yield from self._faults(s)
+        if self.lowered.passage is not None:
+            yield self._time(s, self.lowered.passage)
+
+    # Machines
+
+    def machine(self, role: Role, name: str) -> tuple[Term, list[Term]]:
+        """Any machine of a role."""
+        if not role.indexed:
+            return z3.IntVal(0), []
+        me = self.sorts.constant(name, role.instance)
+        return me, [self.sorts.within(role.instance, me)]
+
+    def fields(self, fields: Sequence[Datum]) -> tuple[dict[str, Any], list[Term]]:
+        """Any values of an event's fields."""
+        found, given = {}, []
+        for datum in fields:
+            found[datum.name], valid = self.sorts.fresh(datum.name, datum.type)
+            given.append(valid)
+        return found, given
+
+    def _offered(self, s: SymbolicState, choice: Choice, offers: Sequence[Offer]) -> Iterator[SymbolicStep]:
+        """A local event comes, with any fields; never one that only a parent drives."""
+        if not offers:
+            return
+        role, event = offers[0].role, choice.transition.event
+        me, given = self.machine(role, role.name)
+        arguments, valid = self.fields(offers[0].fields)
+        given += [s.running(role.name, me), s.is_in(role.name, me, choice.transition.source), *valid]
+        own, outside = self.frame(s, me, arguments), self.frame(s, None, arguments, it=me)
+        ways = []
+        for offer in offers:
+            conditions = [term(e, own) for e in offer.conditions]
+            # A condition without an encoding allows the event at any time, which adds steps only.
+            with suppress(Unsupported):
+                conditions += [disjunction(*(term(e, outside) for e in offer.outside))] if offer.outside else []
+            ways.append(conjunction(*conditions))
+        took = StepLabel(role.name, me, event, consumed=True)
+        yield from self._step(s, role, choice, me, arguments, None, took, [*given, disjunction(*ways)])
+
+    def _received(self, s: SymbolicState, choice: Choice, message: Message) -> Iterator[SymbolicStep]:
+        channel, me, sender, number, given, after = self._delivery(s, message)
+        role = self.system.roles[message.receiver]
+        given += [s.is_in(role.name, me, choice.transition.source)]
+        arguments = self._content(s, channel, message, me, sender, number)
+        took = StepLabel(role.name, me, message.name, consumed=True)
+        yield from self._step(s, role, choice, me, arguments, sender, took, given, after)
+
+    def _delivery(
+        self, s: SymbolicState, message: Message
+    ) -> tuple[Channel, Term, Term, Any, list[Term], SymbolicState]:
+        """Any message of a kind that may be received, and the state in which it was."""
+        system = self.system
+        channel = system.channel_of(message.name)
+        me, given = self.machine(system.roles[message.receiver], message.receiver)
+        sender, valid = self.machine(system.roles[message.sender], message.sender)
+        given += [*valid, s.running(message.receiver, me)]
+        if channel.same_index:
+            given.append(me == sender)
+        ends = self.schema.between(channel, sender, me)
+        if channel.kind == "set":
+            arguments, valid = self.fields(message.fields)
+            inside = s.functions["in", channel.name, message.name](*ends, *arguments.values())
+            return channel, me, sender, arguments, [*given, *valid, inside], s
+        number, valid, after = self._taken_out(s, channel, message, ends)
+        return channel, me, sender, number, [*given, *valid], after
+
+    def _taken_out(
+        self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]
+    ) -> tuple[Term, list[Term], SymbolicState]:
+        """Any message of a kind on its way between two machines: its number, what is given, the state without it."""
+        number = self.sorts.constant("number", NUMBER)
+        given = [s.pending(channel, ends, number), s.message(channel, ends, number).is_kind(message.name)]
+        received = s.read(("received", channel.name), *ends)
+        if channel.kind != "bag":
+            given.append(self._is_new(channel, number, received))
+        if channel.kind == "fifo":  # a mailbox forgets older messages of a kind, and so passes them over
+
+            def waits_not(other: Term) -> Term:
+                there = s.read(("present", channel.name), *ends, other)
+                return z3.Not(conjunction(received < other, other < number, there))
+
+            given.append(self.sorts.for_all((NUMBER,), waits_not))
+        copy = self._copy(channel)
+        after = s.write(
+            ("present", channel.name), lambda *at: same_places(at, (*ends, number)), lambda *at: copy,
+        )  # fmt: skip
+        if channel.kind != "bag":
+            moved = number if channel.kind == "mailbox" else z3.If(copy, received, number)
+            after = after.write(("received", channel.name), lambda *at: same_places(at, ends), lambda *at: moved)
+        return number, given, after
+
+    def _is_new(self, channel: Channel, number: Term, received: Term) -> Term:
+        """Whether a receiver takes the message of a number for one that it has not received yet."""
+        return number > received
+
+    def _copy(self, channel: Channel) -> Term:
+        """Whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
+        stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
+        return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
+
+    def _content(
+        self, s: SymbolicState, channel: Channel, message: Message, me: Term, sender: Term, number: Any
+    ) -> dict[str, Any]:
+        if channel.kind == "set":
+            return dict(number)
+        content = s.message(channel, self.schema.between(channel, sender, me), number)
+        return {f.name: content.field(message.name, f.name) for f in message.fields}
+
+    def _step(
+        self, s: SymbolicState, role: Role, choice: Choice, me: Term, arguments: Mapping[str, Any], sender: Term,
+        took: StepLabel, given: list[Term], base: SymbolicState | None = None,
+    ) -> Iterator[SymbolicStep]:  # fmt: skip
+        """Takes a transition: commits the record, then does the work, or part of it."""
+        frame = self.frame(s, me, arguments, sender)
+        if choice.guard is not None:
+            given = [*given, term(choice.guard, frame)]
+        work = PartialStep(self._committed(base or s, role, choice, me, frame))
+        died = self.sorts.constant("dies", t.BOOL) if self.scope.crash else None
+        for piece in choice.work:
+            self._do(work, role, piece, me, died, again=False)
+        state = work.state if died is None else self._down(work.state, role, me, died)
+        name, conditions = choice.transition.name, tuple(work.side_conditions)
+        yield SymbolicStep(name, took, tuple(given), state, conditions, choice.transition)
+
+    def _down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
+        """The state in which the actor of a machine has stopped, where it died, and goes on where it did not."""
+        key, at = self.schema.up(role, me)
+        runs = z3.BoolVal(False) if z3.is_true(died) else z3.Not(died)
+        return s.write(key, lambda *a: same_places(a, at), lambda *a: runs)
+
+    def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
+        transition = choice.transition
+        own = self.schema.at(role, me)
+        after = s
+        for update in choice.updates:
+            value = term(update.value, frame)
+            key = ("data", role.name, update.name)
+            if update.key is not None:
+                member = term(update.key, frame)
+                old = s.read(key, *own)
+                value = _with_cell(self.sorts, old, member, value)
+            after = after.write(key, lambda *at: same_places(at, own), lambda *at, value=value: value)
+        if transition.target != transition.source:
+            target = self.sorts.member(role.control, transition.target)
+            after = after.write(("state", role.name), lambda *at: same_places(at, own), lambda *at: target)
+        return after
+
+    # What is not a transition
+
+    def _passed_over(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:
+        """A message that is ignored or refused is consumed, and nothing else happens."""
+        if self.system.channel_of(message.name).kind == "set":
+            return
+        role = self.system.roles[message.receiver]
+        channel, me, sender, number, given, after = self._delivery(s, message)
+        arguments = self._content(s, channel, message, me, sender, number)
+        frame = self.frame(s, me, arguments, sender)
+        moves = [
+            conjunction(s.is_in(role.name, me, c.transition.source), term(c.guard, frame) if c.guard else True)
+            for (name, state, event), choices in self.lowered.moves.items()
+            if (name, event) == (role.name, message.name) and not self._is_deaf(role, state)
+            for c in choices
+        ]
+        given = [*given, z3.Not(disjunction(*moves))] if moves else given
+        if self.scope.crash:
+            after = self._down(after, role, me, self.sorts.constant("dies", t.BOOL))
+        took = StepLabel(role.name, me, message.name, consumed=True)
+        yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after)
+
+    def _is_deaf(self, role: Role, state: str) -> bool:
+        """Whether a machine passes over messages in a state that it should act on."""
+        return False
+
+    def _again(self, s: SymbolicState, role: Role, state: str, work: Sequence[Piece]) -> Iterator[SymbolicStep]:
+        """A machine sends its state's messages again: for a duplicate, or as what it sent, or the answer, was lost."""
+        for piece in work if self.scope.network or self.scope.crash else ():
+            if piece.channel is None and not self.at_once(role):
+                continue
+            if piece.channel is not None and piece.channel.kind != "mailbox":
+                continue
+            me, given = self.machine(role, role.name)
+            done = PartialStep(s)
+            # To any of its receivers: duplicates come one by one.
+            one_by_one = piece.channel is not None and piece.target.indexed
+            self._do(done, role, piece, me, self.sorts.constant("some", t.BOOL) if one_by_one else None, again=True)
+            given += [s.running(role.name, me), s.is_in(role.name, me, state)]
+            name, conditions = f"{role.name}/{state}: {piece.task.name} again", tuple(done.side_conditions)
+            yield SymbolicStep(name, StepLabel(), tuple(given), done.state, conditions)
+
+    def at_once(self, role: Role) -> bool:
+        """Whether all machines of a role are one actor's. What it does when it recovers, each then does by itself."""
+        return role.indexed and role.name in self.schema.actor_of and self.scope.crash
+
+    def _faults(self, s: SymbolicState) -> Iterator[SymbolicStep]:
+        for channel in self.system.channels.values():
+            loses = channel.lose != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
+            if loses and channel.kind != "set":
+                yield from self._losses(s, channel)
+        if not self.scope.crash:
+            return
+        roles = self.system.roles
+        for name, names in self.system.actors.items():
+            yield from self._crash(s, name, [role for role in roles.values() if role.name in names])
+        for role in roles.values():
+            if role.name not in self.schema.actor_of:
+                yield from self._crash(s, role.name, [role])
+
+    def _losses(self, s: SymbolicState, channel: Channel) -> Iterator[SymbolicStep]:
+        """Any message of a channel is lost."""
+        where = tuple(self.sorts.constant("end", e) for e in (*self.schema.ends(channel), NUMBER))
+        given = [*map(self.sorts.within, self.schema.ends(channel), where[:-1])]
+        after = s.write(("present", channel.name), lambda *at: same_places(at, where), lambda *at: z3.BoolVal(False))
+        yield SymbolicStep(f"{channel.name} loses a message", StepLabel(), tuple(given), after)
+
+    def _crash(self, s: SymbolicState, actor: str, roles: list[Role]) -> Iterator[SymbolicStep]:
+        """An actor stops between two steps, or recovers."""
+        me, given = self.machine(roles[0], roles[0].name)
+        key, at = self.schema.up(roles[0], me)
+        took = StepLabel(roles[0].name, me, "crash", consumed=False)
+        down = self._down(s, roles[0], me, z3.BoolVal(True))
+        yield SymbolicStep(f"{actor} crashes", took, (*given, s.read(key, *at)), down)
+        again = self.sorts.constant("again", t.BOOL)
+        read = self._read(s, roles, me)
+        work = PartialStep(read)
+        for role in roles:
+            self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
+        back = work.state.write(key, lambda *a: same_places(a, at), lambda *a: z3.Not(again))
+        given = [*given, z3.Not(s.read(key, *at))]
+        yield SymbolicStep(f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, tuple(work.side_conditions))
+        yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, tuple(work.side_conditions))
+
+    def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
+        """The state once an actor has read its records again."""
+        return s
+
+    def _shared(self, roles: list[Role]) -> bool:
+        return roles[0].name in self.schema.actor_of
+
+    def _recover(self, work: PartialStep, s: SymbolicState, role: Role, me: Term, died: Term) -> None:
+        """Does the work of a machine's state again, for any state."""
+        pieces = {p.task.name: p for (name, _), work in self.lowered.work.items() if name == role.name for p in work}
+        if not pieces or (me is None and self.at_once(role)):
+            return
+        mine = me if me is not None else z3.IntVal(0)
+        for name, piece in pieces.items():
+            states = [state for state in self._recovered(role) if name in role.states[state].tasks]
+            inside = disjunction(*(s.is_in(role.name, mine, st) for st in states))
+            guarded = PartialStep(work.state, [])
+            self._do(guarded, role, piece, mine, died, again=True)
+            work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in guarded.side_conditions]
+            work.state = _either(inside, guarded.state, work.state)
+
+    def _recovered(self, role: Role) -> list[str]:
+        """The states whose work recovery does again."""
+        return list(role.states)
+
+    def _time(self, s: SymbolicState, passage: Passage) -> SymbolicStep:
+        """Time passes, unless it has to wait for a timer."""
+        given = []
+        for role in {offer.role.name: offer.role for offer in passage.unless}.values():
+            timers = [c for offer in passage.unless if offer.role is role for c in offer.choices]
+
+            def rests(me: Term, role: Role = role, timers: list[Choice] = timers) -> Term:
+                frame = self.frame(s, me)
+                due = [
+                    conjunction(
+                        s.is_in(role.name, me, c.transition.source), True if c.guard is None else term(c.guard, frame)
+                    )
+                    for c in timers
+                ]
+                return z3.Not(conjunction(s.running(role.name, me), disjunction(*due)))
+
+            given.append(self.sorts.every(role.instance, rests) if role.indexed else rests(z3.IntVal(0)))
+        after = s.write(("now",), lambda *at: z3.BoolVal(True), lambda *at: s.now + 1)
+        return SymbolicStep("time passes", StepLabel(), tuple(given), after)
+
+
+def same_places(at: Sequence[Term], other: Sequence[Term]) -> Term:
+    parts = [a == b for a, b in zip(at, other, strict=True)]
+    return parts[0] if len(parts) == 1 else conjunction(*parts) if parts else z3.BoolVal(True)
+
+
+def _with_cell(sorts: Sorts, cells: Any, member: Term, value: Any) -> Any:
+    return MapValue(cells.key, lambda k: sorts.choice(k == member, value, cells.at(k)))
+
+
+def _either(test: Term, then: SymbolicState, otherwise: SymbolicState) -> SymbolicState:
+    """One of two states."""
+    if then is otherwise:
+        return then
+    functions = {
+        key: f if f is otherwise.functions[key] else (
+            lambda *at, f=f, g=otherwise.functions[key]: z3.If(test, f(*at), g(*at))
+        )
+        for key, f in then.functions.items()
+    }  # fmt: skip
+    return then.with_functions(functions)

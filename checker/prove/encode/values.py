@@ -1,0 +1,458 @@
+"""Values as solver terms: the sorts of the language's types, and operations on their values.
+
+    bool                       a z3 Bool
+    int, time, opaque          an unbounded z3 Int
+    enum, control state        a member of a z3 enumeration
+    instance                   a z3 Int from 0 on, below the number of instances, which is itself a term
+    set, map                   functions from a member of the small type to Bool or to a value
+    option                     whether there is a value, and the value
+
+A set of instances cannot be counted when the number of instances is unknown: its size is a number with the axioms of
+`Cardinalities`, and so is a sum over instances. The axioms are true for all finite sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations, count, product
+from typing import Any
+
+import z3
+
+from leasehold.spec.language import types as t
+
+Term = Any  # z3 has no types for terms that a checker could use
+
+
+_ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
+
+
+class Unsupported(Exception):
+    """An expression or a construct that has no encoding; the words say which."""
+
+
+@dataclass(frozen=True)
+class SetValue:
+    """A set as its membership."""
+
+    of: t.Enum | t.Instance | None
+    holds: Callable[[Term], Term]
+
+
+@dataclass(frozen=True)
+class MapValue:
+    """A map as the value of each key."""
+
+    key: t.Enum | t.Instance
+    at: Callable[[Term], Any]
+
+
+@dataclass(frozen=True)
+class OptionValue:
+    """An option: `some` says whether there is the value."""
+
+    some: Term
+    value: Any
+
+
+class Sorts:
+    """The sorts of one system's types, and how many members each has.
+
+    Args:
+        sizes: the number of instances of a type by its name: a term, or a number that is known.
+    """
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        self.sizes = sizes
+        self._fresh = count()
+        self.open: dict[str, Term] = {}  # the variables of quantifiers that are being built, by name
+        self.cardinals = Cardinalities(self)
+
+    def sort(self, type_: t.Type) -> Any:
+        match type_:
+            case t.Bool():
+                return z3.BoolSort()
+            case t.Enum():
+                return self._enum(type_)[0]
+            case t.Int() | t.Time() | t.Opaque() | t.Instance():
+                return z3.IntSort()
+        raise Unsupported(f"values of {type_} have no sort of their own")
+
+    def _enum(self, type_: t.Enum) -> tuple[Any, dict[str, Term]]:
+        if type_.members not in _ENUMERATIONS:
+            # Names are global in the solver and in SMT-LIB, and two types may have members of one name.
+            number = len(_ENUMERATIONS)
+            name = f"{type_.name.removeprefix('a state of ').replace(' ', '_')}!{number}"
+            sort, terms = z3.EnumSort(name, [f"{m}!{number}" for m in type_.members])
+            _ENUMERATIONS[type_.members] = sort, dict(zip(type_.members, terms, strict=True))
+        return _ENUMERATIONS[type_.members]
+
+    def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
+        """A known member of a small type."""
+        if not isinstance(type_, t.Enum):
+            return z3.IntVal(value)
+        return self._enum(type_)[1][value]
+
+    def size(self, type_: t.Instance) -> Any:
+        return self.sizes.get(type_.name, type_.count) if type_.indexed else 1
+
+    def known(self, type_: t.Enum | t.Instance) -> list[Term] | None:
+        """All members of a small type; None where their number is unknown."""
+        if isinstance(type_, t.Enum):
+            return [self.member(type_, value) for value in type_.members]
+        size = self.size(type_)
+        return [z3.IntVal(i) for i in range(size)] if isinstance(size, int) else None
+
+    def within(self, type_: t.Type, term: Term) -> Term:
+        """That a term of a type's sort is a value of the type."""
+        match type_:
+            case t.Instance():
+                return conjunction(term >= 0, term < self.size(type_))
+            case t.Time():
+                return term >= 0
+            case t.Int(low=low, high=high):
+                return conjunction(
+                    *([term >= low] if low is not None else []), *([term <= high] if high is not None else [])
+                )
+        return z3.BoolVal(True)
+
+    def constant(self, name: str, type_: t.Type) -> Term:
+        """A new constant of a type."""
+        return z3.Const(f"{name}!{next(self._fresh)}", self.sort(type_))
+
+    def anything(self, name: str) -> Term:
+        """An arbitrary boolean, for each value of the variables that are open."""
+        if not self.open:
+            return self.constant(name, t.BOOL)
+        at = list(self.open.values())
+        return z3.Function(f"{name}!{next(self._fresh)}", *(v.sort() for v in at), z3.BoolSort())(*at)
+
+    def every(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """That something holds of all members."""
+        return self.for_all((type_,), holds)
+
+    def for_all(self, types: Sequence[t.Type], holds: Callable[..., Term]) -> Term:
+        """That something holds of all values of types; written out where a small type's members are known."""
+        bound: list[Term] = []
+        choices = []
+        for type_ in types:
+            members = self.known(type_) if isinstance(type_, t.Enum | t.Instance) else None
+            if members is None:
+                bound.append(self._variable(type_, len(bound)))
+            choices.append([bound[-1]] if members is None else members)
+        with self.opened(bound):
+            body = conjunction(*(holds(*values) for values in product(*choices)))
+        unknown = [type_ for type_, values in zip(types, choices, strict=True) if any(v is values[0] for v in bound)]
+        valid = [
+            self.within(type_, v) for type_, v in zip(unknown, bound, strict=True) if isinstance(type_, t.Instance)
+        ]
+        return forall(bound, z3.Implies(conjunction(*valid), body) if valid else body)
+
+    def _variable(self, type_: t.Type, n: int) -> Term:
+        """The variable of a quantifier. The same words have the same names: then terms are equal where they can be."""
+        letter = type_.name[0] if isinstance(type_, t.Enum | t.Instance) else "n"
+        return z3.Const(f"{letter}!bound{len(self.open) + n}", self.sort(type_))
+
+    @contextmanager
+    def opened(self, bound: Sequence[Term]) -> Iterator[None]:
+        """While the body of a quantifier is built."""
+        names = {b.decl().name(): b for b in bound}
+        self.open |= names
+        try:
+            yield
+        finally:
+            for name in names:
+                del self.open[name]
+
+    def some(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        return z3.Not(self.every(type_, lambda member: z3.Not(holds(member))))
+
+    def count(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """How many members something holds of."""
+        members = self.known(type_)
+        if members is not None:
+            return z3.Sum([z3.If(holds(m), 1, 0) for m in members]) if members else z3.IntVal(0)
+        assert isinstance(type_, t.Instance)
+        return self.cardinals.of(type_, holds)
+
+    # Values of any type
+
+    def fresh(self, name: str, type_: t.Type) -> tuple[Any, Term]:
+        """Any value of a type, and what makes it one."""
+        match type_:
+            case t.Set(of=of) if of is not None:
+                member = z3.Function(f"{name}!{next(self._fresh)}", self.sort(of), z3.BoolSort())
+                return SetValue(of, member), z3.BoolVal(True)
+            case t.Map(key=key, of=cell):
+                cells = z3.Function(f"{name}!{next(self._fresh)}", self.sort(key), self.sort(cell))
+                return MapValue(key, cells), self.every(key, lambda k: self.within(cell, cells(k)))
+            case t.Option(of=of) if of is not None:
+                some, _ = self.fresh(f"{name}?", t.BOOL)
+                value, valid = self.fresh(name, of)
+                return OptionValue(some, value), valid
+        made = self.constant(name, type_)
+        return made, self.within(type_, made)
+
+    def literal(self, type_: t.Type, value: Any) -> Any:
+        match type_:
+            case t.Bool():
+                return z3.BoolVal(bool(value))
+            case t.Int() | t.Time() | t.Opaque():
+                return z3.IntVal(value)
+            case t.Enum() | t.Instance():
+                return self.member(type_, value)
+            case t.Set(of=of):
+                chosen = [self.member(of, v) for v in sorted(value)] if of is not None else []
+                return SetValue(of, lambda m: disjunction(*(m == v for v in chosen)))
+            case t.Map(key=key, of=of):
+                cells = [(self.member(key, k), self.literal(of, v)) for k, v in zip(t.members(key), value, strict=True)]
+                alike = all(v == value[0] for v in value)
+                return MapValue(key, lambda k: cells[0][1] if alike else _chosen(k, cells))
+            case t.Option(of=of):
+                if value is None or of is None:
+                    return OptionValue(z3.BoolVal(False), None if of is None else self.literal(of, t.default(of)))
+                return OptionValue(z3.BoolVal(True), self.literal(of, value))
+        raise Unsupported(f"values of {type_}")
+
+    def equal(self, a: Any, b: Any) -> Term:
+        match a, b:
+            case SetValue(), SetValue():
+                of = a.of or b.of
+                return z3.BoolVal(True) if of is None else self.every(of, lambda m: a.holds(m) == b.holds(m))
+            case MapValue(), MapValue():
+                return self.every(a.key, lambda k: self.equal(a.at(k), b.at(k)))
+            case OptionValue(), OptionValue():
+                if a.value is None or b.value is None:
+                    return a.some == b.some
+                return conjunction(a.some == b.some, z3.Implies(a.some, self.equal(a.value, b.value)))
+            case OptionValue(), _:
+                return conjunction(a.some, self.equal(a.value, b))
+            case _, OptionValue():
+                return self.equal(b, a)
+        return a == b
+
+    def choice(self, test: Term, then: Any, otherwise: Any) -> Any:
+        """One of two values of a type."""
+        match then, otherwise:
+            case SetValue(), SetValue():
+                of = then.of or otherwise.of
+                return SetValue(of, lambda m: z3.If(test, then.holds(m), otherwise.holds(m)))
+            case MapValue(), MapValue():
+                return MapValue(then.key, lambda k: self.choice(test, then.at(k), otherwise.at(k)))
+            case OptionValue(), OptionValue():
+                value = then.value if otherwise.value is None else otherwise.value
+                both = value if then.value is None or otherwise.value is None else self.choice(
+                    test, then.value, otherwise.value
+                )  # fmt: skip
+                return OptionValue(z3.If(test, then.some, otherwise.some), both)
+            case OptionValue(), _:
+                return self.choice(test, then, OptionValue(z3.BoolVal(True), otherwise))
+            case _, OptionValue():
+                return self.choice(test, OptionValue(z3.BoolVal(True), then), otherwise)
+        return z3.If(test, then, otherwise)
+
+
+def conjunction(*parts: Term) -> Term:
+    """That all parts hold; true where there is none."""
+    return z3.And(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
+
+
+def disjunction(*parts: Term) -> Term:
+    """That some part holds; false where there is none."""
+    return z3.Or(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
+
+
+def forall(bound: list[Term], body: Term) -> Term:
+    """For all values; simplified where there are none, or the body has none of them."""
+    if not bound or z3.is_true(body) or z3.is_false(body):
+        return body
+    return z3.ForAll(bound, body)
+
+
+def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
+    value = cells[-1][1]
+    for member, other in cells:
+        if key.eq(member):
+            return other
+    for member, other in reversed(cells[:-1]):
+        value = z3.If(key == member, other, value)
+    return value
+
+
+@dataclass(frozen=True)
+class _Cardinality:
+    """A set of instances, or one for each value of some variables, and its size.
+
+    Attributes:
+        outer: sorts of the variables; none for a single set.
+        holds: of a member and the variables, whether it is in the set.
+        size: of the variables.
+    """
+
+    of: t.Instance
+    name: str
+    outer: tuple[Any, ...]
+    holds: Callable[..., Term]
+    size: Callable[..., Term]
+
+
+class Cardinalities:
+    """The sizes of sets of instances whose number is not known.
+
+    Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
+    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
+    a quantifier has a function as its size.
+    """
+
+    def __init__(self, sorts: Sorts) -> None:
+        self._sorts = sorts
+        self._known: dict[tuple[str, str], _Cardinality] = {}
+        self._speaks: dict[int, tuple[Term, set[str]]] = {}
+        self._sums: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
+
+    def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """The size of a set, as a number that `facts` speaks of."""
+        probe, words = self._of_a_member(type_, holds)
+        outer = self._open_in(words)
+        probes = [z3.Const(f"probe!{n}", term.sort()) for n, term in enumerate(outer)]
+        words = z3.substitute(words, *zip(outer, probes, strict=True))
+        key = type_.name, words.sexpr()
+        if key not in self._known:
+            sorts = tuple(term.sort() for term in outer)
+            name = f"size!{type_.name}!{len(self._known)}"
+            size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
+
+            def inside(member: Term, *at: Term) -> Term:
+                return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+
+            self._known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
+        return self._known[key].size(*outer)
+
+    def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
+        """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
+        probe = z3.Const(f"probe!{type_.name}!{len(self._sorts.open)}", z3.IntSort())
+        with self._sorts.opened([probe]):
+            return probe, z3.simplify(words(probe))
+
+    def _open_in(self, words: Term) -> list[Term]:
+        """The variables of quantifiers that are being built, on which a formula depends."""
+        names = {constant.decl().name() for constant in constants(words)}
+        return [term for name, term in self._sorts.open.items() if name in names]
+
+    def speaks(self, words: Term) -> bool:
+        """Whether a formula speaks of a size."""
+        return bool(self._numbers(words))
+
+    def _numbers(self, words: Term) -> set[str]:
+        """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
+        key = words.get_id()
+        if key not in self._speaks:
+            self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
+        return self._speaks[key][1]
+
+    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
+        """The sum of a number over all instances, likewise."""
+        probe, words = self._of_a_member(type_, value)
+        if self._open_in(words):
+            raise Unsupported("a sum over instances that depends on another instance, without a bound on how many")
+        key = type_.name, words.sexpr()
+        if key not in self._sums:
+            total = z3.Const(f"sum!{type_.name}!{len(self._sums)}", z3.IntSort())
+            self._sums[key] = type_, lambda m: z3.substitute(words, (probe, m)), total
+        return self._sums[key][2]
+
+    def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
+        """What is known of the sizes and sums that were asked for.
+
+        Args:
+            mentioned: formulas; there are no axioms for other sizes and sums.
+            points: instances at which one sum may differ from another.
+        """
+        names = set().union(*map(self._numbers, mentioned))
+        yield from self._known_of_sums(names, points)
+        every = [sized for sized in self._known.values() if sized.name in names]
+        for sized in every:
+            yield from self._of_one_size(sized)
+        for one, other in combinations(every, 2):
+            if one.of == other.of:
+                yield self._compared(one, other)
+                yield self._compared(other, one)
+
+    def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
+        """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
+        every = [k for k in self._sums.values() if k[2].decl().name() in names]
+        for type_, value, total in every:
+            yield from self._of_one_sum(type_, value, total)
+        for (type_, f, one), (same, g, other) in combinations(every, 2):
+            if type_ == same:
+                at = [point for of, point in points if of == type_]
+                yield from self._of_two_sums(type_, f, one, g, other, at)
+
+    def _of_one_sum(self, type_: t.Instance, value: Callable[[Term], Term], total: Term) -> Iterator[Term]:
+        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) == 0), total == 0)
+        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) >= 0), total >= 0)
+
+    def _of_two_sums(
+        self, type_: t.Instance, f: Callable[[Term], Term], one: Term, g: Callable[[Term], Term], other: Term,
+        points: Sequence[Term],
+    ) -> Iterator[Term]:  # fmt: skip
+        yield z3.Implies(self._sorts.every(type_, lambda i: f(i) == g(i)), one == other)
+        for point in points:
+            yield z3.Implies(
+                conjunction(self._sorts.within(type_, point), self._beside(type_, f, g, point)),
+                one - f(point) == other - g(point),
+            )
+
+    def _beside(
+        self, type_: t.Instance, f: Callable[[Term], Term], g: Callable[[Term], Term], point: Term
+    ) -> Term:  # fmt: skip
+        """That two summands are the same everywhere but at one instance."""
+        return self._sorts.every(type_, lambda i: z3.Implies(i != point, f(i) == g(i)))
+
+    def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
+        whole, at = self._sorts.size(sized.of), self._variables(sized)
+        size = sized.size(*at)
+
+        def holds(member: Term) -> Term:
+            return sized.holds(member, *at)
+
+        yield forall(at, conjunction(size >= 0, size <= whole))
+        yield forall(at, (size == 0) == z3.Not(self._sorts.some(sized.of, holds)))
+        yield forall(at, (size == whole) == self._sorts.every(sized.of, holds))
+
+    def _compared(self, small: _Cardinality, large: _Cardinality) -> Term:
+        """What follows for the sizes of two sets where one lies within the other, at the same variables if possible."""
+        one, other = self._variables(small), self._variables(large)
+        if small.outer == large.outer:
+            other = one
+        m, n = small.size(*one), large.size(*other)
+        within = self._sorts.every(small.of, lambda i: z3.Implies(small.holds(i, *one), large.holds(i, *other)))
+        back = self._sorts.every(small.of, lambda i: z3.Implies(large.holds(i, *other), small.holds(i, *one)))
+        bound = [*one, *(v for v in other if not any(v is w for w in one))]
+        return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
+
+    def _variables(self, sized: _Cardinality) -> list[Term]:
+        return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
+
+
+_NUMBER = re.compile(r"(?:size|sum)!\w+!\d+")
+
+
+def constants(*terms: Term) -> Iterator[Term]:
+    """The constants in terms, each once; also those in quantifiers."""
+    seen: set[int] = set()
+    waiting = list(terms)
+    while waiting:
+        e = waiting.pop()
+        if e.get_id() in seen:
+            continue
+        seen.add(e.get_id())
+        if z3.is_quantifier(e):
+            waiting.append(e.body())
+        elif z3.is_app(e):
+            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                yield e
+            waiting.extend(e.children())

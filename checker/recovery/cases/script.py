@@ -1,0 +1,302 @@
+"""Cases as scripts for real actors: a shortest path into a case, the crash, the steps of the others, and the restart.
+
+Theory of operation (paper, section 5.1). The explored graph is the list of what to try. A case of `leasehold crash` is
+a cell of the product, a crash point and a mode. Its script is the explorer's shortest path to a state of that cell in
+which the actor can stop at that point; then the shortest path, without the actor, to a state in which the mode holds
+and it restarts. Each step has the states of all machines after it, so that a replay can tell whether the real actors
+follow the model.
+
+`#before-commit` is met at rest in the model, as a step that was not committed has left nothing. Real actors are
+stopped in the midst of a step that could come next, just before its commit. Points at which only calls of policies and
+handlers differ are met at rest too, after a step into the state; real actors are stopped in the midst of that step.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from leasehold.checker.crash.analysis import CrashReport
+from leasehold.checker.crash.cases import Case, CaseFinder
+from leasehold.checker.explore import channels
+from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.layout import State, with_cell
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.step import Action
+from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
+from leasehold.faults.up import DOWN
+from leasehold.spec.language.lower import Actor, work_of
+from leasehold.spec.language.model import Transition
+from leasehold.spec.language.types import Value
+
+Machine = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStep:
+    """One step of a script.
+
+    Attributes:
+        kind: `local`, `deliver`, `duplicate`, `tick`, `clock`, `crash`, `recover`, or `stillborn`: a restart that is
+            stopped before it has done anything.
+        machine: which machine steps; of `crash` and `recover`, one of the actor's. None: time passes.
+        event, fields: what it consumes, if it does; of a crash, what it was consuming.
+        sender: of a message.
+        point: of a crash, its name in the catalogue.
+        done: of a crash, the tasks whose work was done.
+        control: where all machines are after it, in the system's order.
+        in_transit: the messages under way after a crash, of the actor that crashed: receiver, name, fields.
+    """
+
+    kind: str
+    machine: Machine | None
+    event: str
+    fields: tuple[Value, ...]
+    sender: Machine | None
+    point: str
+    done: tuple[str, ...]
+    control: tuple[str, ...]
+    in_transit: tuple[tuple[Machine, str, tuple[Value, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The script of a case.
+
+    Attributes:
+        cell: the control states of the product when the actor stops.
+        point: where in its work it stops.
+        mode: which of the system's modes holds when it restarts.
+        steps: from the first state to the restart.
+        at: the position of the crash among them.
+        machines: those whose places each step tells.
+    """
+
+    cell: tuple[str, ...]
+    point: str
+    mode: str
+    steps: tuple[ScriptStep, ...]
+    at: int
+    machines: tuple[Machine, ...]
+
+    @property
+    def name(self) -> str:
+        """`crash:broker/ticketed#after-tell@alive@active/ticketed/active`."""
+        return f"{self.point}@{self.mode}@{'/'.join(self.cell)}"
+
+
+class ScriptGenerator:
+    """The scripts of all cases of a finished exploration with one crash."""
+
+    def __init__(self, report: CrashReport) -> None:
+        assert report.finder is not None
+        self.finder: CaseFinder = report.finder
+        self.world: Reference = self.finder.world
+        self.states = self.finder.states
+        self.tasks = {point.name: point.done for point in report.points}
+        self.labels = self.finder.paths.labels
+        self._into: dict[int, list[int]] = {}
+        graph = self.finder.graph
+        down = np.logical_or.reduce(list(self.finder.down.values()))
+        for e in (graph.column("fault") & down[graph.targets]).nonzero()[0]:
+            self._into.setdefault(int(graph.targets[e]), []).append(int(graph.sources[e]))
+        self._ways: dict[tuple[int, str, str], list[int]] = {}
+        self._entries: dict[tuple[tuple[str, ...], Machine], list[tuple[int, Action, State]]] = {}
+        self._number = {state: n for n, state in enumerate(self.states)}
+        self._machines = tuple((role.name, i) for role, i in self.finder.system.machines())
+        self._find_entries()
+
+    def every(self) -> Iterator[Script]:
+        """A script for each case, in the order of cells, points and modes."""
+        best: dict[Case, tuple[int, int, int | None, Actor]] = {}
+        for state, at, actor in self.finder.crashes():
+            modes = self.finder.worst_in(state, actor)
+            if not modes:
+                continue
+            depth = self.labels.depths[self.labels.of[state][0]]
+            cell = self.finder._cell(state)
+            for name in self.finder.names(state, at, actor):
+                for mode in modes:
+                    case = cell, name, mode
+                    if case not in best or depth < best[case][0]:
+                        best[case] = depth, state, at, actor
+        for case in sorted(best):
+            _, state, at, actor = best[case]
+            yield self._script(case, state, at, actor)
+
+    def _find_entries(self) -> None:
+        """The steps without faults by which a machine enters a state, by cell; those on shorter paths first."""
+        up = [n for n, s in enumerate(self.states) if all(s[at] for at in self.world.up.values())]
+        fresh = [n for n in up if any(self.labels.lefts[label] == self.world.budgeted for label in self.labels.of[n])]
+        for n in sorted(fresh, key=self._depth):
+            for action, after in self.world.successors(self.states[n]):
+                if action.fault or action.transition is None or action.role is None or after not in self._number:
+                    continue
+                cell = self.finder._cell(self._number[after])
+                for machine in self.world.layout.of:  # it, and those that it drives
+                    at = self.world.layout.at(*machine, None)
+                    if machine == (action.role, action.instance) or self.states[n][at] != after[at]:
+                        self._entries.setdefault((cell, machine), []).append((n, action, after))
+
+    def _depth(self, state: int) -> int:
+        depth: int = self.labels.depths[self.labels.of[state][0]]
+        return depth
+
+    def _entry(self, case: Case) -> tuple[int, Action, int] | None:
+        """The step into a state in the midst of which an actor stops where the model has it at rest; and the crash."""
+        cell, point, mode = case
+        role, _, rest = point.partition("@")[0].removeprefix("crash:").partition("/")
+        name, _, where = rest.partition("#")
+        done = self.tasks.get(point.partition("@")[0], ())
+        if where.startswith((BEFORE, RECOVERING)):
+            return None
+        for machine in ((r, i) for r, i in self.world.layout.of if r == role):
+            actor = self.world.layout.of[machine]
+            for n, action, after in self._entries.get((cell, machine), ()):
+                own = (action.role, action.instance) == machine
+                entered = after[self.world.layout.at(*machine, None)] == name
+                if not entered or not self._begins(after, machine, action.transition if own else None, done):
+                    continue
+                if where == ACKNOWLEDGE and action.lane is None:
+                    continue
+                down = self._number.get(with_cell(after, self.world.up[actor.name], DOWN))
+                if down is not None and mode in self.finder.worst_in(down, actor):
+                    return n, action, down
+        return None
+
+    def _begins(self, after: State, machine: Machine, transition: Transition | None, done: tuple[str, ...]) -> bool:
+        """Whether the work that follows a step has all of these tasks; without a transition, the state's own."""
+        compiled, role = self.world.by_name[machine], self.finder.system.roles[machine[0]]
+        own = role.states[after[compiled.cell]].tasks
+        work = own if transition is None else work_of(role, transition)
+        for task in done:
+            name = task.removeprefix("some-")
+            if name not in work:
+                return False
+            condition = role.tasks[name].when
+            if condition is not None and not compiled.function(condition)(after, (), -1):
+                return False
+        return True
+
+    def _script(self, case: Case, state: int, at: int | None, actor: Actor) -> Script:
+        cell, point, mode = case
+        if at is None:  # the actor is down, and its recovery does not get far
+            chain = self.finder.paths.chain(state)
+            steps = [self._taken(self.states[a], self.states[b]) for a, b in pairwise(chain)]
+            control = self._control(self.states[state])
+            steps.append(ScriptStep("stillborn", actor.machines[0], "", (), None, point, (), control))
+        else:
+            chain, crash = self._crash(state, at)
+            entry = None if crash.transition is not None or crash.lane is not None else self._entry(case)
+            if entry is not None:
+                n, crash, state = entry
+                chain = self.finder.paths.chain(n)
+            steps = [self._taken(self.states[a], self.states[b]) for a, b in pairwise(chain)]
+            steps.append(self._stop(self.states[chain[-1]], crash, self.states[state], point, actor))
+        at_step = len(steps) - 1
+        way = self._until_restart(state, actor, mode)
+        steps += [self._taken(self.states[a], self.states[b]) for a, b in pairwise(way)]
+        return Script(cell, point, mode, tuple(steps), at_step, self._machines)
+
+    def _crash(self, state: int, at: int) -> tuple[list[int], Action]:
+        """The states on a shortest way to the state before a crash, and the crash."""
+        best: tuple[int, list[int], Action] | None = None
+        labels = self.labels
+        for source in self._into[state]:
+            for action, led_to in self.world.successors(self.states[source]):
+                if action.kind != "crash" or led_to != self.states[state]:
+                    continue
+                if (action.point, action.role, action.instance) != self.finder.points[at]:
+                    continue
+                rich = (n for n in labels.of[source] if faults_left(labels.lefts[n], action.cost) is not None)
+                label = next(rich, None)
+                if label is not None and (best is None or labels.depths[label] < best[0]):
+                    best = labels.depths[label], labels.chain(label), action
+        assert best is not None
+        return best[1], best[2]
+
+    def _until_restart(self, state: int, actor: Actor, mode: str) -> list[int]:
+        """The states on a shortest way from a crash to a restart in a mode."""
+        known = self._ways.get((state, actor.name, mode))
+        if known is not None:
+            return known
+        graph, down = self.finder.ways.graph, self.finder.down[actor.name]
+        came = {state: -1}
+        for n in (todo := [state]):
+            for target in graph.targets[graph.first[n] : graph.first[n + 1]].tolist():
+                if target in came:
+                    continue
+                if down[target]:
+                    came[target] = n
+                    todo.append(target)
+                elif self.finder.modes[mode][n]:
+                    way = array("q", [target, n])
+                    while came[way[-1]] >= 0:
+                        way.append(came[way[-1]])
+                    found = list(reversed(way))
+                    self._ways[state, actor.name, mode] = found
+                    return found
+        raise LookupError("the case has no restart")
+
+    # Steps
+
+    def _taken(self, before: State, after: State) -> ScriptStep:
+        crash: Action | None = None
+        for action, state in self.world.successors(before):
+            if state == after and action.kind != "crash":
+                return self._step(action, after)
+            if state == after:
+                crash = crash or action
+        if crash is not None and crash.role is not None:
+            return self._stop(before, crash, after, crash.point, self.world.layout.of[crash.role, crash.instance])
+        raise LookupError("there is no such step")
+
+    def _step(self, action: Action, after: State) -> ScriptStep:
+        machine = None if action.role is None else (action.role, action.instance)
+        sender = None if action.lane is None else (action.lane.channel.sender, action.lane.sender)
+        return ScriptStep(action.kind, machine, action.event, action.fields, sender, "", (), self._control(after))
+
+    def _stop(self, before: State, crash: Action, after: State, point: str, actor: Actor) -> ScriptStep:
+        """The crash, at the point that the case names."""
+        bare = point.partition("@")[0]
+        role, _, rest = bare.removeprefix("crash:").partition("/")
+        where = rest.partition("#")[2]
+        machine: Machine = (crash.role or role, crash.instance)  # that takes the step, and may drive the point's own
+        taken: Action | None = crash if crash.transition is not None else None
+        if where == BEFORE:
+            machine = next((m for m in actor.machines if m[0] == role), actor.machines[0])
+            taken = self._next(before, machine)
+        elif crash.lane is not None:
+            taken = crash
+        if taken is None:
+            event, fields, sender, kind = "", (), None, ""
+        else:
+            event, fields = taken.event, taken.fields
+            sender = None if taken.lane is None else (taken.lane.channel.sender, taken.lane.sender)
+            kind = "deliver" if sender else "tick" if event == "tick" else "local"
+        lanes = [lane for lane in self.world.layout.lanes if (lane.channel.sender, lane.sender) in actor.machines]
+        in_transit = tuple(
+            ((lane.channel.receiver, lane.receiver), name, fields_)
+            for lane in lanes
+            for _, name, fields_ in channels.entries(lane.channel.kind, after[lane.cell])
+        )
+        return ScriptStep(
+            "crash", machine, f"{kind} {event}" if event else "", fields, sender, point, self.tasks.get(bare, ()),
+            self._control(after), in_transit,
+        )  # fmt: skip
+
+    def _next(self, state: State, machine: Machine) -> Action | None:
+        """A step that a machine could take next."""
+        for action, _ in self.world.successors(state):
+            takes = action.kind in ("local", "deliver", "tick") and action.transition is not None
+            if takes and (action.role, action.instance) == machine and not action.fault:
+                return action
+        return None
+
+    def _control(self, state: State) -> tuple[str, ...]:
+        layout = self.world.layout
+        return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())

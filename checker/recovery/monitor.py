@@ -1,0 +1,210 @@
+"""The properties of a specification, evaluated on real actors while they run.
+
+Theory of operation. The records of a lease's machines, as the actors have committed them, are a global state of the
+model, without the messages in transit. After every commit of a transition of the lease, the properties of states and of
+steps are evaluated on the state before and after, as in the explorer. For an actor that is down, its last records
+count. A unit that serves another lease counts as one that was never used.
+
+Two kinds are left out: properties of messages in transit, and step properties where one commit holds several steps with
+different causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.ground import cells_read, function, step_function
+from leasehold.checker.explore.step import Action
+from leasehold.faults import Budget
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.up import DOWN, UP
+from leasehold.impl.actor.instance import MachineInstance, machine_of
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.store.store import Key
+from leasehold.spec.language.model import Drive, System
+from leasehold.spec.language.python_source import Frame, source
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoredProperty:
+    """One property, compiled."""
+
+    name: str
+    holds: Callable[..., Any]
+
+
+class MonitoredProperties:
+    """The properties that can be evaluated on the states and steps of a running system."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.world = reference_of(system, Budget(crash=1))
+        self.layout = self.world.layout
+        frame = Frame(self.layout, system.values(), before="o")
+        lanes = {lane.cell for lane in self.layout.lanes}
+        self.states: list[MonitoredProperty] = []
+        self.steps: list[MonitoredProperty] = []
+        self.left_out: list[str] = []
+        tasks = [task for role in system.roles.values() for task in role.tasks.values()]
+        self.driven = {task.event for task in tasks if isinstance(task, Drive)}
+        for p in system.properties.values():
+            if p.kind not in ("always", "step"):
+                continue
+            words = source(p.claim, frame)
+            if p.when is not None:
+                words = f"(not {source(p.when, frame)} or {words})"
+            cells = cells_read(words, "os")
+            if cells is None or cells & lanes:
+                self.left_out.append(p.name)
+            elif p.kind == "always":
+                self.states.append(MonitoredProperty(p.name, function(words)))
+            else:
+                self.steps.append(MonitoredProperty(p.name, step_function(words)))
+
+
+class PropertyMonitor:
+    """Evaluates the properties of one lease in a simulation.
+
+    Attributes:
+        broken: when each property that does not hold was broken first.
+        asked: how many states and steps were evaluated.
+    """
+
+    def __init__(self, simulation: Simulation, properties: MonitoredProperties, lease: str) -> None:
+        self.sim, self.properties, self.lease = simulation, properties, lease
+        self.broken: dict[str, str] = {}
+        self.asked = 0
+        self._state = list(properties.world.initial_states()[0])
+        self._moved: list[Notice] = []
+        self._after: list[Any] | None = None
+        self._passed_on = False
+        simulation.subscribers.append(self._hear)
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind is Kind.COMMITTED:
+            self.settle()
+            self._after = self._look(notice.actor)  # now, as the actor may stop before it tells of its steps
+        elif notice.kind is Kind.RECOVERED:  # what a commit has left of which the actor had to think that it failed
+            self.settle()
+            self._after = self._look(notice.actor)
+            self.settle()
+        elif notice.kind is Kind.TRANSITION and self.sim.concerns(notice, self.lease):
+            self._moved.append(notice)
+
+    def settle(self) -> None:
+        """Evaluates the last commit, if that was not done yet."""
+        if self._after is None:
+            return
+        moved, after, before = self._moved, self._after, self._state
+        self._moved, self._after = [], None
+        if not moved and after == before:
+            return
+        own = [n for n in moved if n.lease == self.lease]
+        driven = all(event_of(notice) in self.properties.driven for notice in moved[1:])
+        passed_on, self._passed_on = self._passed_on, False  # a unit to another lease, which is no step of this one
+        one = moved and driven and not passed_on and (own == moved[:1] or (not own and len(moved) == 1))
+        action = self._action(moved[0]) if one else None
+        self._ask(before, after, action)
+
+    def tick(self) -> None:
+        """Time has passed by one tick."""
+        self.settle()
+        after = self._look("")
+        self._ask(self._state, after, Action("clock", None, 0, ""))
+
+    def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
+        self._state = after
+        self.asked += 1
+        for claim in self.properties.states:
+            if not claim.holds(after, (), -1):
+                self._say(claim, action)
+        for claim in self.properties.steps if action is not None else ():
+            if not claim.holds(before, after, action):
+                self._say(claim, action)
+
+    def _say(self, claim: MonitoredProperty, action: Action | None) -> None:
+        what = "a commit of several steps" if action is None else f"{action.role or 'time'} {action.event}".strip()
+        self.broken.setdefault(claim.name, f"at tick {self.sim.time.now}, after {what}")
+
+    def _action(self, notice: Notice) -> Action:
+        role, _, rest = notice.machine.partition("[")
+        event = event_of(notice)
+        kind = "deliver" if event in self.properties.system.messages else "tick" if event == "tick" else "local"
+        transition = next(
+            (t for t in self.properties.system.roles[role].transitions() if t.name == notice.name), None
+        )  # fmt: skip
+        return Action(kind, role, int(rest.rstrip("]") or 0), event, transition=transition)
+
+    def _look(self, committed: str) -> list[Any]:
+        """The global state, in which one actor has committed what it has in memory."""
+        layout, found = self.properties.layout, list(self._state)
+        for role, instance, _ in layout.machines():
+            core = self.sim.program.roles[role.name]
+            if self.sim.player[role.name] != committed:
+                continue
+            held = self.sim.held(self.lease, machine_of(core, instance))
+            record = held.record if held is not None else core.first(instance)
+            at = layout.at(role.name, instance, None)
+            if core.subsidiary and held is not None and held.metadata.get("lease") != self.lease:
+                record = core.first(instance)
+                self._passed_on |= found[at] != record[0]
+            found[at] = record[0]
+            found[at + 1 : at + 1 + len(role.data)] = record[core.data_at : core.data_at + len(role.data)]
+        for actor in layout.actors:
+            running = self.sim.actors.get(actor.name)  # who has no store takes no step either
+            found[self.properties.world.up[actor.name]] = UP if running is not None and running.running else DOWN
+        if layout.clock is not None:
+            found[layout.clock] = self.sim.time.now
+        return found
+
+
+def event_of(notice: Notice) -> str:
+    """The event of a transition."""
+    return notice.name.partition("#")[2].partition(".")[0]
+
+
+class DurabilityMonitor:
+    """Whether an actor that restarts finds what it had committed.
+
+    Recovery may step at once what a lease drives, so it is asked before it commits anything.
+
+    Attributes:
+        lost: what it does not find, in words.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.sim = simulation
+        self.lost: list[str] = []
+        self._last: dict[str, dict[Key, dict[str, Any]]] = {}
+        simulation.subscribers.append(self._hear)
+
+    def _hear(self, notice: Notice) -> None:
+        actor = self.sim.actors.get(notice.actor)
+        if actor is None:
+            return
+        if notice.kind is Kind.COMMITTED and actor.running:
+            self._last[notice.actor] = {key: _durable(held) for key, held in actor.table.instances.items()}
+        elif notice.kind is Kind.COMMIT and not actor.running:
+            self.compare(notice.actor)
+
+    def compare(self, name: str) -> None:
+        """An actor has restarted; it is asked about once."""
+        actor, rows = self.sim.actors[name], self.sim.disks[name].records
+        for key, before in self._last.pop(name, {}).items():
+            row = rows.get(key)
+            if row is None:
+                self.lost.append(f"{name} has no {key.machine} of {key.lease} any more, which it had committed")
+                continue
+            now = _durable(actor.rows.read(key, row, actor.table.below))
+            if now != before:
+                differ = (f"{n} is {now.get(n)!r}, not {v!r}" for n, v in before.items() if now.get(n) != v)
+                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {'; '.join(differ)}"[:400])
+
+
+def _durable(held: MachineInstance) -> dict[str, Any]:
+    """What is kept of a machine, by name."""
+    record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
+    return {**dict(record), "peers": tuple(held.peers), **{f"metadata {n}": v for n, v in held.metadata.items()}}

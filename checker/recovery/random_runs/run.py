@@ -1,0 +1,277 @@
+"""Random runs: many leases that contend for units under mixes of faults, and the checks that hold in each of them.
+
+Theory of operation. A plan (plan.py) is played in simulation: clients and faults act at their ticks; then all faults
+are over, demands end, and the actors have to come to rest: no lease runs, no unit is up, and a last request gets all
+units. During the run, the invariants of every lease are evaluated at every commit (monitor.py). Over all leases, the
+broker may not promise more units than there are, and no unit may have two actions at once.
+
+Where clocks differ, some properties are known to fail (docs/findings.md), so the invariants are not evaluated then; but
+the actors have to come to rest as well.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from functools import cache, partial
+from typing import Any
+
+from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
+from leasehold.checker.recovery.simulated_run import BROKER, SERVICE_MANAGER, Finding, SimulatedRun
+from leasehold.checker.recovery.trace import TraceRecorder
+from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
+from leasehold.faults.simulation.loop import Livelock
+from leasehold.faults.simulation.network import NO_FAULTS, SCHEME, NetworkConditions
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.lease.service_manager import DemandError
+from leasehold.impl.notices import Crash, Kind, Notice
+from leasehold.spec import load
+
+TICK = 1.0  # seconds of a tick
+REST = 40  # ticks within which everything has to be at rest once faults are over
+
+
+@cache
+def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
+    """The lease's program and properties in a setting."""
+    system = load("lease", {"max_units": units, "lazy_close": lazy, "handler_limit": 4})
+    return compile_system(system), MonitoredProperties(system)
+
+
+class RandomRun(SimulatedRun):
+    """A run of one plan.
+
+    Attributes:
+        asked: how many states and steps the invariants were asked about.
+        crashes: how many actors were stopped.
+    """
+
+    def __init__(self, plan: RunPlan, draw: str = "") -> None:
+        """`draw`: the lease of which a path is wanted."""
+        self.plan = plan
+        program, self.properties = compiled(plan.units, plan.lazy)
+        self.chance = random.Random(plan.seed)
+        self.disks = {name: FailingDisk(self.chance) for name in ACTORS}
+        super().__init__(Simulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name])))
+        self.sim.disks = self.disks  # type: ignore[assignment]
+        self.sim.units._delay, self.sim.units._fails = self._delay, self._fails
+        self.trace = TraceRecorder(self.sim, draw) if draw else None
+        self.leases: list[str] = []
+        self.monitors: list[PropertyMonitor] = []
+        self.handler: tuple[str, int] = ("", 0)  # which verb fails (1) or takes its time (0)
+        self.until: list[tuple[int, Any]] = []  # what ends at a tick
+        self.crashes = 0
+        self.down: dict[str, int] = {}  # when an actor restarts
+        self.within: dict[str, tuple[int, int]] = {}  # after how many notices an actor stops, and for how long
+        self.sim.subscribers.append(self._hear)
+
+    @property
+    def asked(self) -> int:
+        return sum(monitor.asked for monitor in self.monitors)
+
+    def play(self) -> list[Finding]:
+        try:
+            for number in sorted({act.who for act in self.plan.acts if act.kind == "demand"}):
+                lease = f"{SERVICE_MANAGER}:{number}"
+                self.leases.append(lease)
+                self.monitors.append(PropertyMonitor(self.sim, self.properties, lease))
+            self.sim.start_all()
+            for tick in range(self.plan.ticks):
+                for act in self.plan.acts:
+                    if act.tick == tick:
+                        self._act(act)
+                self._tick()
+            self._end_faults()
+            self._come_to_rest()
+        except (Livelock, TimeoutError) as error:
+            self.say("actor", f"it does not come to rest: {error}")
+        skewed = any(act.kind == "skew" for act in self.plan.acts)
+        for lease, monitor in zip(self.leases, self.monitors, strict=True):
+            monitor.settle()
+            for name, when in () if skewed else monitor.broken.items():
+                self.say("invariant", f"{lease}: {name} does not hold {when}")
+        self.report_errors()
+        self.crashes = self.sim.crashes
+        self.sim.close()
+        return self.findings
+
+    # Time
+
+    def _tick(self) -> None:
+        """One tick."""
+        self.sim.time.advance()
+        for monitor in self.monitors:
+            monitor.tick()
+        now = self.sim.time.now
+        self.sim.units.moved(now)
+        for end in [end for at, end in self.until if at <= now]:
+            end()
+        self.until = [(at, end) for at, end in self.until if at > now]
+        for part in range(4):
+            self.sim.loop.advance(TICK / 4)
+            for name in [n for n, at in self.down.items() if at <= now and (part or at < now)]:
+                self._restart(name)
+        self._over_all_leases()
+
+    def _later(self, ticks: int, end: Any) -> None:
+        self.until.append((self.sim.time.now + ticks, end))
+
+    # Acts
+
+    def _act(self, act: PlannedEvent) -> None:
+        match act.kind:
+            case "demand" | "flex" | "prolong" | "stop":
+                self._client(act)
+            case "crash":
+                self._crash(act.who, act.numbers[0])
+            case "crash_within":
+                self.within[act.who] = act.numbers[0], act.numbers[1]
+            case "power":
+                for name in ACTORS:
+                    self._crash(name, act.numbers[0])
+            case "cut":
+                other, _, both = act.more.partition(" ")
+                links = {(SCHEME + act.who, SCHEME + other)} | ({(SCHEME + other, SCHEME + act.who)} if both else set())
+                self.sim.network.cut |= links
+                self._later(act.numbers[0], partial(self.sim.network.cut.difference_update, links))
+            case "weather":
+                long, lose, twice, slow = act.numbers
+                self.sim.network.conditions = NetworkConditions(lose / 10, twice / 10, lose / 20, slow / 2)
+                self._later(long, self._fine)
+            case "disk":
+                self.disks[act.who].fault = DiskFault[act.more]
+                self._later(act.numbers[0], partial(self._repair_disk, act.who))
+            case "skew":
+                self.sim.clocks[act.who].ahead = act.numbers[0]
+            case "handler":
+                self.handler = act.more, act.numbers[1]
+                self._later(act.numbers[0], self._handlers_work)
+
+    def _client(self, act: PlannedEvent) -> None:
+        lease, numbers = f"{SERVICE_MANAGER}:{act.who}", act.numbers
+        if SERVICE_MANAGER not in self.sim.actors:
+            return
+
+        later = self.sim.actors[SERVICE_MANAGER].clock.now() + 1
+        with suppress(ActorError, DemandError):  # the client hears that it cannot be, or that nobody knows
+            match act.kind:
+                case "demand":
+                    units, until, term = numbers
+                    self.sim.wish("demand", lease, units, max(until, later), term)
+                case "flex":
+                    self.sim.wish("flex", lease, numbers[0], soon=self.chance.random() < 0.5)
+                case "prolong":
+                    self.sim.wish("prolong", lease, max(numbers[0], later))
+                case _:
+                    self.sim.wish("stop", lease)
+
+    def _crash(self, name: str, ticks: int) -> None:
+        if name in self.sim.actors:
+            self.sim.crash(name)
+        if name not in self.down:
+            self.down[name] = self.sim.time.now + ticks
+
+    def _restart(self, name: str) -> None:
+        if self.disks[name].fault is not None:
+            return  # it would not start, and is tried again
+        del self.down[name]
+        try:
+            self.sim.start(name)
+        except Crash:
+            self._crash(name, 1)
+
+    def _hear(self, notice: Notice) -> None:
+        """Stops an actor amid its work."""
+        if notice.actor not in self.within or notice.kind not in (Kind.COMMIT, Kind.COMMITTED, Kind.SEND, Kind.CALL):
+            return
+        left, ticks = self.within[notice.actor]
+        if left > 1:
+            self.within[notice.actor] = left - 1, ticks
+            return
+        del self.within[notice.actor]
+        self.down.setdefault(notice.actor, self.sim.time.now + ticks)
+        self.sim.loop.call_soon(self._take_away, notice.actor)
+        raise Crash
+
+    def _take_away(self, name: str) -> None:
+        """The rest of an actor that has stopped goes."""
+        actor = self.sim.actors.pop(name, None)
+        if actor is not None:
+            self.sim.gone(name, actor)
+
+    def _fine(self) -> None:
+        self.sim.network.conditions = NO_FAULTS
+
+    def _repair_disk(self, name: str) -> None:
+        self.disks[name].fault = None
+
+    def _handlers_work(self) -> None:
+        self.handler = "", 0
+
+    def _delay(self, action: Any, chance: random.Random) -> int:
+        return 2 if self.handler == (action.verb, 0) else 0
+
+    def _fails(self, action: Any, chance: random.Random) -> bool:
+        return self.handler == (action.verb, 1)
+
+    # Checks
+
+    def _over_all_leases(self) -> None:
+        """What holds over all leases, at every tick."""
+        broker = self.sim.actors.get(BROKER)
+        if broker is not None:
+            views = [broker.table.view(*key) for key in broker.table.instances]
+            promised = sum(v.data["units"] for v in views if v.state in ("ticketed", "extending"))
+            if promised > self.plan.units:
+                self.say("world", f"tick {self.sim.time.now}: {promised} units are promised of {self.plan.units}")
+        self.check_overlaps()
+
+    def _end_faults(self) -> None:
+        """Faults are over, everybody runs, and demands end."""
+        self._fine()
+        self._handlers_work()
+        self.sim.network.cut.clear()
+        for clock in self.sim.clocks.values():
+            clock.ahead = 0
+        self.within.clear()
+        self.until.clear()
+        for disk in self.disks.values():
+            disk.fault = None
+        for name in tuple(self.down):
+            self._restart(name)
+        for _ in range(3):
+            self._tick()
+        for lease in self.leases:
+            with suppress(ActorError, DemandError):  # it is over, or was never asked for
+                self.sim.wish("stop", lease)
+
+    def _come_to_rest(self) -> None:
+        """Everything ends, and a last request gets all units."""
+        for _ in range(REST):
+            self._tick()
+            if all(self.over(lease) for lease in self.leases):
+                break
+        for lease in self.leases:
+            if not self.over(lease):
+                self.say("lease", f"{lease} does not end: {self.where(lease)}")
+        self.repair()
+        self.sim.loop.advance(TICK)
+        last = f"{SERVICE_MANAGER}:1000"
+        now = self.sim.time.now
+        self.sim.wish("demand", last, self.plan.units, now + 500, 20)
+        for _ in range(8):
+            self._tick()
+            if self.state(last) == "active":
+                break
+        held = self.sim.held(last, "service_manager")
+        units = held.core.view(held.record)["lease_units"] if held is not None else 0
+        if self.state(last) != "active" or units != self.plan.units:
+            self.say("lease", f"from tick {now} on a request for all units gets {units}: {self.where(last)}")
+        up = {unit.name for unit in self.sim.inventory.units if self.sim.units.units.get(unit.name) is not None
+              and self.sim.units.units[unit.name].on and self.sim.units.units[unit.name].lease != last}  # fmt: skip
+        if up:
+            self.say("world", f"{', '.join(sorted(up))} are up for leases that are over")

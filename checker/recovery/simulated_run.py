@@ -1,0 +1,102 @@
+"""A run of real actors in simulation: how its leases are looked at and acted on, and what was found wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.instance import BELOW
+from leasehold.impl.notices import Crash
+
+SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
+CHECKS = {
+    "drive": "The actors come to each state of the script as the model does.",
+    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
+    "lease": (
+        "The lease comes to the state that it has without the crash, and can be extended once more if it runs; or it "
+        "has ended, and its units serve the next request."
+    ),
+    "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
+    "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
+    "world": (
+        "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
+        "over."
+    ),
+    "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
+    "error": "No exception is left unhandled.",
+}
+MOST_FINDINGS = 8  # of one run
+
+
+@dataclass(slots=True)
+class Finding:
+    """A check (of CHECKS) that failed, and how."""
+
+    check: str
+    words: str
+
+
+class SimulatedRun:
+    """What all runs in simulation share.
+
+    Attributes:
+        sim: the actors, and what surrounds them.
+        findings: what is wrong; empty where nothing is.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.sim = simulation
+        self.findings: list[Finding] = []
+
+    def say(self, check: str, words: str) -> None:
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(Finding(check, words))
+
+    def report_errors(self) -> None:
+        for context in self.sim.loop.errors:
+            raised = context.get("exception")
+            if not isinstance(raised, Crash):
+                self.say("error", f"{context.get('message')}: {raised!r}")
+
+    # A lease
+
+    def state(self, lease: str, machine: str = SERVICE_MANAGER) -> str:
+        held = self.sim.held(lease, machine)
+        return "" if held is None else held.state
+
+    def where(self, lease: str) -> str:
+        return "/".join(self.state(lease, role) or "-" for role in (SERVICE_MANAGER, BROKER, AUTHORITY))
+
+    def over(self, lease: str) -> bool:
+        """Whether service manager and broker are done with a lease; a lazy site may keep it once its term is over."""
+        if any(self.state(lease, r) not in ("", "nascent", "closed", "failed") for r in (SERVICE_MANAGER, BROKER)):
+            return False
+        held = self.sim.held(lease, AUTHORITY)
+        lazy = self.sim.program.constants.get("lazy_close", True)
+        kept = held is not None and self.sim.time.now >= held.core.view(held.record)["end"] and lazy
+        return bool(kept) or self.state(lease, AUTHORITY) in ("", "nascent", "closed")
+
+    def tell(self, role: str, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
+        """An operator's event for a machine of the actor that plays a role."""
+        actor = self.sim.actors[self.sim.player[role]]
+        self.sim.loop.call(partial(actor.tell, lease, machine, event, dict(fields or {})))
+
+    # Units
+
+    def quarantined(self) -> list[int]:
+        """The numbers of the units that are in quarantine."""
+        held = (self.sim.held(BELOW, f"unit[{n}]") for n in range(len(self.sim.inventory)))
+        return [n for n, h in enumerate(held) if h is not None and h.core.view(h.record)["quarantined"]]
+
+    def repair(self) -> None:
+        """An operator sees to the units that are in quarantine."""
+        for n in self.quarantined():
+            self.sim.repair(self.sim.inventory.units[n].name)
+            self.tell(AUTHORITY, f"unit[{n}]", BELOW, "repaired")
+
+    def check_overlaps(self) -> None:
+        if self.sim.units.overlaps:
+            self.say("world", f"two actions on one unit at once: {self.sim.units.overlaps[0]}")

@@ -1,0 +1,142 @@
+"""Traces of real actors about one lease, as paths that are printed and drawn as the explorer's.
+
+A step of the path is a transition that an actor has committed, an event that moved nothing, a crash or a recovery. What
+is sent belongs to the last step of its machine. Time is the clock of the actors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
+from leasehold.checker.recovery.monitor import event_of
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.instance import machine_of
+from leasehold.impl.core.core import Core
+from leasehold.impl.notices import Kind, Notice
+
+UNTRACED = frozenset({"late", "stale"})  # events that change nothing
+
+
+@dataclass(slots=True)
+class _Draft:
+    kind: ActionKind
+    machine: str | None
+    event: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    sender: str | None = None
+    transition: str | None = None
+    before: str | None = None
+    after: str | None = None
+    sent: list[Sent] = field(default_factory=list)
+    state: Snapshot | None = None
+
+
+class TraceRecorder:
+    """Records the notices of a simulation from its beginning on."""
+
+    def __init__(self, simulation: Simulation, lease: str) -> None:
+        self.sim, self.lease = simulation, lease
+        self._drafts: list[_Draft] = []
+        self._heard: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by machine: message, sender, fields
+        self._control: dict[str, str] = {}
+        self._data: dict[str, str] = {}
+        units = len(simulation.inventory)
+        self._machines: dict[str, Core] = {}
+        for core in simulation.program.roles.values():
+            for n in range(units if core.subsidiary else 1):
+                self._machines[machine_of(core, n)] = core
+        for name, core in self._machines.items():
+            self._control[name] = core.states[0]
+        self._now = 0
+        self._initial = self._snapshot()
+        simulation.subscribers.append(self._hear)
+        simulation.ends.append(self._crashed)
+
+    def path(self) -> Path:
+        """The path up to now."""
+        return Path(self._initial, tuple(self._step(draft) for draft in self._drafts))
+
+    def _step(self, draft: _Draft) -> Step:
+        assert draft.state is not None
+        return Step(
+            draft.kind, draft.machine, draft.event, draft.fields, draft.sender, draft.transition, draft.before,
+            draft.after, tuple(draft.sent), (), draft.state,
+        )  # fmt: skip
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind is Kind.RECOVERED and self._drafts:
+            self._add(_Draft("recover", self._first(notice.actor), f"recover:{notice.actor}"))
+        if notice.machine not in self._machines or not self.sim.concerns(notice, self.lease):
+            return
+        match notice.kind:
+            case Kind.RECEIVE:
+                self._heard[notice.machine] = notice.name, notice.data["peer"], _shown(notice.data["fields"])
+            case Kind.TRANSITION:
+                draft = self._consumed(notice, event_of(notice))
+                draft.transition, draft.before, draft.after = notice.name, notice.data["from"], notice.data["to"]
+                self._look(notice.machine)
+                self._add(draft)
+            case Kind.IGNORED if notice.data["kind"] not in UNTRACED:
+                draft = self._consumed(notice, notice.name)
+                if notice.data["kind"] == "duplicate":
+                    draft.kind = "duplicate"
+                self._add(draft)
+            case Kind.SEND:
+                sent = Sent(notice.name, notice.machine, notice.data["peer"], _shown(notice.data["fields"]))
+                last = next((d for d in reversed(self._drafts) if self._speaks(d, notice)), None)
+                if last is not None and sent not in last.sent:
+                    last.sent.append(sent)
+
+    def _speaks(self, draft: _Draft, notice: Notice) -> bool:
+        """Whether a message follows from a step."""
+        recovery = draft.kind == "recover" and draft.event.endswith(f":{notice.actor}")
+        return draft.machine == notice.machine or recovery
+
+    def _consumed(self, notice: Notice, event: str) -> _Draft:
+        message, sender, fields = self._heard.pop(notice.machine, ("", "", {}))
+        if message == event:
+            return _Draft("deliver", notice.machine, event, fields, sender)
+        return _Draft("tick" if event == "tick" else "local", notice.machine, event)
+
+    def _crashed(self, actor: str) -> None:
+        if self._drafts:
+            self._add(_Draft("crash", self._first(actor), f"crash:{actor}"))
+
+    def _first(self, actor: str) -> str:
+        return next(name for name, core in self._machines.items() if self.sim.player[core.role] == actor)
+
+    def _look(self, machine: str) -> None:
+        held = self.sim.held(self.lease, machine)
+        if held is not None:
+            self._control[machine] = held.state
+            self._data |= {f"{machine}.{name}": _word(v) for name, v in held.core.view(held.record).items()}
+
+    def _add(self, draft: _Draft) -> None:
+        if self.sim.time.now > self._now:
+            self._now = self.sim.time.now
+            clock = _Draft("clock", None, f"now {self._now}")
+            before = (self._drafts[-1].state if self._drafts else None) or self._initial
+            clock.state = replace(before, now=self._now)
+            self._drafts.append(clock)
+        draft.state = self._snapshot()
+        self._drafts.append(draft)
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(dict(self._control), dict(self._data), {}, self._now)
+
+
+def _shown(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _word(value) for name, value in fields.items()}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, frozenset | set | list):
+        return "{" + ", ".join(f"unit[{n}]" for n in sorted(value)) + "}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {_word(v)}" for k, v in value.items()) + "}"
+    return str(value)

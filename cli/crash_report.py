@@ -1,0 +1,349 @@
+"""The report of `leasehold crash`, and of one case, as lines of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from leasehold.checker.crash.analysis import CellVerdict, CrashReport
+from leasehold.checker.crash.cases import ANY, Case
+from leasehold.checker.crash.unmet import FILE, Unmet
+from leasehold.checker.explore import PropertyResult
+from leasehold.checker.explore.expectations import expectation_for
+from leasehold.cli import tables
+from leasehold.cli.common import console, print_json
+from leasehold.cli.search import replay_command
+from leasehold.faults import Budget, crash_points
+from leasehold.reports.crash_words import (
+    byzantine_note,
+    case_command,
+    case_name,
+    cell_name,
+    convergence_words,
+    longest_case,
+    longest_words,
+    never_reached,
+    points_tried,
+    why_incomplete,
+    worst_first,
+)
+from leasehold.reports.json_report import path_json
+from leasehold.reports.lifelines import path_svg
+from leasehold.reports.words import counted
+from leasehold.reports.write import safe_name
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import listed, near_miss
+from leasehold.spec.language.model import machine_name
+
+MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What one budget has come to, when ever larger ones are tried."""
+
+    faults: str
+    states: int
+    seconds: float
+    verdict: str
+    complete: bool
+
+    @classmethod
+    def of(cls, report: CrashReport) -> Completed:
+        if not report.complete:
+            verdict = f"cut off: {why_incomplete(report)}"
+        elif report.broken:
+            verdict = f"breaks {listed(report.broken)}"
+        else:
+            verdict = "holds" if report.holds else "does not stabilise"
+        return cls(str(report.budget), report.faulty.distinct, report.seconds, verdict, report.complete)
+
+
+def asked(screen: Console, faults: str, source: str, settings: Mapping[str, str], limit: str = "") -> None:
+    """Which faults and which of the system's own settings are used."""
+    words = f"faults {faults} ({source}){limit}"
+    if settings:
+        words += "; " + ", ".join(f"{n}={v}" for n, v in settings.items()) + " (set for faults in system.yaml)"
+    screen.print(words, markup=False, style="dim")
+
+
+def completed(screen: Console, found: Completed, width: int) -> None:
+    """A line about one of several budgets, which may have been cut off."""
+    style = "yellow" if not found.complete else "green" if found.verdict == "holds" else "red"
+    line = Text(f"{found.faults:<{width}}  {found.states:>11,} states  {found.seconds:>8,.1f} s  ")
+    screen.print(line.append(found.verdict, style=style), soft_wrap=True)
+
+
+def largest(screen: Console, found: CrashReport, tried: Sequence[Completed], budgets: Sequence[Budget]) -> None:
+    """Which of several budgets were not decided, and of which one the figures below are."""
+    decided = [one.faults for one in tried if one.complete]
+    left = [str(b) for b in budgets if str(b) not in decided]
+    if left:
+        screen.print(f"not decided: {'; '.join(left)} (--time gives more time)", markup=False, soft_wrap=True)
+    screen.print(f"\nunder {found.budget}:", markup=False)
+
+
+def report(screen: Console, found: CrashReport, missed: Sequence[Unmet], system: str, every_cell: bool) -> None:
+    """All of it: counts, whether the system stabilises, what breaks, and the cells."""
+    tables.headline(screen, found.faulty)
+    counts(screen, found)
+    not_met(screen, missed)
+    tables.stabilises(screen, found.convergence, convergence_words(found))
+    longest(screen, found, system)
+    cells(screen, found, every_cell)
+    properties(screen, found)
+    broken(screen, found, system)
+
+
+def brief(
+    screen: Console, found: CrashReport, missed: Sequence[Unmet], system: str, settings: Mapping[str, str], differ: int,
+    verbose: bool,
+) -> None:  # fmt: skip
+    """The verdict in a sentence, then a few lines, for `check`; `differ` crash points are not as crash.yaml says."""
+    name, faults, after = found.system.name, found.budget, found.convergence
+    hold = sum(p.verdict in ("exhausted", "witnessed") for p in found.faulty.properties)
+    style = "green"
+    if found.broken:
+        words, style = f"{name} does not survive {faults}: it breaks {listed(found.broken)}.", "red"
+    elif not found.holds:
+        words, style = f"{name} does not stabilise after {faults}.", "red"
+    elif not found.complete:
+        words, style = f"{name} is not decided under {faults}: {why_incomplete(found)}.", "yellow"
+    elif differ:
+        words, style = f"{name} survives {faults}, but not as {FILE} says: {counted(differ, 'difference')}.", "red"
+    else:
+        back = ", and every fair run returns to a legal state" if after is not None else ""
+        words = f"{name} survives {faults}: {counted(hold, 'property')} hold{'s' if hold == 1 else ''}{back}."
+    screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
+    asked(screen, str(faults), "system.yaml", settings)
+    cases = f", {len(found.cases):,} cases of a crash" if found.complete else ""
+    screen.print(f"{found.faulty.distinct:,} distinct states{cases}", markup=False)
+    not_met(screen, missed)
+    others(screen, found, verbose)
+    if verbose or found.complete:
+        tables.stabilises(screen, after, convergence_words(found), verbose)
+    broken(screen, found, system)
+
+
+def counts(screen: Console, found: CrashReport) -> None:
+    """States, crash points, cases and cells."""
+    after = found.convergence
+    if after is not None:
+        screen.print(f"{after.legal_states:,} legal states, {after.recovery_states:,} recovery states", markup=False)
+    total = f"{len(found.points):,} crash points"
+    if found.cases:
+        modes = [f"{sum(1 for *_, m in found.cases if m == mode):,} {mode}" for mode in found.modes]
+        split = f": {', '.join(modes)}" if len(modes) > 1 else ""
+        cases = f"{len(found.cases):,} cases (cell, crash point, mode){split}"
+        screen.print(f"{len(points_tried(found)):,} of {total} tried; {cases}", markup=False)
+    elif not found.complete:
+        screen.print(f"of {total} it is not known which were tried", markup=False)
+    legal = sum(cell.legal for cell in found.cells)
+    never = "never reached" if found.complete else "not reached so far"
+    screen.print(
+        f"{len(found.cells):,} cells reached: {legal:,} without faults too, {len(found.cells) - legal:,} with faults "
+        f"alone; {never_reached(found):,} {never}",
+        markup=False,
+    )
+    for line in textwrap.wrap(byzantine_note(found), min(screen.width, 110) - 2):
+        screen.print(Text(f"  {line}", style="dim"))
+
+
+def not_met(screen: Console, missed: Sequence[Unmet]) -> None:
+    """How many crash points nothing stopped at, and those that nothing explains."""
+    fresh = [u.name for u in missed if not u.reason]
+    told = sum(1 for u in missed if u.pattern)
+    seen = len(missed) - len(fresh) - told
+    for count, why in ((told, f"as {FILE} explains"), (seen, "because of the budget of faults")):
+        if count:
+            screen.print(f"[dim]{counted(count, 'crash point')} not met, {why}[/]")
+    if fresh:
+        names = listed(fresh) if len(fresh) <= tables.FEW else f"{listed(fresh[: tables.FEW])}, and more"
+        screen.print(f"[yellow]{counted(len(fresh), 'crash point')} not met, and not explained:[/] {escape(names)}")
+
+
+def longest(screen: Console, found: CrashReport, system: str) -> None:
+    """The worst case, and the command that shows it."""
+    case, words = longest_case(found), longest_words(found)
+    if case is not None and words:
+        for line in textwrap.wrap(words, min(screen.width, 110) - 2):
+            screen.print(Text(f"  {line}", style="dim"))
+        screen.print(f"  {case_command(found, case, system)}", markup=False, soft_wrap=True)
+
+
+def properties(screen: Console, found: CrashReport) -> None:
+    """How many properties hold, and what there is to say of the others, but for those that the faults break."""
+    hold = sum(p.verdict in ("exhausted", "witnessed") for p in found.faulty.properties)
+    held = f"{counted(hold, 'property')} {'holds' if hold == 1 else 'hold'} under these faults"
+    if found.complete:
+        screen.print(f"[green]{held}[/]" if not found.broken and hold else held)
+    others(screen, found)
+
+
+def others(screen: Console, found: CrashReport, bounded: bool = True) -> None:
+    """The properties that neither hold under these faults nor are broken by them."""
+    results = found.faulty.properties
+    _named(screen, "not checked", (p for p in results if p.verdict == "unasked"))
+    if bounded:
+        cut = (p for p in results if p.verdict == "bounded")
+        _named(screen, "not contradicted, but the search was cut short", cut)
+    expectation = expectation_for(found.system)
+    meant = expectation.violated if expectation else {}
+    anyhow = [p for p in results if p.verdict == "violated" and p.name not in found.broken]
+    _named(screen, "violated without faults too", (p for p in anyhow if p.name not in meant))
+    expected = (p for p in anyhow if p.name in meant)
+    _named(screen, "violated without faults too, as expected.yaml says", expected, "dim")
+
+
+def _named(screen: Console, words: str, results: Iterable[PropertyResult], style: str = "yellow") -> None:
+    names = [p.name for p in results]
+    if names:
+        screen.print(f"[{style}]{words}:[/] {escape(', '.join(names))}", soft_wrap=True)
+
+
+def broken(screen: Console, found: CrashReport, system: str) -> None:
+    """The properties that faults break, each with the weakest faults that do and a counterexample."""
+    for name in found.broken:
+        whole = next(p for p in found.faulty.properties if p.name == name)
+        weakest = found.weakest.get(name)
+        words = f"breaks under {weakest}, and under no weaker faults" if weakest else f"breaks under {found.budget}"
+        screen.print(f"\n[red]{escape(name)}[/] {escape(words)}", soft_wrap=True)
+        result = found.under_weakest.get(name, whole)
+        options = ["--faults", str(weakest or found.budget)]
+        replay = partial(replay_command, found.system, system, options=options)
+        tables.counterexamples(screen, [result], found.system.properties, replay)
+
+
+def cells(screen: Console, found: CrashReport, every: bool) -> None:
+    """The cells, worst first: a line each."""
+    if not found.cases:
+        return
+    ranked = worst_first(found)
+    kept = ranked if every else ranked[:MOST_CELLS]
+    head = [*found.faulty.product_machines, "reached", "points", *found.modes, "steps", "messages"]
+    rows = [_row(cell, found.modes) for cell in kept]
+    left = len(found.faulty.product_machines) + 1
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    screen.print()
+    for number, row in enumerate([head, *rows]):
+        words = [w.ljust(widths[i]) if i < left else w.rjust(widths[i]) for i, w in enumerate(row)]
+        screen.print(Text("  ".join(words).rstrip(), style="bold" if not number else ""), soft_wrap=True)
+    if len(kept) < len(ranked):
+        screen.print(f"[dim]and {len(ranked) - len(kept)} more cells (--all-cells prints them all)[/]")
+    screen.print()
+
+
+def _row(cell: CellVerdict, modes: Iterable[str]) -> list[str]:
+    worst = ["", ""]
+    if cell.points:
+        apart = {None: "not checked", False: "no return"}.get(cell.worst.returns)
+        worst = [apart or _number(cell.worst.steps), "" if apart else _number(cell.worst.exchanges)]
+    kind = "legal" if cell.legal else "recovery"
+    return [*cell.control, kind, str(len(cell.points)), *(str(cell.cases[m]) for m in modes), *worst]
+
+
+def _number(count: int | None) -> str:
+    return "no bound" if count is None else str(count)
+
+
+# One case
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A case as it was asked for: its names are right, but there may be no such case."""
+
+    cell: tuple[str, ...]
+    point: str
+    mode: str | None
+
+    def of(self, found: CrashReport) -> Case:
+        """The case; a usage error where it was not explored."""
+        if not found.cases:
+            why = f"nobody crashes under {found.budget}" if found.complete else why_incomplete(found)
+            raise click.UsageError(f"no case was tried: {why}")
+        name = cell_name(self.cell)
+        if all(cell != self.cell for cell, _, _ in found.cases):
+            cells = dict.fromkeys(cell_name(cell) for cell, _, _ in found.cases)
+            _none(f"--case: no case has the cell {name}", name, cells)
+        points = {point: None for cell, point, _ in found.cases if cell == self.cell}
+        if self.point not in points:
+            _none(f"--point: nothing stops at {self.point} in {name}", self.point, points)
+        modes = [m for m in found.modes if (self.cell, self.point, m) in found.cases]
+        if self.mode is not None and self.mode not in modes:
+            raise click.UsageError(f"--mode: no restart of this case is {self.mode}; it has {', '.join(modes)}")
+        return self.cell, self.point, self.mode or modes[0]
+
+    def drawing(self, found: CrashReport) -> tuple[str, str]:
+        """The name of a file and the sequence diagram."""
+        case = self.of(found)
+        cell, point, mode = case
+        name = safe_name(f"{'.'.join(cell)}.{point.removeprefix('crash:')}.{mode}.svg")
+        return name, path_svg(found.path(case), f"{found.system.name}: {case_name(case)}")
+
+
+def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wanted:
+    """Checks the names of a case against the system, before anything is explored."""
+    machines = [
+        (machine_name(model.roles[r], i), model.roles[r]) for r in model.product for i in range(model.roles[r].count)
+    ]
+    states = cell.split("/")
+    if len(states) != len(machines):
+        example = cell_name([role.initial.name for _, role in machines])
+        raise click.UsageError(
+            f"--case: a cell of {model.name} has {counted(len(machines), 'state')} "
+            f"({', '.join(name for name, _ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
+        )
+    for state, (name, role) in zip(states, machines, strict=True):
+        if state not in role.states:
+            _none(f"--case: {name} has no state {state[:60]!r}", state, role.states)
+    bare = point.partition("@")[0]
+    known = [p.name for p in crash_points(model)]
+    if bare not in known:
+        _none(f"--point: there is no crash point {bare[:100]!r}", bare, known)
+    modes = tuple(model.faults.modes) or (ANY,)
+    if mode is not None and mode not in modes:
+        _none(f"--mode: {model.name} has no mode {mode[:60]!r}", mode, modes)
+    return Wanted(tuple(states), point, mode)
+
+
+def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
+    """The path of a case, step by step."""
+    case = wanted.of(found)
+    path, worst = found.path(case), found.cases[case]
+    if as_json:
+        cell, point, mode = case
+        print_json(
+            {
+                "case": list(cell), "point": point, "mode": mode, "worst_steps": worst.steps,
+                "worst_exchanges": worst.exchanges, "returns": worst.returns, "path": path_json(path),
+            }
+        )  # fmt: skip
+        return
+    screen = console()
+    if worst.returns is None:
+        words = "whether it returns was not checked"
+    elif not worst.returns:
+        words = "once faults stop, a run never returns to a legal state"
+    elif worst.steps is None:
+        words = "no bound is known for how long it takes"
+    elif not worst.steps:
+        words = "legal again with the restart"
+    else:
+        words = f"legal again at most {counted(worst.steps, 'step')} and {worst.exchanges} messages later"
+    screen.print(f"{case_name(case)}: {words}", markup=False, soft_wrap=True)
+    tables.path(screen, path, brief=False)
+
+
+def _none(words: str, name: str, known: Iterable[str]) -> NoReturn:
+    names = list(known)
+    near = near_miss(name, names)
+    raise click.UsageError(f"{words}; {f'did you mean {near}?' if near else f'there is {listed(names)}'}")

@@ -1,0 +1,142 @@
+"""Running leases as a person reads them: tables, and why a lease is where it is in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+
+def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Table:
+    """A row for each lease, a column for each actor: its state, units and how long its term lasts."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("lease")
+    names = [about["name"] for about in abouts]
+    for name in names:
+        table.add_column(name)
+    by_lease: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in rows:
+        by_lease.setdefault(row["lease"], {}).setdefault(row["actor"], []).append(row)
+    now, tick = abouts[0]["now"], abouts[0]["tick_seconds"]
+    for lease in sorted(by_lease, key=_order):
+        cells = [", ".join(_cell(row, now, tick) for row in by_lease[lease].get(name, ())) for name in names]
+        table.add_row(lease, *cells)
+    if not by_lease:
+        table.add_row("no leases", *("" for _ in names))
+    return table
+
+
+def one_lease(machines: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Group:
+    """A lease at each actor: every field of its record, its peers, its units."""
+    parts: list[Any] = []
+    for machine in machines:
+        now, tick = clock_of(machine, abouts)
+        parts.append(Text(f"{machine['machine']} at {machine['actor']}: {machine['state']}", style="bold"))
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        for name, value in machine["data"].items():
+            table.add_row(name, _time(value, now, tick) if name in machine["times"] and value else str(value))
+        table.add_row(
+            "peers", ", ".join(f"{role}: {peer or 'not known yet'}" for role, peer in machine["peers"].items())
+        )
+        for unit in machine["units"]:
+            facts = ", ".join(f"{name} {value}" for name, value in unit["facts"].items())
+            table.add_row(unit["unit"], unit["state"] + (f" ({facts})" if facts else ""))
+        parts.append(table)
+    return Group(*parts)
+
+
+def _order(lease: str) -> tuple[str, int, str]:
+    origin, _, number = lease.rpartition(":")
+    return (origin, int(number), "") if number.isdigit() else (lease, 0, lease)
+
+
+def _cell(row: dict[str, Any], now: int, tick: float) -> str:
+    data = row["data"]
+    end = max((data[name] for name in row["times"]), default=0)
+    if not end or row["over"]:
+        return str(row["state"])
+    return f"{row['state']}, {span(end - now, tick)}" if end > now else f"{row['state']}, past its end"
+
+
+def _time(value: int, now: int, tick: float) -> str:
+    when = f"in {span(value - now, tick)}" if value > now else f"{span(now - value, tick)} ago"
+    return f"{value} ({when})"
+
+
+def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """One machine of a lease: its state, and everything that it waits for."""
+    now, tick = clock_of(machine, abouts)
+    since = machine["since"]
+    lasted = f", for {span(now - since, tick)}" if since is not None else ""
+    yield f"{machine['lease']} at {machine['actor']} ({machine['machine']}) is {machine['state']}{lasted}."
+    if machine["doc"]:
+        yield f"  {machine['doc']}"
+    if machine["wish"]:
+        yield f"  {_wish(machine['wish'], now, tick)}"
+    for message in machine["messages"]:
+        yield f"  {_message(message, machine['over'])}"
+    if machine["refused"]:
+        message, reason = machine["refused"]
+        yield f"  Its {message} was refused: {reason}."
+    for task in machine["handlers"]:
+        yield f"  Its handler is at work: {task}."
+    for unit in machine["units"]:
+        doing = f"; its handler is at work: {', '.join(unit['handlers'])}" if unit["handlers"] else ""
+        known = "".join(f", {name} {value}" for name, value in unit["facts"].items() if name in ("pid", "address"))
+        yield f"  Unit {unit['unit']} is {unit['state']}{known}{doing}."
+        failures = [step for step in unit["history"] if "failure" in step]
+        yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in failures[-2:])
+    if machine["over"]:
+        yield "  It is over, and will be forgotten."
+    elif machine["leaves"]:
+        yield "  It leaves this state by:"
+        yield from (f"    {_leave(one)}" for one in machine["leaves"])
+    if machine["history"]:
+        yield "  Before:"
+        yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in machine["history"][-6:])
+
+
+def clock_of(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[int, float]:
+    """The time at a machine's actor, and the length of its ticks in seconds."""
+    about = next((a for a in abouts if a["name"] == machine["actor"]), abouts[0])
+    return about["now"], about["tick_seconds"]
+
+
+def span(ticks: int, tick_seconds: float) -> str:
+    """A number of ticks as a person says it: `12 s`, `3 min`, `2.5 h`."""
+    seconds = ticks * tick_seconds
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:.3g} h" if seconds < 172_800 else f"{seconds / 86_400:.3g} days"
+
+
+def _wish(wish: dict[str, Any], now: int, tick: float) -> str:
+    left = f"for another {span(wish['until'] - now, tick)}" if wish["until"] > now else "no longer"
+    units = f"{wish['units']} unit{'s' if wish['units'] != 1 else ''}"
+    return f"Somebody wants {units} {left}, in terms of {span(wish['term'], tick)}."
+
+
+def _message(message: dict[str, Any], over: bool) -> str:
+    times = f"{message['times']} time{'s' if message['times'] != 1 else ''}"
+    head = f"It says {message['message']} ({message['number']}) to {message['to']}: sent {times}"
+    if message["taken"]:
+        return f"{head}, and taken." if over else f"{head}, taken, and not answered yet."
+    why = f": {message['reason']}" if message["reason"] else ""
+    again = f"; again in {message['again_seconds']:.1f} s" if message["again_seconds"] is not None else ""
+    return f"{head}, not taken{why}{again}."
+
+
+def _step(step: dict[str, Any]) -> str:
+    if "failure" in step:
+        return f"{step['failure']}: {step['words']}"
+    return f"{step['transition']} ({step['from']} -> {step['to']})"
+
+
+def _leave(one: dict[str, Any]) -> str:
+    origin = "" if one["from"] == "here" else f" of {one['from']}"
+    return f"{one['event']}{origin} -> {', '.join(one['to'])}"

@@ -1,0 +1,26 @@
+"""`leasehold schema`: the JSON Schemas of the files that people write, for their editors."""
+
+from __future__ import annotations
+
+import click
+
+from leasehold.cli.common import print_json
+from leasehold.impl.server.schemas import MODELS
+from leasehold.impl.server.schemas import schema as schema_of
+from leasehold.spec.language.schema import schema as schema_of_specifications
+
+SPECIFICATION = "specification"
+
+
+@click.command()
+@click.argument("kind", type=click.Choice([SPECIFICATION, *MODELS]))
+def schema(kind: str) -> None:
+    """Print the JSON Schema of the files of a KIND, with which an editor completes and checks them.
+
+    `specification` is for the files of a system; the others are for an actor: its configuration, its inventory and
+    its trust set.
+
+    \b
+    Example:  leasehold schema actor > actor.schema.json
+    """  # noqa: D301 (click reads the character)
+    print_json(schema_of_specifications() if kind == SPECIFICATION else schema_of(kind))

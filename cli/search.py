@@ -1,0 +1,172 @@
+"""Options, progress, exit codes and budgets of the verbs that explore."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore
+from leasehold.checker.explore.graph.fairness import Fairness
+from leasehold.cli.common import Exit, F
+from leasehold.cli.progress import Status
+from leasehold.faults import Budget, BudgetError
+from leasehold.spec import System
+from leasehold.spec.language.diagnostics import listed, near_miss
+from leasehold.spec.language.types import show
+from leasehold.spec.language.unbounded import unbounded
+
+
+def engine_option(command: F) -> F:
+    """--engine."""
+    words = (
+        "What searches: `packed` (compiled C), `reference` (plain Python), or `auto`: the first of these that can "
+        "be had."
+    )
+    return click.option("--engine", type=click.Choice(ENGINES), default="auto", help=words)(command)
+
+
+def fairness_option(command: F) -> F:
+    """--fairness."""
+    words = (
+        "Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
+        "that is declared fair."
+    )
+    choice = click.Choice([fairness.value for fairness in Fairness])
+    asked = click.option("--fairness", type=choice, default="spec", callback=lambda *a: Fairness(a[2]), help=words)
+    return asked(command)
+
+
+def memory_option(command: F) -> F:
+    """--memory."""
+    words = "Stop when so much memory is held, such as 16G; left out: most of what is free."
+    return click.option("--memory", metavar="SIZE", callback=_bytes, help=words)(command)
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A size of memory such as 800M or 16G, in bytes."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
+    size = float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    if size < 1:
+        raise click.BadParameter(f"{value[:60]!r} is no size of memory; write one such as 800M or 16G")
+    return int(size)
+
+
+def time_option(command: F, left_out: str = "no limit") -> F:
+    """--time."""
+    words = f"Stop after so long, such as 90s, 10m or 2h; left out: {left_out}."
+    return click.option("--time", "seconds", metavar="TIME", callback=_seconds, help=words)(command)
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A time such as 90, 90s, 10m or 2h, in seconds."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)\s*([smh]?)", value.strip())
+    if not found or not float(found[1]):
+        raise click.BadParameter(f"{value[:60]!r} is no time; write one such as 90s, 10m or 2h")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def size_options(command: F) -> F:
+    """--max-states and --depth."""
+    command = click.option(
+        "--depth", metavar="N", type=click.IntRange(min=0), help="Go no further than so many steps."
+    )(command)
+    return click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")(
+        command
+    )
+
+
+def replay_command(model: System, system: str, name: str, options: Sequence[str] = ()) -> str:
+    """The command that shows the path of a property of a system, which was named so."""
+    words = ["leasehold", "explore", system]
+    for constant in model.constants.values():
+        value = show(constant.type, constant.value)
+        if show(constant.type, model.defaults[constant.name]) != value:
+            words += ["--set", f"{constant.name}={value}"]
+    return shlex.join([*words, *options, "--only", name, "--show", name])
+
+
+def explore_with_progress(
+    system: System, limits: Limits | None = None, budget: Budget | None = None, engine: Engine = "auto",
+    symmetry: bool = False, fairness: Fairness = Fairness.SPEC,
+) -> Exploration:  # fmt: skip
+    """Explores, and says how far it has come. A usage error where the engine cannot be had."""
+    with engine_or_usage_error(), Status("exploring") as status:
+        watch = search_progress(status, growing=system)
+        return explore(system, limits, watch, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness)
+
+
+def explore_distributed_with_progress(
+    system: System, limits: Limits, workers: int | None, cluster: str | None, budget: Budget | None = None
+) -> Exploration:
+    """Explores by so many processes, or by those of a cluster. A usage error where these cannot be had."""
+    from leasehold.checker.explore.packed import NotBuilt, Unpackable
+    from leasehold.checker.explore.packed.distributed import explore_distributed
+    from leasehold.checker.explore.packed.workers import WorkersError, local_workers, workers_at
+
+    named = "--workers" if cluster is None else "--cluster"
+    try:
+        started = local_workers(workers or 1) if cluster is None else workers_at(cluster)
+        with started as client, Status("exploring") as status:
+            return explore_distributed(system, client, limits, search_progress(status), budget=budget)
+    except (NotBuilt, Unpackable, WorkersError) as error:
+        raise click.UsageError(f"{named}: {error}") from error
+
+
+def search_progress(status: Status, *more: str, growing: System | None = None) -> Callable[[Progress], None]:
+    """Says how far a search has come; `more` stands before it, and numbers of a system without bounds after it."""
+    endless = [".".join(name) for name in unbounded(growing)] if growing is not None else []
+    end = [f"no bound on {listed(endless)}"] if endless else []
+
+    def tell(p: Progress) -> None:
+        status.show(
+            *more, f"{p.distinct:,} states", f"{p.waiting:,} waiting", f"depth {p.depth}",
+            f"{p.distinct / max(p.seconds, 1e-9):,.0f} states/s", f"{p.memory_bytes / 1e6:,.0f} MB",
+            *end,
+        )  # fmt: skip
+
+    return tell
+
+
+@contextmanager
+def engine_or_usage_error() -> Iterator[None]:
+    """A usage error where the engine that was asked for cannot be had, or a checkpoint."""
+    from leasehold.checker.explore.packed import CheckpointError
+
+    try:
+        yield
+    except CheckpointError as error:
+        raise click.UsageError(str(error)) from error
+    except EngineError as error:
+        if error.engine == "auto":
+            raise click.UsageError(str(error)) from error
+        raise click.UsageError(
+            f"--engine {error.engine}: {error}; leave the option out for one that can be had"
+        ) from error
+
+
+def exit_code(found: Exploration) -> Exit:
+    """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
+    if not found.holds:
+        return Exit.VIOLATED
+    return Exit.INTERRUPTED if found.interrupted else Exit.HOLDS
+
+
+def parse_budget(model: System, words: str, where: str) -> Budget:
+    """Reads a budget; a usage error where it is none, or names a role that is not there."""
+    try:
+        budget = Budget.parse(words)
+    except BudgetError as error:
+        raise click.UsageError(f"{where}: {error}") from error
+    if budget.byzantine and budget.byzantine not in model.roles:
+        near = near_miss(budget.byzantine, model.roles)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
+        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
+    return budget

@@ -1,0 +1,126 @@
+"""What an actor is given: options, and the parts of its environment that belong to one system or one site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from leasehold.impl.actor.calls import RetryPolicy
+from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.handlers.handler import Handler
+from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.policy.policy import Policy
+
+
+class ActorError(Exception):
+    """A client asked an actor for something that cannot be; nothing has changed."""
+
+
+class EnvironmentMismatch(ValueError):
+    """The environment does not fit the actor's records: the operator's to mend. No other try would cure it."""
+
+
+class Credentials(Protocol):
+    """Signed statements of third parties that messages show beside their fields, such as tickets.
+
+    The actor carries them and keeps them with records; it never reads them.
+    """
+
+    def issue(
+        self, metadata: Mapping[str, Any], message: str, receiver: str, lease: str, number: int,
+        fields: Mapping[str, Any],
+    ) -> str | None:  # fmt: skip
+        """The credential that a message takes along; None where it needs none.
+
+        Args:
+            metadata: of the sending machine.
+            message: the name of the message.
+            receiver: the actor that the message is for.
+            lease: its lease.
+            number: its sequence number.
+            fields: its fields, plain.
+
+        Raises:
+            Refusal: it cannot be written; a mistake of ours.
+        """
+        ...
+
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks what a message shows; returns what is to be kept with the record once the message is consumed.
+
+        Raises:
+            Refusal: it shows what nobody has signed for it.
+        """
+        ...
+
+
+class Units(Protocol):
+    """The subsidiary machines of an actor as its site knows them. Records know each by its number."""
+
+    def name(self, index: int) -> str | None:
+        """The persistent name of a unit; None where the site has none of this number."""
+        ...
+
+    def number(self, name: str) -> int | None:
+        """The number of a unit; None where the site has none of this name."""
+        ...
+
+    def properties(self, index: int) -> Mapping[str, Any]:
+        """What handlers are told of a unit."""
+        ...
+
+    def remembered(self) -> bytes:
+        """What is kept with the records, and given to `check` at the next start."""
+        ...
+
+    def check(self, remembered: bytes) -> None:
+        """Whether all units still have the numbers by which records know them.
+
+        Raises:
+            EnvironmentMismatch: one does not.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an actor works.
+
+    Attributes:
+        retire_after: ticks for which a lease that is over is remembered.
+        reopen_pause: seconds between two tries to open a store that failed.
+        backoff: of messages.
+        retry: of handlers.
+        seed: of the jitter; None: from the system.
+    """
+
+    retire_after: int = 600
+    reopen_pause: float = 1.0
+    backoff: Backoff = field(default_factory=Backoff)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """All that an actor meets besides its peers; a test may replace any of it.
+
+    Attributes:
+        policies: by role.
+        handlers: by verb: `setup`, `join`.
+        peers: who plays which machine: the neighbours of one that a policy begins. It is looked at anew each time, and
+            may change.
+        units: the subsidiary machines.
+        credentials: needed where messages of the system carry others.
+    """
+
+    policies: dict[str, Policy] = field(default_factory=dict)
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    peers: Mapping[str, str] = field(default_factory=dict)
+    units: Units | None = None
+    credentials: Credentials | None = None
+
+    def each_handler(self) -> list[Handler]:
+        """The handlers, each once: one may serve several verbs."""
+        return list({id(handler): handler for handler in self.handlers.values()}.values())

@@ -1,0 +1,258 @@
+"""The stepper: what the requests of a turn do to the machines. It only adds to a `Ready`, and does nothing itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from leasehold.impl.actor.environment import ActorError, Environment
+from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of, role_of
+from leasehold.impl.actor.pruned import origin_of
+from leasehold.impl.actor.ready import Ready, SendMessage, StartCall, TellPolicy, TickPolicies
+from leasehold.impl.actor.requests import Begin, Complete, Consume, Decide, Recheck, Recover, Tell, Tick
+from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.event import TICK, Event, local
+from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.work import Call, Drive, Outcome, Record, Send, Work
+from leasehold.impl.notices import Kind, Notice, Notices
+from leasehold.impl.policy.policy import Decision
+from leasehold.impl.store.store import Key
+
+log = logging.getLogger("leasehold.stepper")
+
+
+class Stepper:
+    """Steps the machines of an actor.
+
+    Args:
+        name: of the actor.
+        program: the compiled system.
+        table: the actor's machines.
+        rows: knows the bounds of each role's numbers.
+        environment: which roles have a policy, and who plays the neighbours of a machine that a policy begins.
+        retire_after: ticks for which a lease that is over is remembered.
+        notices: the actor's subscribers, who may keep a lease from being forgotten.
+        counts: of events by outcome.
+    """
+
+    def __init__(
+        self, name: str, program: Program, table: MachineTable, rows: RowCodec, environment: Environment,
+        retire_after: int, notices: Notices, counts: dict[str, int],
+    ) -> None:  # fmt: skip
+        self.name, self.program, self.table, self.codecs = name, program, table, rows.codecs
+        self.environment, self.retire_after = environment, retire_after
+        self.notices, self.counts = notices, counts
+
+    # Requests
+
+    def take(self, ready: Ready, request: Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Tick) -> Any:
+        """Takes a request.
+
+        Raises:
+            ActorError: it asks for something that cannot be; nothing has changed.
+            CoreError: the specification is at fault, and nothing of the turn may be committed.
+        """
+        match request:
+            case Decide(decision):
+                return self._decide(ready, decision)
+            case Complete():
+                return self.complete(ready, request)
+            case Recheck(key):
+                if (instance := self.table.instances.get(key)) is not None:
+                    self.recheck(ready, instance)
+                return None
+            case Tick(now):
+                return self._tick(ready, now)
+            case Consume(key, event):
+                return self.step(ready, self._find(key), event)
+            case Begin(key, event, fields, peers):
+                return self._begin(ready, key, event, fields, peers)
+            case Tell(key, event, fields):
+                return self._tell(ready, key, event, fields)
+            case Recover(key):
+                return self.start_again(ready, self._find(key))
+
+    def _find(self, key: Key) -> MachineInstance:
+        instance = self.table.instances.get(key)
+        if instance is None:
+            over = "it is over and forgotten" if key.lease in self.table.pruned else "there is none of this name"
+            raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
+        return instance
+
+    def _begin(
+        self, ready: Ready, key: Key, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
+    ) -> Outcome:
+        lease, machine = key
+        named = role_of(machine)
+        if named is None or named[0] not in self.table.roles:
+            raise ActorError(f"this actor has no machine {machine[:60]}")
+        if origin_of(lease) is None:
+            raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
+        if key in self.table.instances or lease in self.table.pruned:
+            raise ActorError(f"there is, or was, a lease {lease[:80]}")
+        instance = self.table.new(key, named[1])
+        for n, (role, index) in enumerate(instance.core.neighbours):
+            name = machine_of(self.program.roles[role], named[1] if index < 0 else index)
+            instance.peers[n] = peers.get(name, "")
+            if not instance.peers[n]:
+                raise ActorError(f"nobody was named to play {name} for {lease[:80]}")
+        heard = _local(instance, event, fields, -1)
+        self.table.instances[key] = instance
+        outcome = self.step(ready, instance, heard)
+        if not outcome.taken:
+            del self.table.instances[key]
+            ready.undo(key)
+            raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
+        return outcome
+
+    def _tell(self, ready: Ready, key: Key, event: str, fields: Mapping[str, Any]) -> Outcome:
+        instance = self._find(key)
+        outcome = self.step(ready, instance, _local(instance, event, fields, -1))
+        if not outcome.taken and outcome.kind != "ignored":
+            words = f"{key.machine} of {key.lease} does not take {event} in {instance.state}: {outcome.reason}"
+            raise ActorError(words)
+        return outcome
+
+    def _decide(self, ready: Ready, decision: Decision) -> None:
+        key = Key(decision.lease, decision.machine)
+        instance = self.table.instances.get(key)
+        try:
+            if instance is not None:
+                event = _local(instance, decision.event, decision.fields, decision.state_epoch)
+            elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
+                self._begin(ready, key, decision.event, decision.fields, self.environment.peers)
+        except ActorError as error:
+            log.error("the policy of %s answers wrongly: %s", decision.machine, error)
+        else:
+            if instance is not None:
+                self.step(ready, instance, event)
+
+    def complete(self, ready: Ready, request: Complete) -> None:
+        """A handler call has ended."""
+        instance, done = self.table.instances.get(request.key), request.done
+        if instance is None:
+            return
+        told = {"event": request.event, "well": done.well, "words": done.words}
+        ready.notices.append(Notice(Kind.ANSWERED, self.name, *request.key, request.event, ready.now, told))
+        if done.facts and instance.state_epoch == request.epoch:
+            instance.metadata["facts"] = dict(done.facts)
+            ready.change(instance)
+        self.step(ready, instance, local(request.event, state_epoch=request.epoch))
+
+    def _tick(self, ready: Ready, now: int) -> None:
+        """The clock has come to a time: timers that are due, and leases that have been over for long enough."""
+        for instance in self.table.due(now):
+            if not self.step(ready, instance, TICK).taken:
+                self.table.wake_later(instance, now + 1)
+        before = now - self.retire_after
+        for instance in self.table.ended(before):
+            if self._may_forget(instance, now):
+                ready.drop(instance.key)
+                ready.metadata.update(self.table.forget(instance))
+            else:
+                self.table.remember(instance, before + 1)
+        ready.effects.append(TickPolicies(now))
+
+    def _may_forget(self, instance: MachineInstance, now: int) -> bool:
+        if not self.notices.subscribers:
+            return True
+        core, peers = instance.core, instance.peers
+        data = {"over": instance.metadata["over"], "peers": peers, "data": core.view(instance.record)}
+        notice = Notice(Kind.FORGET, self.name, *instance.key, instance.state, now, data)
+        return self.notices.tell(notice) is not None
+
+    # Steps
+
+    def step(self, ready: Ready, instance: MachineInstance, event: Event) -> Outcome:
+        """One event at one machine, and what follows from it at subsidiary machines within the same turn."""
+        before, core = instance.record, instance.core
+        record, outcome = core.step(before, event, ready.now)
+        if record is not before:
+            self.codecs[core.role].check(record)
+            self._set(ready, instance, record)
+        kind = outcome.kind
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        taken = kind == "taken"
+        if self.notices.subscribers:
+            data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}
+            told, name = Kind.TRANSITION if taken else Kind.IGNORED, outcome.transition or event[0]
+            ready.notices.append(Notice(told, self.name, *instance.key, name, ready.now, data))
+        if taken:
+            if record[0] != before[0]:
+                instance.metadata["since"] = ready.now
+            left = record[core.state_epoch_at] != before[core.state_epoch_at] and not core.subsidiary
+            ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
+            self.table.moved(instance, ready.now)
+        if outcome.work:
+            self.start(ready, instance, outcome.work)
+        if taken:
+            if core.answers:
+                self.recheck(ready, instance)
+            self._changed(ready, instance)
+        return outcome
+
+    def _set(self, ready: Ready, instance: MachineInstance, record: Record) -> None:
+        instance.record = record
+        ready.change(instance)
+        if instance.core.subsidiary:
+            self.table.see(instance, record)
+            ready.raised += [Recheck(parent.key) for parent in self.table.waiting_for(instance.key)]
+
+    def recheck(self, ready: Ready, instance: MachineInstance) -> None:
+        """Steps a machine with what it waits for of its subsidiaries, once it has come true."""
+        for event in instance.core.offered(instance.record):
+            if self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken:
+                return
+
+    def _changed(self, ready: Ready, instance: MachineInstance) -> None:
+        """A policy hears of a lease that has changed, or one of whose subsidiary machines has."""
+        key = instance.key
+        if instance.core.subsidiary:
+            key = Key(instance.metadata.get("lease", ""), self.table.parents[instance.core.role])
+        if key.lease and key not in ready.told and key.machine.partition("[")[0] in self.environment.policies:
+            ready.told.add(key)
+            ready.effects.append(TellPolicy(key))
+
+    def start(self, ready: Ready, instance: MachineInstance, work: tuple[Work, ...]) -> None:
+        """The work of a state: events for subsidiaries go into the same turn, the rest follows its commit."""
+        record, key = instance.record, instance.key
+        for piece in work:
+            match piece:
+                case Drive():
+                    self._drive(ready, instance, piece, record)
+                case Send():
+                    if instance.peers[piece.neighbour]:  # else nobody was heard of that could be told
+                        number = record[instance.core.sent_at][piece.neighbour]
+                        ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
+                case Call():
+                    ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at]))
+
+    def _drive(self, ready: Ready, instance: MachineInstance, piece: Drive, record: Record) -> None:
+        role, index = piece.machine
+        core = self.program.roles[role]
+        key = Key(BELOW, machine_of(core, index))
+        below = self.table.instances.get(key)
+        if below is None:
+            below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])
+        self.table.drive(below, instance.key.lease)
+        self.table.drivers.setdefault(key, set()).add(instance.key)
+        self.step(ready, below, local(piece.event, piece.fields(record)))
+
+    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+        """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""
+        _, outcome = instance.core.recover(instance.record)
+        self.start(ready, instance, outcome.work)
+        self.recheck(ready, instance)
+
+
+def _local(instance: MachineInstance, event: str, fields: Mapping[str, Any], epoch: int) -> Event:
+    shape = instance.core.events.get(event)
+    if shape is None:
+        known = ", ".join(instance.core.events)
+        raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
+    try:
+        return local(event, named_fields(shape, fields), epoch)
+    except ValueFault as fault:
+        raise ActorError(f"{event}: {fault}") from None

@@ -1,0 +1,202 @@
+"""The machines of an actor in memory, and the indexes over them. A crash loses all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from leasehold.impl.actor.instance import BELOW, MachineInstance, role_of
+from leasehold.impl.actor.pruned import Pruned, origin_of
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.errors import RecordError
+from leasehold.impl.core.machines import Machines
+from leasehold.impl.core.work import Record
+from leasehold.impl.policy.policy import Lease
+from leasehold.impl.store.store import Key
+
+PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
+
+
+class MachineTable:
+    """The machines of one actor.
+
+    Attributes:
+        instances: by key.
+        below: the records of subsidiary machines by role and number, as all leases see them.
+        drivers: for each subsidiary machine, the machines that have driven it and may wait for it.
+        driven: for each lease, the subsidiary machines that it was the last to drive.
+        pruned: the leases that are forgotten.
+        metadata: what the actor keeps about itself, as it is in the store.
+    """
+
+    def __init__(self, program: Program, roles: frozenset[str]) -> None:
+        self.program, self.roles = program, roles
+        self.parents = {sub.role: role for role in roles for sub in program.roles[role].below}
+        talking = [program.roles[role] for role in roles if not program.roles[role].subsidiary]
+        self._several = len(talking) > 1 or any(core.indexed for core in talking)
+        self.clear({})
+
+    def clear(self, metadata: dict[str, bytes]) -> None:
+        """Forgets everything, and begins with the metadata of a store."""
+        self.metadata = metadata
+        self.instances: dict[Key, MachineInstance] = {}
+        self.below = {sub.role: Machines(sub.first) for role in self.roles for sub in self.program.roles[role].below}
+        self.drivers: dict[Key, set[Key]] = {}
+        self.driven: dict[str, set[Key]] = {}
+        self.pruned = Pruned()
+        self._named: dict[str, int] = {}  # names that were given out
+        self._wakes: list[tuple[int, Key]] = []
+        self._ended: list[tuple[int, Key]] = []
+        for name, body in metadata.items():
+            if name.startswith(PRUNED):
+                self.pruned.read(name.removeprefix(PRUNED), body)
+
+    def admit(self, instance: MachineInstance) -> None:
+        """A machine that was read from a store is there from now on.
+
+        Raises:
+            RecordError: the actor does not play its role.
+        """
+        if instance.core.role not in self.roles:
+            where = f"{instance.key.lease} {instance.key.machine}"
+            raise RecordError(f"{where}: this actor does not play {instance.core.role}")
+        self.instances[instance.key] = instance
+        if instance.key.lease == BELOW:
+            self.see(instance, instance.record)
+            self.drive(instance, instance.metadata.get("lease", ""))
+        self.wake_later(instance)
+        if "over" in instance.metadata:
+            heappush(self._ended, (instance.metadata["over"], instance.key))
+
+    def new(self, key: Key, number: int) -> MachineInstance:
+        """A machine that nothing has happened to, and that the table does not have yet."""
+        core = self.program.roles[key.machine.partition("[")[0]]
+        below = tuple(self.below[sub.role] for sub in core.below)
+        return MachineInstance(key, core, core.first(number, below), [""] * len(core.neighbours))
+
+    def see(self, instance: MachineInstance, record: Record) -> None:
+        """A subsidiary machine has another record."""
+        named = role_of(instance.key.machine)
+        assert named is not None
+        self.below[named[0]][named[1]] = record
+
+    def drive(self, instance: MachineInstance, lease: str) -> None:
+        """A lease drives a subsidiary machine, from now on the last to do so."""
+        last = instance.metadata.get("lease", "")
+        before = self.driven.get(last)
+        if before is not None:
+            before.discard(instance.key)
+            if not before:
+                del self.driven[last]
+        instance.metadata["lease"] = lease
+        self.driven.setdefault(lease, set()).add(instance.key)
+
+    def new_name(self, origin: str) -> str:
+        """A name for a lease of an actor that no lease of it has, or had."""
+        if origin not in self._named:
+            named = (origin_of(key.lease) for key in self.instances)
+            used = max((number for who, number in filter(None, named) if who == origin), default=0)
+            self._named[origin] = max(used, self.pruned.newest(origin))
+        while True:
+            self._named[origin] += 1
+            lease = f"{origin}:{self._named[origin]}"
+            if lease not in self.pruned and not any(Key(lease, role) in self.instances for role in self.roles):
+                return lease
+
+    def view(self, lease: str, machine: str) -> Lease:
+        """A lease as a policy or handler sees it; one that is forgotten, or was never there, is at its end.
+
+        Of the subsidiary machines it has those that it was the last to drive.
+        """
+        instance = self.instances.get(Key(lease, machine))
+        core = self.program.roles[machine.partition("[")[0]]
+        record = (
+            instance.record if instance is not None else (min(core.ends, default=core.states[0]), *core.first()[1:])
+        )
+        units = {}
+        for key in sorted(self.driven.get(lease, ())):
+            named = role_of(key.machine)
+            below = self.instances[key]
+            if named is not None:
+                units[named] = {"state": below.state, **below.core.view(below.record)}
+        return Lease(lease, machine, record[0], core.view(record), units)
+
+    def orphans(self) -> Iterator[tuple[str, str]]:
+        """Leases that are forgotten while subsidiary machines still remember them, with the machine's name."""
+        for lease, keys in sorted(self.driven.items()):
+            roles = {self.parents[named[0]] for key in keys if (named := role_of(key.machine)) is not None}
+            for role in sorted(roles):
+                if lease and Key(lease, role) not in self.instances:
+                    yield lease, role
+
+    def waiting_for(self, key: Key) -> Iterator[MachineInstance]:
+        """The machines that wait for a subsidiary machine."""
+        drivers = self.drivers.get(key, set())
+        for driver in tuple(drivers):
+            parent = self.instances.get(driver)
+            if parent is None or parent.state not in parent.core.answers:
+                drivers.discard(driver)
+            else:
+                yield parent
+
+    # Time
+
+    def wake_later(self, instance: MachineInstance, at_least: int = 0) -> None:
+        """The timer of a machine, if it has one, is looked at when it may be due."""
+        wake = instance.core.wake(instance.record)
+        if wake is not None:
+            heappush(self._wakes, (max(wake, at_least), instance.key))
+
+    def due(self, now: int) -> Iterator[MachineInstance]:
+        """The machines whose timer may be due, once each; the caller steps each before it asks for the next.
+
+        A machine that has moved meanwhile, and whose new timer is due already, is looked at again at the next tick.
+        """
+        seen: dict[Key, Record] = {}
+        again: set[Key] = set()
+        while self._wakes and self._wakes[0][0] <= now:
+            _, key = heappop(self._wakes)
+            instance = self.instances.get(key)
+            wake = None if instance is None else instance.core.wake(instance.record)
+            if instance is None or wake is None or wake > now:
+                continue
+            if key not in seen:
+                seen[key] = instance.record
+                yield instance
+            elif instance.record is not seen[key]:
+                again.add(key)
+        for key in again:
+            heappush(self._wakes, (now + 1, key))
+
+    def moved(self, instance: MachineInstance, now: int) -> None:
+        """A machine has taken a transition: it may have a timer, have come to its end, or go on after it."""
+        core, record, metadata = instance.core, instance.record, instance.metadata
+        if record[0] in core.wakes:
+            self.wake_later(instance)
+        if record[0] not in core.ends:
+            metadata.pop("over", None)
+        elif "over" not in metadata:
+            metadata["over"] = now
+            heappush(self._ended, (now, instance.key))
+
+    def ended(self, before: int) -> Iterator[MachineInstance]:
+        """The machines that came to their end at a time or before it, once each."""
+        while self._ended and self._ended[0][0] <= before:
+            _, key = heappop(self._ended)
+            instance = self.instances.get(key)
+            if instance is not None and instance.metadata.get("over", before + 1) <= before:
+                yield instance
+
+    def remember(self, instance: MachineInstance, at: int) -> None:
+        """A machine that is over is not forgotten yet; `ended` answers it again as if it had ended at a time."""
+        heappush(self._ended, (at, instance.key))
+
+    def forget(self, instance: MachineInstance) -> dict[str, bytes]:
+        """Forgets a machine; returns the metadata that has changed, if it was the last one of its lease."""
+        del self.instances[instance.key]
+        if self._several and any(key.lease == instance.key.lease for key in self.instances):
+            return {}
+        origin = self.pruned.add(instance.key.lease)
+        changed = {PRUNED + origin: self.pruned.write(origin)}
+        self.metadata.update(changed)
+        return changed

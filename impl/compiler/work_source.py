@@ -1,0 +1,315 @@
+"""The work of a role's states as Python source: tasks, and what of them depends on the record.
+
+`WorkSource` also holds what a role's source is made with: names, the layout of a record, and expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leasehold.impl.compiler.names import Names, Neighbours, Shape, neighbours, shape
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import lower
+from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
+from leasehold.spec.language.python_source import Frame, source
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLayout:
+    """Implements `leasehold.spec.language.python_source.Layout` where a record's fields are local names."""
+
+    system: System
+    role: Role
+    shape: Shape
+
+    def place(self, role: str, name: str | None, instance: str | None) -> str:
+        if role == self.role.name:
+            return "state" if name is None else self.shape.data[name]
+        below = shape(self.system, self.system.roles[role])
+        at = 0 if name is None else below.at(below.data[name])
+        return f"{self.shape.subsidiaries[role]}[{instance}][{at}]"
+
+    def now(self) -> str:
+        return "now"
+
+    def pending(self, name: str) -> list[str]:
+        raise NotImplementedError
+
+    def heard(self, name: str) -> str:
+        raise NotImplementedError
+
+    def running(self, role: str, instance: str) -> str:
+        raise NotImplementedError
+
+    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
+        raise NotImplementedError
+
+    def byzantine(self, role: str) -> bool:
+        raise NotImplementedError
+
+    def field(self, kind: str, name: str) -> int:
+        raise NotImplementedError
+
+
+class WorkSource:
+    """The source of a role's work."""
+
+    def __init__(self, system: System, role: Role, names: Names) -> None:
+        self.system, self.role, self.names = system, role, names
+        self.lowered = lower(system)
+        self.shape = shape(system, role)
+        self.near: Neighbours = neighbours(system, role)
+        self.layout = RecordLayout(system, role, self.shape)
+        self.values = system.values()
+        self.constants = {name: names.constant("", name) for name in self.values}
+
+    # Expressions
+
+    def _source(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
+        """An expression that stands alone; beside an operator its parentheses are needed (`_operand`)."""
+        return bare(self._operand(e, fields, kind, it))
+
+    def _operand(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
+        arguments = {f.name: f"{kind}_{f.name}" for f in fields}
+        frame = Frame(
+            self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
+            state="", constant_names=self.constants, unrolled=False,
+        )  # fmt: skip
+        return source(e, frame).replace("{sender}", f"{self._only_name()}[sender]")
+
+    def _unpack(self) -> Iterator[str]:
+        """The fields of a record as local names."""
+        yield from ("    " + line for line in wrapped("(", list(self.shape.fields), ") = record"))
+
+    # Tasks
+
+    def _task(self, task: Send | Call | Drive) -> Iterator[str]:
+        name = self._task_name(task.name)
+        if isinstance(task, Call):
+            machine = ", outlives=True" if task.outlives else ""
+            yield f"{name} = Call({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
+            return
+        fields = self._fields_of(task)
+        values = [self._source(task.fields[f.name]) for f in fields]
+        one = self._one_receiver(task)
+        names = f"def {self._fields_name(task.name)}(record: Record"
+        yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
+        if values and any(self._uses_record(task.fields[f.name]) for f in fields):
+            yield from self._unpack()
+        yield f"    return ({''.join(v + ', ' for v in values).rstrip()})" if values else "    return ()"
+        yield ""
+        if one:
+            yield f"{name} = {self._piece(task, '0')}"
+        else:
+            count = self.system.roles[task.receiver if isinstance(task, Send) else task.role].count
+            yield f"{name} = tuple("
+            yield f"    {self._piece(task, 'it')}"
+            yield f"    for it in range({count})"
+            yield ")"
+
+    def _piece(self, task: Send | Drive, it: str) -> str:
+        """A constructor of the work for one receiver."""
+        fields = self._fields_name(task.name)
+        build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
+        if isinstance(task, Drive):
+            return f"Drive({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
+        first = self.near.first[task.receiver]
+        at = str(first) if self._one_receiver(task) else f"{first} + {it}"
+        answer = ", answer=True" if self.system.messages[task.message].answer else ""
+        return f"Send({task.name!r}, {task.message!r}, {at}, {build}{answer})"
+
+    def _one_receiver(self, task: Send | Drive) -> bool:
+        if isinstance(task, Drive):
+            return not self.system.roles[task.role].indexed
+        return task.receiver in self.near.same_index or not self.system.roles[task.receiver].indexed
+
+    def _fields_of(self, task: Send | Drive) -> tuple[Datum, ...]:
+        if isinstance(task, Send):
+            return self.system.messages[task.message].fields
+        return self.system.fields_of(task.role, task.event)
+
+    def _uses_record(self, e: x.Expression) -> bool:
+        return x.mentions(e, lambda n: isinstance(n, x.Data | x.State | x.Self))
+
+    # Work
+
+    def _fixed(self, names: tuple[str, ...]) -> bool:
+        """Whether a work list is the same for every record."""
+        return all(self._is_fixed(self.role.tasks[name]) for name in names)
+
+    def _is_fixed(self, task: Send | Call | Drive) -> bool:
+        if task.when is not None:
+            return False
+        return isinstance(task, Call) or task.only is None
+
+    def _work(self, state: State) -> Iterator[str]:
+        """W(x) of a state, where it depends on the record."""
+        if not self._fixed(state.tasks):
+            yield from self._work_function(self._work_name(state.name), state.tasks)
+
+    def _work_function(self, name: str, tasks: tuple[str, ...]) -> Iterator[str]:
+        fields = ", ".join(f"{field}: {kind}" for field, kind in self._read_by(tasks).items())
+        yield f"def {name}({fields}) -> tuple[Work, ...]:"
+        yield "    work: list[Work] = []"
+        asked: x.Expression | None = None
+        for task_name in tasks:
+            task = self.role.tasks[task_name]
+            indent = "    "
+            if task.when is not None:
+                if task.when != asked:
+                    yield f"{indent}if {self._source(task.when)}:"
+                indent += "    "
+            asked = task.when
+            constant = self._task_name(task_name)
+            if isinstance(task, Call) or self._one_receiver(task):
+                if not isinstance(task, Call) and task.only is not None:
+                    yield f"{indent}if {self._source(task.only, it='0')}:"
+                    indent += "    "
+                yield f"{indent}work.append({constant})"
+            elif task.only is None:
+                yield f"{indent}work += {constant}"
+            elif isinstance(task.only, x.Apply) and task.only.op == "in" and is_it(task.only.operands[0]):
+                yield f"{indent}work += [{constant}[it] for it in sorted({self._source(task.only.operands[1])})]"
+            else:
+                yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._operand(task.only)}]"
+        yield "    return tuple(work)"
+        yield ""
+
+    def _read_by(self, tasks: tuple[str, ...]) -> dict[str, str]:
+        """The fields of a record that decide about work, in order, each with its type in Python."""
+        read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
+        read |= {self.shape.data[name]: python_type(datum.type) for name, datum in self.role.data.items()}
+        found: set[str] = set()
+        for node in self._deciding(tasks):
+            match node:
+                case x.Self():
+                    found.add("instance")
+                case x.Data(role=role, name=name) if role == self.role.name:
+                    found.add(self.shape.data[name])
+                case x.State(role=role) if role == self.role.name:
+                    found.add("state")
+                case x.Data(role=role) | x.State(role=role):
+                    found.add(self.shape.subsidiaries[role])
+        return {field: read[field] for field in self.shape.fields if field in found}
+
+    def _deciding(self, tasks: tuple[str, ...]) -> Iterator[x.Expression]:
+        for name in tasks:
+            task = self.role.tasks[name]
+            for e in (task.when, None if isinstance(task, Call) else task.only):
+                yield from x.walk(e) if e is not None else ()
+
+    def _remembered(self, tasks: tuple[str, ...]) -> bool:
+        """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
+        return all(
+            not isinstance(node, x.Data | x.State) or (node.role == self.role.name and few(node.type))
+            for node in self._deciding(tasks)
+        )
+
+    def _work_source(self, tasks: tuple[str, ...]) -> str:
+        """The work of a list that is the same for every record; what goes to several machines is a tuple already."""
+        return "(" + "".join(f"{self._many(name)}{self._task_name(name)}, " for name in tasks).rstrip() + ")"
+
+    def _many(self, name: str) -> str:
+        task = self.role.tasks[name]
+        return "" if isinstance(task, Call) or self._one_receiver(task) else "*"
+
+    def _slots(self, task: Send) -> list[int]:
+        """The neighbours that a message without conditions goes to."""
+        first = self.near.first[task.receiver]
+        count = 1 if self._one_receiver(task) else self.system.roles[task.receiver].count
+        return list(range(first, first + count))
+
+    # Names
+
+    def _task_name(self, task: str) -> str:
+        return self.names.constant(self.role.name, "", task)
+
+    def _fields_name(self, task: str) -> str:
+        return self.names.function(self.role.name, "fields_of", task)
+
+    def _work_name(self, state: str) -> str:
+        return self.names.function(self.role.name, "work_of", state)
+
+    def _work_after_name(self, choice: Transition) -> str:
+        return self.names.function(self.role.name, "work_after", choice.name.partition("/")[2])
+
+    def _act_name(self, state: str, event: str) -> str:
+        return self.names.function(self.role.name, state, event)
+
+    def _outcome_name(self, choice: Transition) -> str:
+        number = str(choice.position + 1) if choice.position else ""
+        return self.names.constant(self.role.name, choice.source, choice.event, number)
+
+    def _only_name(self) -> str:
+        """The constant with the set of each neighbour alone, by its number."""
+        return self.names.constant(self.role.name, "all", "only")
+
+    def _not_name(self, state: str, event: str) -> str:
+        return self.names.constant(self.role.name, state, event, "not")
+
+    def table_name(self, what: str) -> str:
+        """The name of a table of the role: `table`, `work`, `answers` or `wakes`."""
+        return self.names.constant(self.role.name, "all", what)
+
+
+def is_it(e: x.Expression) -> bool:
+    return isinstance(e, x.Variable) and e.name == "it"
+
+
+def few(kind: t.Type) -> bool:
+    """Whether a field tends to come back to values that it had, and can be hashed."""
+    match kind:
+        case t.Option(of=of):
+            return of is not None and few(of)
+        case t.Bool() | t.Int() | t.Enum() | t.Instance() | t.Set():
+            return True
+    return False
+
+
+def python_type(kind: t.Type) -> str:
+    match kind:
+        case t.Bool():
+            return "bool"
+        case t.Int() | t.Time() | t.Instance():
+            return "int"
+        case t.Enum():
+            return "str"
+        case t.Set(of=of):
+            return f"frozenset[{'Any' if of is None else python_type(of)}]"
+        case t.Option(of=of) if of is not None:
+            return f"{python_type(of)} | None"
+    return "Any"
+
+
+def bare(words: str) -> str:
+    """Without parentheses round the whole, unless they make a tuple."""
+    if not (words.startswith("(") and words.endswith(")")):
+        return words
+    depth = 0
+    for i, character in enumerate(words):
+        depth += character in "([{"
+        depth -= character in ")]}"
+        if (depth == 0 and i < len(words) - 1) or (depth == 1 and character == ","):
+            return words
+    return words[1:-1]
+
+
+def wrapped(before: str, items: list[str], after: str) -> Iterator[str]:
+    """A tuple on one line, or on several where it is long."""
+    line = before + ", ".join(items) + after
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield before
+    row = "   "
+    for item in items:
+        if len(row) + len(item) + 2 > WIDTH:
+            yield row
+            row = "   "
+        row += f" {item},"
+    yield row
+    yield after

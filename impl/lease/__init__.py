@@ -1,0 +1,8 @@
+"""The rules of leases: tickets, inventories, clients' demands, and the policies of the three roles."""
+
+# The policy of a role where its configuration names none.
+DEFAULT_POLICIES = {
+    "service_manager": "fixed_demand",
+    "broker": "first_come_first_served",
+    "authority": "first_fit",
+}

@@ -1,0 +1,267 @@
+"""First fit: a site's policy, which gives each lease the first units that are free.
+
+Theory of operation. A unit is *held* by a lease that has it assigned, or whose machine for it is neither idle nor
+closed: it is being torn down, or its teardown failed and nobody knows what is left of it. A unit that nobody holds is
+free. A lease that shrinks keeps units that are up, one that grows keeps all that it has.
+
+Leases that wait for units are served in the order in which they came, for each type of unit, and none overtakes: the
+broker has promised units to all of them, so room comes as others end. Only when too few units of the type are left that
+could ever come free (the rest failed, and were not torn down) would waiting not help: `no_room`.
+
+Lazy close (paper, section 4.2.1): an expired lease keeps its units until another waits for them. Then as many leases as
+are needed are reclaimed, the one first whose end was first, counting what is on its way back already. A lease that has
+expired while it waits is not served any more; one of them that holds nothing is reclaimed at once, as nothing is left
+to keep. Without lazy close the machines end by the clock, and nothing is reclaimed.
+
+All of this is in the records but the order of arrival; after a restart those that wait are taken by their ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.ticket import properties_of
+from leasehold.impl.policy.policy import Decision, Lease, Question
+
+NONE: frozenset[int] = frozenset()
+_OVER = ("nascent", "closed")
+_WAITS = {"priming", "modifying"}
+
+
+@dataclass(slots=True)
+class _View:
+    """What counts of a lease.
+
+    Attributes:
+        lease: its record.
+        held: units that no other lease may get.
+        failed: those of them whose machine has failed.
+        question: which waits; None where none was asked in this incarnation.
+    """
+
+    lease: Lease
+    held: frozenset[int] = NONE
+    failed: frozenset[int] = NONE
+    question: Question | None = None
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        return frozenset(self.lease.data["assigned"])
+
+    @property
+    def quarantined(self) -> frozenset[int]:
+        return frozenset(n for (_, n), machine in self.lease.units.items() if machine.get("quarantined"))
+
+    @property
+    def asks(self) -> bool:
+        data = self.lease.data
+        return self.lease.state in _WAITS and len(data["chosen"]) != data["wanted"]
+
+    def expired(self, now: int) -> bool:
+        return bool(now >= self.lease.data["end"])
+
+
+@dataclass(slots=True)
+class _Promise:
+    """A placement that was decided and is not in the record yet."""
+
+    decision: Decision
+    units: frozenset[int] = field(default_factory=frozenset)
+
+
+class FirstFit:
+    """The policy.
+
+    Args:
+        inventory: the site's units.
+        lazy: whether expired leases are kept until others need their units; as `lazy_close` of the specification.
+    """
+
+    def __init__(self, inventory: Inventory, *, lazy: bool = True) -> None:
+        self.inventory = inventory
+        self._lazy = lazy
+        self._views: dict[str, _View] = {}
+        self._holders: Counter[int] = Counter()
+        self._troubled: set[str] = set()  # leases with a failed unit
+        self._free = {type: set(inventory.numbers(type)) for type in inventory.types}
+        self._queues: dict[str, dict[str, None]] = {type: {} for type in inventory.types}
+        self._recovered: list[str] = []
+        self._promised: dict[str, _Promise] = {}
+        self._reclaimed: dict[str, int] = {}  # when it was last said
+
+    def free(self, type: str = "") -> frozenset[int]:
+        """The units of a type that no lease holds, and none was promised."""
+        return frozenset(self._free[self.inventory.the_type(type)])
+
+    def recovered(self, lease: Lease) -> None:
+        self._note(lease)
+        if lease.name in self._views and self._views[lease.name].asks:
+            self._recovered.append(lease.name)
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        self._settle()
+        name = question.lease.name
+        before = self._promised.get(name)
+        if before is not None and before.decision.state_epoch == question.state_epoch:
+            return [before.decision]
+        self._keep_promise(name)
+        view = self._note(question.lease)
+        if view is None or not view.asks:
+            return self._serve(now)
+        view.question = question
+        type = self._type(view)
+        if type is None:
+            return [Decision(name, question.lease.machine, "no_room", {}, question.state_epoch), *self._serve(now)]
+        self._queues[type].setdefault(name)
+        return self._serve(now)
+
+    def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        self._settle()
+        view = self._note(lease)
+        if view is None or not view.asks:
+            self._keep_promise(lease.name)
+            for queue in self._queues.values():
+                queue.pop(lease.name, None)
+        return self._serve(now)
+
+    def tick(self, now: int) -> Iterable[Decision]:
+        self._settle()
+        return self._serve(now)
+
+    def _settle(self) -> None:
+        if not self._recovered:
+            return
+        waiting = sorted(self._recovered, key=lambda name: (self._views[name].lease.data["end"], name))
+        self._recovered = []
+        for name in waiting:
+            type = self._type(self._views[name])
+            if type is not None:
+                self._queues[type].setdefault(name)
+
+    def _type(self, view: _View) -> str | None:
+        """The type of unit that a lease's ticket is for; None where this site has none of it."""
+        said = properties_of(view.lease.data["properties"]).get("type", "")
+        if said in self._free:
+            return str(said)
+        types = self.inventory.types
+        return types[0] if not said and len(types) == 1 else None
+
+    def _note(self, lease: Lease) -> _View | None:
+        """Takes a lease as its record says; answers None where nothing of it counts any more."""
+        down = {n: machine["state"] for (_, n), machine in lease.units.items()}
+        held = frozenset(lease.data["assigned"]) | {n for n, s in down.items() if s not in ("idle", "closed")}
+        failed = frozenset(n for n, state in down.items() if state == "failed")
+        view = self._views.setdefault(lease.name, _View(lease))
+        before, view.lease, view.held, view.failed = view.held, lease, held, failed
+        self._hold(held - before, 1)
+        self._hold(before - held, -1)
+        (self._troubled.add if failed else self._troubled.discard)(lease.name)
+        if lease.state in _OVER and not held:
+            del self._views[lease.name]
+            self._reclaimed.pop(lease.name, None)
+            return None
+        return view
+
+    def _hold(self, units: Iterable[int], more: int) -> None:
+        for n in units:
+            self._holders[n] += more
+            if 0 <= n < len(self.inventory):
+                free = self._free[self.inventory.units[n].type]
+                if self._holders[n] > 0:
+                    free.discard(n)
+                else:
+                    free.add(n)
+
+    def _keep_promise(self, name: str) -> None:
+        promise = self._promised.pop(name, None)
+        if promise is not None:
+            self._hold(promise.units, -1)
+
+    def _serve(self, now: int) -> list[Decision]:
+        decisions: list[Decision] = []
+        for type, queue in self._queues.items():
+            short = 0
+            for name in list(queue):
+                view = self._views[name]
+                wanted, assigned = view.lease.data["wanted"], view.assigned
+                more = wanted - len(assigned)
+                if more > 0 and view.expired(now):
+                    if self._lazy and not assigned:
+                        decisions += self._reclaim(view, now)
+                elif more > 0 and (short or more > len(self._free[type])):
+                    if view.question is not None and self._usable(type, view) < wanted:
+                        del queue[name]
+                        decisions.append(self._answer(view.question, "no_room", {}))
+                    else:
+                        short += more
+                elif view.question is not None:
+                    del queue[name]
+                    decisions.append(self._place(view.question, view, type))
+                else:
+                    short += max(0, more)  # it will be asked again in a moment; until then its units are its own
+            if short and self._lazy:
+                decisions += self._take_back(type, short, now)
+        return decisions
+
+    def _place(self, question: Question, view: _View, type: str) -> Decision:
+        wanted, assigned = view.lease.data["wanted"], view.assigned
+        if wanted > len(assigned):
+            fresh = frozenset(heapq.nsmallest(wanted - len(assigned), self._free[type]))
+            units = assigned | fresh
+        else:
+            states = {n: machine["state"] for (_, n), machine in view.lease.units.items()}
+            fresh = NONE
+            units = frozenset(sorted(assigned, key=lambda n: (states.get(n) != "active", n))[:wanted])
+        decision = self._answer(question, "placed", {"units": units})
+        self._hold(fresh, 1)
+        self._promised[question.lease.name] = _Promise(decision, fresh)
+        return decision
+
+    def _usable(self, type: str, view: _View) -> int:
+        """How many units of a type a lease might get in the end: all but those that failed and nobody tears down."""
+        lost = {
+            n
+            for other in (self._views[name] for name in self._troubled)
+            for n in other.failed
+            if n in other.quarantined or n not in other.assigned
+        }
+        return sum(n not in lost or n in view.assigned for n in self.inventory.numbers(type))
+
+    def _take_back(self, type: str, short: int, now: int) -> list[Decision]:
+        """Reclaims expired leases until what is free, or on its way back, is enough."""
+        ours = frozenset(self.inventory.numbers(type))
+        coming = len(self._free[type])
+        expired: list[_View] = []
+        for view in self._views.values():
+            holds = len((view.assigned - view.failed) & ours)
+            if view.lease.state == "closing":
+                coming += holds
+            elif view.lease.state in ("priming", "active", "modifying"):
+                if view.expired(now) and holds:
+                    expired.append(view)
+                elif view.lease.state == "modifying" and not view.asks:
+                    chosen = frozenset(view.lease.data["chosen"])
+                    coming += len((view.assigned - chosen - view.failed) & ours)
+        decisions: list[Decision] = []
+        for view in sorted(expired, key=lambda v: (v.lease.data["end"], v.lease.name)):
+            if coming >= short:
+                break
+            coming += len((view.assigned - view.failed) & ours)
+            decisions += self._reclaim(view, now)
+        return decisions
+
+    def _reclaim(self, view: _View, now: int) -> list[Decision]:
+        """Says it once a tick, until the record says that it was heard."""
+        lease = view.lease
+        if self._reclaimed.get(lease.name) == now:
+            return []
+        self._reclaimed[lease.name] = now
+        return [Decision(lease.name, lease.machine, "reclaim", {})]
+
+    @staticmethod
+    def _answer(question: Question, event: str, fields: dict[str, frozenset[int]]) -> Decision:
+        return Decision(question.lease.name, question.lease.machine, event, fields, question.state_epoch)

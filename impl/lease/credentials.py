@@ -1,0 +1,86 @@
+"""Tickets as the credentials of messages (SHARP): which messages take one along, and what presents one.
+
+Theory of operation. A message that `carries` another in the specification (`redeem` carries `update_ticket`) must bring
+that other actor's signed word for what it shows: the ticket. The broker signs one with every ticket message that
+promises units, the service manager keeps the last one with its record, and the site keeps what it redeemed. A site
+cannot change during a lease, so the broker keeps the name of the one that its tickets are for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from leasehold.impl.core.core import Program
+from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.identity.refusal import Refusal, Unauthorised
+from leasehold.impl.identity.trust import Identity
+from leasehold.impl.lease import ticket as tickets
+from leasehold.impl.lease.redeemed import Redeemed
+
+TICKET, REDEEMED, AUTHORITY = "ticket", "redeemed", "authority"  # names of a record's metadata
+GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for
+
+
+class TicketCredentials:
+    """Issues and judges the tickets of one actor (impl/actor/environment.py, `Credentials`).
+
+    Args:
+        program: the compiled system.
+        identity: whose tickets.
+        peers: who plays which machine; tickets are for the authority where their properties name none.
+    """
+
+    def __init__(self, program: Program, identity: Identity, peers: Mapping[str, str]) -> None:
+        self.program, self.identity, self.peers = program, identity, peers
+        messages = program.messages
+        carried = {shape.carries for shape in messages.values() if shape.carries}
+        self.carried = {name for name in carried if tuple(field for field, _ in messages[name].fields) == GRANT}
+        self._issuers = {messages[name].sender for name in self.carried}
+
+    def issue(
+        self, metadata: Mapping[str, Any], message: str, receiver: str, lease: str, number: int,
+        fields: Mapping[str, Any],
+    ) -> str | None:  # fmt: skip
+        """The ticket that a message takes along."""
+        if self.program.messages[message].carries:
+            return metadata.get(TICKET)
+        if message not in self.carried or not fields["units"]:
+            return None
+        holder = self.identity.trust.sender(receiver)
+        properties = tickets.properties_of(fields["properties"])
+        authority = properties.get("authority") or metadata.get(AUTHORITY) or self.peers.get("authority")
+        if not authority:
+            raise Refusal("nobody is known to play authority; trust exactly one such actor, or name one under `peers`")
+        return tickets.issue(
+            self.identity.key, issuer=self.identity.name, authority=str(authority), holder=holder, lease=lease,
+            serial=number, resource=str(properties.get("resource", "unit")), units=fields["units"], end=fields["end"],
+            properties={"of": fields["properties"]},
+        )  # fmt: skip
+
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Judges the ticket that a message brings or presents; returns what is to be kept with the record."""
+        shape = self.program.messages[envelope.message]
+        if envelope.message in self.carried and envelope.credential is not None:
+            return {TICKET: envelope.credential}
+        if shape.receiver in self._issuers and AUTHORITY not in metadata and (site := self.peers.get("authority")):
+            return {AUTHORITY: site}
+        return self._redeem(envelope, metadata) if shape.carries in self.carried else {}
+
+    def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        if envelope.credential is None:
+            raise Unauthorised(f"{envelope.message} brings no ticket")
+        found = tickets.read(envelope.credential, self.identity.trust)
+        for name, shown in (("units", found.units), ("end", found.end), ("properties", found.properties.get("of"))):
+            if envelope.fields.get(name) != shown:
+                raise Unauthorised(
+                    f"{envelope.message} says {name}={envelope.fields.get(name)!r}, the ticket {shown!r}"
+                )
+        sender = self.identity.trust.sender(envelope.sender)
+        redeemed = Redeemed.from_bytes(metadata[REDEEMED]) if REDEEMED in metadata else Redeemed()
+        # Whether its term is over is the machine's to say, so that its holder hears of it.
+        reason = redeemed.check(found, sender, envelope.lease, self.identity.name, now=-1, at=time.time())
+        if reason:
+            raise Unauthorised(reason)
+        return {REDEEMED: redeemed.after(found).to_bytes()}

@@ -1,0 +1,278 @@
+"""Fixed demand with renewal: a service manager's policy that keeps a lease as long as somebody wants it.
+
+Theory of operation. A client says what it wants of a lease: how many units, until when, and for how long a term each
+time. The policy asks for the first term, uses tickets as soon as they are there, asks for a longer one when the end
+comes near, and closes the lease when the demand is over. A client that wants another number of units says so, and the
+next renewal asks for them.
+
+Wishes are the one thing here that is in no record, so they are handed out as bytes, by lease, to be kept among the
+actor's durable words (`changed_wishes`) in the commit that takes the client's word, and given back after a restart
+(`restore`). A wish whose lease has no record after a restart was never asked for: it is asked for then.
+
+What was asked for and did not come is asked for again, but `retry_after` ticks later: a broker that denies, or a site
+that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from leasehold.impl.policy.policy import Decision, Lease, Question
+
+MACHINE = "service_manager"
+_RUNS = ("active", "active_ticketed")
+_OVER = ("closed", "failed")
+
+
+class DemandError(ValueError):
+    """A client's wish cannot be taken; nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of a lease.
+
+    Attributes:
+        units: how many.
+        until: the time at which the demand is over.
+        term: ticks of each term.
+        start: the time from which the units are of use; a ticket is not redeemed before.
+        soon: ask for the units now, not at the next renewal.
+    """
+
+    units: int
+    until: int
+    term: int
+    start: int = 0
+    soon: bool = False
+
+
+class FixedDemand:
+    """The policy.
+
+    Args:
+        renew_before: ticks before the end of a lease at which it is renewed; shorter terms are renewed at half of them.
+        retry_after: ticks after which something is asked for again.
+    """
+
+    def __init__(self, *, renew_before: int = 2, retry_after: int = 1) -> None:
+        for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
+        self._renew_before, self._retry_after = renew_before, retry_after
+        self._wishes: dict[str, Wish] = {}
+        self._leases: dict[str, Lease] = {}
+        self._questions: dict[str, Question] = {}
+        self._asked: dict[str, int] = {}  # when a ticket was last asked for
+        self._tried: dict[str, tuple[int, int]] = {}  # the end of the ticket last used to extend, and when
+        self._dirty: set[str] = set()
+        self._ended: set[str] = set()  # leases that were over when they were recovered
+
+    # What clients say.
+
+    def demand(self, lease: str, units: int, until: int, term: int, *, now: int, start: int = 0) -> Iterable[Decision]:
+        """Units are wanted.
+
+        Raises:
+            DemandError: the numbers make no sense, or the lease is wanted or there already.
+        """
+        if lease in self._wishes or lease in self._leases:
+            raise DemandError(
+                f"lease {lease!r} was asked for already; another demand is another lease: give it a new name"
+            )
+        _number("units", units, 1, "at least one unit")
+        _number("until", until, now + 1, f"a time after now, which is {now}")
+        _number("term", term, 1, "at least one tick")
+        _number("start", start, 0, "a time")
+        if start >= until:
+            raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
+        self._set(lease, Wish(units, until, term, start))
+        return [self._demand(lease, now)]
+
+    def flex(self, lease: str, units: int, *, now: int, soon: bool = False) -> Iterable[Decision]:
+        """Another number of units is wanted: from the next renewal on, or at once by an extension of the term.
+
+        Raises:
+            DemandError: there is no such demand, or the term cannot be extended any more.
+        """
+        wish = self._wish(lease)
+        _number("units", units, 1, "at least one unit; to have none, stop the demand")
+        view = self._leases.get(lease)
+        if soon and view is not None and view.data["ticket_end"] >= wish.until:
+            raise DemandError(
+                f"lease {lease!r} has its ticket until {view.data['ticket_end']}, and its demand ends at {wish.until}: "
+                "no term is left in which to change it; prolong the demand first"
+            )
+        self._set(lease, replace(wish, units=units, soon=soon))
+        return self._look(lease, now)
+
+    def prolong(self, lease: str, until: int, *, now: int) -> Iterable[Decision]:
+        """The demand lasts until another time.
+
+        Raises:
+            DemandError: there is no such demand, or the time has passed.
+        """
+        wish = self._wish(lease)
+        _number("until", until, now + 1, f"a time after now, which is {now}; to end it now, stop the demand")
+        self._set(lease, replace(wish, until=until))
+        return self._look(lease, now)
+
+    def stop(self, lease: str, *, now: int) -> Iterable[Decision]:
+        """The demand is over now.
+
+        Raises:
+            DemandError: there is no such demand.
+        """
+        self._set(lease, replace(self._wish(lease), until=now))
+        return self._look(lease, now)
+
+    def wish(self, lease: str) -> Wish | None:
+        """What is wanted of a lease."""
+        return self._wishes.get(lease)
+
+    # What lasts.
+
+    def wishes(self, lease: str) -> bytes:
+        """What is wanted of a lease, to be kept; empty where nothing is."""
+        wish = self._wishes.get(lease)
+        return b"" if wish is None else json.dumps(asdict(wish), separators=(",", ":")).encode()
+
+    def changed_wishes(self) -> dict[str, bytes]:
+        """The wishes that have changed since they were last handed out, by lease."""
+        dirty, self._dirty = self._dirty, set()
+        return {lease: self.wishes(lease) for lease in sorted(dirty)}
+
+    def restore(self, lease: str, kept: bytes) -> None:
+        """Takes back what `wishes` gave. Called after a restart, before the clock goes on.
+
+        Raises:
+            DemandError: the bytes are no wish.
+        """
+        try:
+            wish = Wish(**json.loads(kept))
+        except (ValueError, TypeError) as e:
+            raise DemandError(
+                f"what was kept of lease {lease!r} is no wish: {e}; drop the word to do without it"
+            ) from None
+        self._wishes[lease] = wish
+        if lease in self._ended:
+            self._drop(lease)
+
+    # What the core says.
+
+    def recovered(self, lease: Lease) -> None:
+        self._note(lease)
+        if lease.state in _OVER:
+            self._ended.add(lease.name)
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        self._note(question.lease)
+        self._questions[question.lease.name] = question
+        return self._look(question.lease.name, now)
+
+    def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        self._note(lease)
+        return self._look(lease.name, now)
+
+    def tick(self, now: int) -> Iterable[Decision]:
+        self._ended.clear()
+        return [d for lease in list(self._leases | self._wishes) for d in self._look(lease, now)]
+
+    def _note(self, lease: Lease) -> None:
+        question = self._questions.get(lease.name)
+        if question is not None and question.lease.state != lease.state:
+            del self._questions[lease.name]
+        if lease.state not in _OVER:
+            self._leases[lease.name] = lease
+            if lease.state == "ticketing":
+                self._asked.pop(lease.name, None)  # the demand has come; an extension is another matter
+            return
+        self._leases.pop(lease.name, None)
+        self._asked.pop(lease.name, None)
+        self._tried.pop(lease.name, None)
+        if self._wishes.pop(lease.name, None) is not None:
+            self._dirty.add(lease.name)
+
+    def _look(self, name: str, now: int) -> list[Decision]:
+        """What is to be done for a lease now."""
+        lease, wish = self._leases.get(name), self._wishes.get(name)
+        if wish is not None and now >= wish.until:
+            if lease is None:  # the demand may be on its way to the machine, which takes a close in any state
+                self._drop(name)
+            return [] if lease is not None and lease.state == "closing" else [self._say(name, "close", {})]
+        if lease is None or lease.state == "nascent":
+            return [] if wish is None or self._early(name, now) else [self._demand(name, now)]
+        answer = self._answer(name, lease, wish, now)
+        if answer:
+            return answer
+        return [] if wish is None else self._renew(lease, wish, now)
+
+    def _answer(self, name: str, lease: Lease, wish: Wish | None, now: int) -> list[Decision]:
+        """The answer to a question whose time has come."""
+        question = self._questions.get(name)
+        if question is None:
+            return []
+        if question.call == "schedule_redeem":
+            if wish is not None and now < wish.start:
+                return []
+            event = "redeem_now"
+        else:
+            ticket, at = self._tried.get(name, (0, 0))
+            if ticket == lease.data["ticket_end"] and now < at + self._retry_after:
+                return []
+            self._tried[name] = lease.data["ticket_end"], now
+            event = "extend_now"
+        del self._questions[name]
+        return [Decision(name, MACHINE, event, {}, question.state_epoch)]
+
+    def _renew(self, lease: Lease, wish: Wish, now: int) -> list[Decision]:
+        data = lease.data
+        early = min(self._renew_before, max(1, wish.term // 2))
+        end = min(max(now, data["ticket_end"]) + wish.term, wish.until)
+        if lease.state not in _RUNS or now >= data["lease_end"] or end <= data["ticket_end"]:
+            return []
+        if not wish.soon and data["lease_end"] - now > early:
+            return []
+        if self._early(lease.name, now):
+            return []
+        self._asked[lease.name] = now
+        if wish.soon:
+            self._set(lease.name, replace(wish, soon=False))
+        return [self._say(lease.name, "extend", {"units": wish.units, "end": end})]
+
+    def _early(self, lease: str, now: int) -> bool:
+        """Whether it was asked for a moment ago."""
+        return lease in self._asked and now < self._asked[lease] + self._retry_after
+
+    def _demand(self, lease: str, now: int) -> Decision:
+        wish = self._wishes[lease]
+        self._asked[lease] = now
+        end = min(max(now, wish.start) + wish.term, wish.until)
+        return self._say(lease, "demand", {"units": wish.units, "end": end})
+
+    @staticmethod
+    def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
+        return Decision(lease, MACHINE, event, fields)
+
+    def _wish(self, lease: str) -> Wish:
+        wish = self._wishes.get(lease)
+        if wish is None:
+            raise DemandError(f"nothing is wanted of lease {lease!r}: it is over, or was never asked for")
+        return wish
+
+    def _set(self, lease: str, wish: Wish) -> None:
+        self._wishes[lease] = wish
+        self._dirty.add(lease)
+
+    def _drop(self, lease: str) -> None:
+        del self._wishes[lease]
+        self._asked.pop(lease, None)
+        self._dirty.add(lease)
+
+
+def _number(name: str, value: object, least: int, words: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise DemandError(f"{name} is {value!r}; it needs {words}")

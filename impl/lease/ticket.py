@@ -1,0 +1,153 @@
+"""Tickets: a broker's signed promise of resources, which a site believes because of the signature (SHARP).
+
+    lht1.FINGERPRINT.SIGNATURE.BODY
+
+Theory of operation. A ticket says how many units of what, until when, for which lease, at which authority, and who
+holds it: an actor by name and by key, so that an actor which another trust set calls by the same name has no use of it.
+It is no bearer paper: it counts only in an envelope that its holder signed. Its serial number rises with every
+extension of the lease. The authority keeps what it redeemed last for each lease (`Redeemed`); that alone decides
+whether a ticket is new, the same again, or overtaken.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from leasehold.impl.identity import plain
+from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
+from leasehold.impl.identity.plain import LIMITS, Limits
+from leasehold.impl.identity.refusal import Ended, Malformed, TooLarge, Unauthorised
+from leasehold.impl.identity.trust import Actor, Trust
+
+_FORM = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
+
+
+class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ticket.
+
+    Attributes:
+        issuer: the broker that signed it.
+        authority: the only actor that may redeem it.
+        holder: the actor that may present it, a service manager.
+        holder_key: the fingerprint of a key of the holder's.
+        lease: for which lease.
+        serial: rises with every extension of the lease.
+        resource: the type of resource.
+        units: how many.
+        end: when its term is over, on the virtual clock; at this time and later it has ended.
+        properties: opaque words of the broker's policy for the authority's; not to be changed.
+        version: of this form.
+    """
+
+    version: Literal[1]
+    issuer: str
+    authority: str
+    holder: str
+    holder_key: str
+    lease: str
+    serial: int
+    resource: str
+    units: int
+    end: int
+    properties: dict[str, Any]
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Ticket)
+_NAMES = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
+_FIELDS: plain.Form = (
+    *((name, plain.word) for name in _NAMES),
+    ("serial", plain.number_from(1)),
+    ("units", plain.number_from(1)),
+    ("end", plain.number_from(0)),
+    ("properties", plain.data),
+)
+
+
+def issue(
+    key: PrivateKey,
+    *,
+    issuer: str,
+    authority: str,
+    holder: Actor,
+    lease: str,
+    serial: int,
+    resource: str,
+    units: int,
+    end: int,
+    properties: Mapping[str, Any] | None = None,
+    limits: Limits = LIMITS,
+    at: float | None = None,
+) -> str:
+    """Signs a ticket for a holder, bound to the newest of its keys that counts (at a calendar time; None: now).
+
+    Raises:
+        Unauthorised: the holder has no key that counts.
+        Malformed: a value cannot be one of a ticket; this is a mistake of ours.
+        TooLarge: the ticket is larger than an envelope can carry.
+    """
+    moment = time.time() if at is None else at
+    holder_key = next((k.key.fingerprint for k in reversed(holder.keys) if k.valid(moment)), None)
+    if holder_key is None:
+        raise Unauthorised(f"{holder.name} has no key that counts now, so no ticket can be bound to it")
+    ticket = Ticket(
+        version=1, issuer=issuer, authority=authority, holder=holder.name, holder_key=holder_key, lease=lease,
+        serial=serial, resource=resource, units=units, end=end, properties=dict(properties or {}),
+    )  # fmt: skip
+    body = plain.write(ticket, "the ticket", _decoder, _encoder, _FIELDS, limits)
+    text = f"lht1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.TICKET, body))}.{base64_of(body)}"
+    if len(text) > limits.text:
+        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {limits.text}")
+    return text
+
+
+def read(text: str, trust: Trust, now: int | None = None, limits: Limits = LIMITS, at: float | None = None) -> Ticket:
+    """The ticket in a text, if a trusted broker signed it.
+
+    Args:
+        text: any text.
+        trust: whom I trust.
+        now: the virtual clock; a ticket whose term is over is refused. None: its end is not looked at.
+        limits: how large it may be.
+        at: the calendar time by which keys end; None: now.
+
+    Raises:
+        TooLarge: it is too long.
+        Malformed: it is no ticket.
+        Unknown: its issuer is not trusted.
+        Unauthorised: its issuer is no broker.
+        Forged: its issuer did not sign it, or with a key that is revoked or over.
+        Ended: its term is over.
+    """
+    if len(text) > limits.text:
+        raise TooLarge(f"the ticket has {len(text)} characters, and {limits.text} are accepted")
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise Malformed("the text does not have the form of a ticket")
+    signature, body = unbase64(form[2]), unbase64(form[3])
+    if signature is None or body is None:
+        raise Malformed("the ticket is not written in base64")
+    ticket = plain.read(body, _decoder, _encoder, _FIELDS, limits)
+    issuer = trust.speaker(ticket.issuer, "broker")
+    issuer.check_signature(Purpose.TICKET, form[1], body, signature, time.time() if at is None else at)
+    if now is not None and now >= ticket.end:
+        raise Ended(f"the ticket ended at {ticket.end}, and it is {now}")
+    return ticket
+
+
+def content_of(ticket: Ticket) -> bytes:
+    """What a ticket says, as bytes: equal for equal tickets, whichever key of the issuer signed them."""
+    return msgspec.json.encode(ticket, order="deterministic")
+
+
+def properties_of(opaque: object) -> dict[str, Any]:
+    """The property list in an opaque value (docs/decisions/0006-opaque.md); empty where there is none.
+
+    Machines carry a ticket's properties without reading them; a record that has no ticket yet has another value there.
+    """
+    return {str(name): value for name, value in opaque.items()} if isinstance(opaque, Mapping) else {}

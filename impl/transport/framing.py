@@ -1,0 +1,75 @@
+"""Frames and replies as bytes between processes.
+
+Frames: each one its length, as 4 bytes (the highest first), and itself. Replies: a JSON list, for each frame in its
+turn the answer and the reason, `[["taken",""],["refused","..."]]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from leasehold.impl.transport.transport import Answer, Reply
+
+_LONGEST_REASON = 500
+LARGEST_REPLY = 4096  # bytes of one reply at most: 500 characters, each escaped
+TAKEN = Reply(Answer.TAKEN)
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(list[tuple[Answer, str]])
+
+
+class FrameError(Exception):
+    """Bytes of a peer are no frames or no replies: the peer's fault."""
+
+
+def pack(frames: Iterable[bytes]) -> bytes:
+    return b"".join(part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame))
+
+
+def unpack(body: bytes, most: int) -> list[bytes]:
+    """The frames of a body.
+
+    Raises:
+        FrameError: it holds none, more than `most`, or is cut off.
+    """
+    frames: list[bytes] = []
+    place = 0
+    while place < len(body):
+        end = place + 4 + int.from_bytes(body[place : place + 4], "big")
+        if place + 4 > len(body) or end > len(body):
+            raise FrameError(f"the body is cut off within frame {len(frames) + 1}")
+        if len(frames) == most:
+            raise FrameError(f"the body holds more than {most} frames")
+        frames.append(body[place + 4 : end])
+        place = end
+    if not frames:
+        raise FrameError("the body holds no frame")
+    return frames
+
+
+def pack_replies(replies: Sequence[Reply]) -> bytes:
+    return _encoder.encode([(reply.answer, _tidy(reply.reason)) for reply in replies])
+
+
+def unpack_replies(content: bytes, count: int) -> list[Reply]:
+    """The replies to `count` frames.
+
+    Raises:
+        FrameError: they are not.
+    """
+    try:
+        found = _decoder.decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise FrameError(f"the answer is none: {str(error)[:200]}") from None
+    if len(found) != count:
+        raise FrameError(f"the answer has {len(found)} replies to {count} frames")
+    return [Reply(answer, _tidy(reason)) if reason or answer is not Answer.TAKEN else TAKEN for answer, reason in found]
+
+
+def _tidy(reason: str) -> str:
+    """A reason is one line of a log at the other end."""
+    if reason.isprintable() and len(reason) <= _LONGEST_REASON:
+        return reason
+    return "".join(c if c.isprintable() else " " for c in reason[:_LONGEST_REASON])

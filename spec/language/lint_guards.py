@@ -1,0 +1,192 @@
+"""Whether the guards of a state and event exclude each other and leave nothing out, over the explored ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.build import TICK
+from leasehold.spec.language.build_fields import constant_value
+from leasehold.spec.language.diagnostics import Place, Sink
+from leasehold.spec.language.evaluate import Context, NoState, evaluate
+from leasehold.spec.language.model import Datum, Role, State, System, Transition
+from leasehold.spec.language.types import Instance, Int, Time, Type, Unknown, Value, domain, show, size
+
+MAX_COMBINATIONS = 20_000
+MAX_WORK = 4_000_000
+
+
+@dataclass
+class Combinations:
+    """How many parts of guards may still be evaluated: what is beyond is left to the prover."""
+
+    left: int
+
+    def take(self, parts: int) -> bool:
+        if parts > min(self.left, MAX_WORK // 4):
+            return False
+        self.left -= parts
+        return True
+
+
+# Coverage
+
+
+def check_guards(
+    system: System, role: Role, state: State, event: str, choices: tuple[Transition, ...], sink: Sink,
+    reasons: Mapping[tuple[str, str, str], Place], work: Combinations,
+) -> None:  # fmt: skip
+    left_over = event in state.ignore or event in state.refuse or event == TICK
+    where = f"{role.name}/{state.name} on `{event}`"
+    open_ended = [t for t in choices if t.guard is None]
+    if open_ended and len(choices) > 1:
+        sink.error(
+            "LH402", open_ended[0].place, f"{where}: {len(choices)} transitions, of which one has no guard",
+            remedy="give every one of them a `when`, so that at most one holds",
+        )  # fmt: skip
+        return
+    if open_ended:
+        if left_over and event != TICK:
+            sink.error(
+                "LH412", reasons[role.name, state.name, event],
+                f"{where}: the ignore or refuse never applies, as the transition has no guard",
+                remedy="remove it, or add a guard",
+            )  # fmt: skip
+        return
+    tried = _Trial(system, role, event, choices)
+    if not tried.possible or not work.take(tried.parts):
+        return
+    gap_seen = False
+    for values in tried.values():
+        true = tried.holding(values)
+        if len(true) > 1:
+            sink.error(
+                "LH402", (true[1].guard or x.TRUE).place, f"{where}: two guards hold at once, {tried.shown(values)}",
+                remedy=" and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2]) + " must exclude each other",
+            )  # fmt: skip
+            return
+        if not true and not left_over:
+            sink.error(
+                "LH415", choices[0].place, f"{where}: no guard holds, {tried.shown(values)}",
+                remedy=f"add a transition for this case, or `ignore: {{{event}: \"why\"}}` for what is left over",
+            )  # fmt: skip
+            return
+        gap_seen = gap_seen or not true
+    if left_over and event != TICK and not gap_seen and tried.exhaustive:
+        sink.error(
+            "LH412", reasons[role.name, state.name, event],
+            f"{where}: the ignore or refuse never applies: one of the guards always holds",
+            remedy="remove it",
+        )  # fmt: skip
+
+
+class _Trial:
+    """The guards of one state and event over all values, within bounds, of what they read."""
+
+    def __init__(self, system: System, role: Role, event: str, choices: Iterable[Transition]) -> None:
+        self.system, self.role = system, role
+        self.choices = list(choices)
+        self.constants = system.values()
+        self.leaves: dict[str, list[Value]] = {}
+        self.types: dict[str, Type] = {}
+        self.exhaustive = True
+        self.possible = True
+        fields = {f.name: f for f in system.fields_of(role.name, event)}
+        guards = [t.guard for t in self.choices if t.guard is not None]
+        literals = {
+            e.value for g in guards for e in x.walk(g) if isinstance(e, x.Literal_) and isinstance(e.value, int)
+        }
+        self.numbers = sorted({0, 1, 2, *(v + d for v in literals for d in (-1, 0, 1))})
+        for guard in guards:
+            for e in x.walk(guard):
+                self._leaf(e, fields)
+        combinations = prod(len(v) for v in self.leaves.values())
+        self.possible = self.possible and combinations <= MAX_COMBINATIONS
+        self.parts = combinations * sum(x.cases(g) for g in guards)
+
+    def _leaf(self, e: x.Expression, fields: Mapping[str, Datum]) -> None:
+        match e:
+            case x.Data(name=name, owner=None):
+                self._add(f"{name}", self.role.data[name])
+            case x.Argument(name=name) if name in fields:
+                self._add(f"event.{name}", fields[name])
+            case x.Now():
+                self.leaves["now"], self.types["now"] = self._times(0), e.type
+            case x.Sender(type=Instance(count=count)) | x.Self(type=Instance(count=count)):
+                name = x.text(e)
+                self.leaves[name], self.types[name] = list(range(count)), e.type
+                self.exhaustive = False  # who takes part may depend on constants
+            case x.Data() | x.State() | x.Pending() | x.Sender() | x.Self() | x.Argument():
+                self.possible = False  # reads other machines: the explorer looks at these
+            case x.Literal_(type=Unknown()):
+                self.possible = False  # was reported
+
+    def _add(self, name: str, datum: Datum) -> None:
+        if name in self.leaves:
+            return
+        self.types[name] = datum.type
+        self.leaves[name] = self._domain(datum)
+
+    def _times(self, beyond: int) -> list[Value]:
+        horizon = (self.system.clock.horizon if self.system.clock else 0) + beyond
+        if horizon <= MAX_COMBINATIONS:
+            return list(range(horizon + 1))
+        self.exhaustive = False
+        return [n for n in self.numbers if 0 <= n < horizon] + [horizon]
+
+    def _domain(self, datum: Datum) -> list[Value]:
+        kind = datum.type
+        if any(isinstance(e.type, Unknown) for end in datum.explore or () for e in x.walk(end)):
+            self.possible = False
+            return []
+        if datum.explore is not None:
+            self.exhaustive = False
+            ends = [constant_value(e, self.constants) for e in datum.explore]
+            horizon = self.system.clock.horizon if self.system.clock else 0
+            last = constant_value(datum.explore[1], self.constants, horizon)
+            return self._all(kind, (ends[0], max(ends[1], last)))
+        if isinstance(kind, (Int, Time)):
+            self.exhaustive = False
+            low = kind.low if isinstance(kind, Int) else 0
+            high = kind.high if isinstance(kind, Int) else None
+            times = self._times(1) if isinstance(kind, Time) else []
+            span = {*self.numbers, *times, *([low] if low is not None else [])}
+            inside = [v for v in sorted(span) if (low is None or v >= low) and (high is None or v <= high)]
+            return inside or [low or 0]
+        return self._all(kind, (0, 2))
+
+    def _all(self, kind: Type, explore: tuple[int, int]) -> list[Value]:
+        if isinstance(kind, Unknown) or size(kind, explore) > MAX_COMBINATIONS:
+            self.possible = False
+            return []
+        return list(domain(kind, explore))
+
+    def values(self) -> Iterator[dict[str, Value]]:
+        for combination in product(*self.leaves.values()):
+            yield dict(zip(self.leaves, combination, strict=True))
+
+    def holding(self, values: Mapping[str, Value]) -> list[Transition]:
+        arguments = {k.removeprefix("event."): v for k, v in values.items() if k.startswith("event.")}
+        own, sender = int(values.get("self", 0)), int(values.get("event.sender", 0))
+        context = Context(_Assigned(values), self.constants, own, arguments, sender)
+        return [t for t in self.choices if t.guard is not None and evaluate(t.guard, context)]
+
+    def shown(self, values: Mapping[str, Value]) -> str:
+        return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
+
+
+class _Assigned(NoState):
+    """A view in which a machine's own fields have given values."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(int(values.get("now", 0)))
+        self.values = values
+
+    def data(self, role: str, instance: int, name: str) -> Value:
+        return self.values[name]
+
+
+# Machines

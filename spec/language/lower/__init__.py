@@ -1,0 +1,22 @@
+"""The last phase of the language: a system as state variables and guarded actions, which every reading renders."""
+
+from leasehold.spec.language.lower.form import (
+    Actor,
+    Cell,
+    Change,
+    Choice,
+    Crash,
+    Machine,
+    Offer,
+    Passage,
+    Piece,
+    Receive,
+    Relation,
+    Variable,
+)
+from leasehold.spec.language.lower.lowering import answers, lower, messages_of, work_of
+
+__all__ = [
+    "Actor", "Cell", "Change", "Choice", "Crash", "Machine", "Offer", "Passage", "Piece", "Receive", "Relation",
+    "Variable", "answers", "lower", "messages_of", "work_of",
+]  # fmt: skip

@@ -1,0 +1,493 @@
+"""What crashes do to a system: cases, crash points, paths, the weakest faults (paper, section 5.1)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.crash.analysis import CrashReport, crash
+from leasehold.checker.crash.cases import ANY, Case
+from leasehold.checker.crash.deepen import deepen
+from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
+from leasehold.checker.crash.worst import NO_RETURN, NOT_ASKED, Worst
+from leasehold.checker.explore.result import Step
+from leasehold.faults import Budget
+from leasehold.faults.budget import deepening
+from leasehold.spec import SHIPPED
+from tests.checker.explore.test_faulty import ASKER
+from tests.systems import load
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+SYSTEM = """system: conversation
+roles: {asker: {}, teller: {}}
+channels:
+  there: {from: asker, to: teller, kind: mailbox}
+  back: {from: teller, to: asker, kind: mailbox}
+environment: {begin: {to: asker, fair: true}}
+"""
+MESSAGES = "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n"
+INVARIANTS = """properties:
+  ends: {when: asker.state == asking, leads_to: asker.state == done}
+  asked_once: {always: teller.count <= 1}
+"""
+TELLER = """role: teller
+data: {count: {type: int, max: 3}}
+states:
+  idle: {initial: true, on: {asked: {to: telling, set: {count: "min(count + 1, 3)"}}}}
+  telling: {tasks: [tell], on: {asked: {to: telling, set: {count: "min(count + 1, 3)"}}}}
+tasks: {tell: {send: told, to: asker}}
+"""
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Path:
+    """One asks, the other tells, over mailboxes; `count` counts how often it was asked."""
+    (tmp_path / "roles").mkdir()
+    texts = {"system": SYSTEM, "messages": MESSAGES, "invariants": INVARIANTS}
+    for name, text in {**texts, "roles/asker": ASKER, "roles/teller": TELLER}.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def bare(names: object) -> set[str]:
+    return {name.partition("@")[0] for name in names}  # type: ignore[attr-defined]
+
+
+def crash_of(report: CrashReport, case: Case) -> int | None:
+    """The index of the crash of a case on its path; None where the actor is down already and crashes again."""
+    steps = report.path(case).steps
+    found = [i for i, step in enumerate(steps) if (step.kind, step.event) == ("crash", case[1])]
+    return found[-1] if found else None
+
+
+# Cases
+
+
+def test_every_crash_of_a_conversation(conversation: Path) -> None:
+    """Of the points one cannot be met: where no transition leads, no message can be left unacknowledged."""
+    report = crash(load(conversation), Budget(crash=1))
+    assert report.holds
+    assert report.complete
+    assert report.modes == (ANY,)
+    assert (report.faulty.distinct, len(report.cases), len(report.tried), len(report.points)) == (22, 20, 14, 15)
+    assert {p.name for p in report.points} - report.tried == {"crash:asker/idle#before-acknowledge"}
+    after = report.convergence
+    assert after is not None
+    assert (after.legal_states, after.recovery_states, after.worst_steps, after.worst_exchanges) == (4, 18, 5, 4)
+    assert {cell.control: (cell.legal, len(cell.points), cell.worst) for cell in report.cells} == {
+        ("idle", "idle"): (True, 4, Worst(0, 0)),
+        ("asking", "idle"): (True, 5, Worst(3, 3)),
+        ("asking", "telling"): (True, 6, Worst(3, 3)),
+        ("done", "telling"): (True, 5, Worst(3, 3)),
+    }
+
+
+def test_a_crash_that_undoes_nothing_is_legal_at_once(conversation: Path) -> None:
+    cases = crash(load(conversation), Budget(crash=1)).cases
+    assert cases[("asking", "idle"), "crash:asker/asking#after-commit", ANY] == Worst(0, 0)
+    assert cases[("asking", "idle"), "crash:asker/asking#before-commit", ANY] == Worst(3, 3)
+
+
+def test_of_a_power_cut_the_name_says_that_all_stop(conversation: Path) -> None:
+    report = crash(load(conversation), Budget(power_cut=1))
+    names = {p.name for p in report.points}
+    assert bare(report.tried) <= names
+    assert "crash:teller/telling#after-commit@everything" in report.tried
+
+
+def test_where_nobody_crashes_there_is_no_case(conversation: Path) -> None:
+    report = crash(load(conversation), Budget(lose=1))
+    assert report.holds
+    assert (len(report.cases), len(report.tried)) == (0, 0)
+    assert report.convergence is not None
+    assert (report.convergence.recovery_states, report.convergence.worst_steps) == (3, 2)
+
+
+@pytest.mark.parametrize(("name", "settings", "budget"), [
+    ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1,lose=1"),
+    ("two_phase_commit", {"participants": 2}, "crash=1"),
+    ("lease", {"expiry": False, "max_units": 1, "last_end": 1}, "crash=1"),
+])  # fmt: skip
+def test_every_point_that_is_explored_is_in_the_catalogue(name: str, settings: dict[str, int], budget: str) -> None:
+    report = crash(load(name, settings), Budget.parse(budget))
+    assert report.holds
+    assert report.cases
+    assert report.tried
+    assert bare(report.tried) <= {p.name for p in report.points}
+    assert {point for _, point, _ in report.cases} == report.tried
+    assert {cell for cell, _, _ in report.cases} <= {cell.control for cell in report.cells}
+    for cell in report.cells:
+        mine = [case for case in report.cases if case[0] == cell.control]
+        assert sum(cell.cases.values()) == len(mine)
+        assert set(cell.points) == {point for _, point, _ in mine}
+
+
+ENDS = [("service_manager", "requested_end"), ("service_manager", "ticket_end"), ("service_manager", "lease_end"),
+        ("broker", "requested_end"), ("broker", "term_end"), ("authority", "end")]  # fmt: skip
+
+
+def test_the_lease_without_time() -> None:
+    """Without time no term ends, so no restart finds it over."""
+    report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 2}), Budget(crash=1))
+    assert report.holds
+    assert (len(report.cases), len(report.tried), len(report.points)) == (566, 116, 133)
+    assert {mode for _, _, mode in report.cases} == {"alive"}
+    assert report.modes == ("alive", "over")
+    assert len(report.cells) == 39
+    assert all(cell.legal for cell in report.cells)
+
+
+def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
+    """Section 5.1, the two modes: each case of a lease whose term can end, and when its actor restarts."""
+    report = crash(load("lease", {"max_units": 1, "last_end": 1}), Budget(crash=1))
+    assert report.holds
+    modes = {case[:2]: set() for case in report.cases}
+    for cell, point, mode in report.cases:
+        modes[cell, point].add(mode)
+    both = [case for case, found in modes.items() if found == {"alive", "over"}]
+    assert len(both) > 100
+    cell, point = both[-1]
+    for mode in ("alive", "over"):
+        steps = report.path((cell, point, mode)).steps
+        (restart,) = [step for step in steps if step.kind == "recover"]
+        ends = [restart.state.data[f"{name}.{end}"] for name, end in ENDS]
+        assert (restart.state.now >= max(map(int, ends))) == (mode == "over")
+
+
+# Every point
+
+
+@pytest.fixture(scope="module")
+def lease() -> CrashReport:
+    """What `leasehold check lease` crashes."""
+    return crash(load("lease", load("lease").faults.settings), Budget(crash=1))
+
+
+BEFORE_A_CALL_AND_AFTER = {
+    "service_manager/closing": "leave", "service_manager/closed": "leave", "service_manager/failed": "leave",
+    "authority/priming": "place", "authority/modifying": "place_extension",
+}  # fmt: skip
+
+
+def test_a_crash_in_recovery_after_a_call_is_the_one_before_it(lease: CrashReport) -> None:
+    """What a call has begun is not in the model, so these points are met wherever `#recovering` is, and alike."""
+    for place, call in BEFORE_A_CALL_AND_AFTER.items():
+        before, after = f"crash:{place}#recovering", f"crash:{place}#recovering-after-{call}"
+        worst = {(cell, mode): w for (cell, point, mode), w in lease.cases.items() if point == before}
+        assert worst
+        assert {(cell, mode): w for (cell, point, mode), w in lease.cases.items() if point == after} == worst
+    point = "crash:service_manager/closing#recovering-after-leave"
+    path = lease.path((("closing", "ticketed", "active"), point, "alive"))
+    assert [step.kind for step in path.steps].count("crash") == 1
+
+
+def test_every_point_of_the_lease_is_met_or_explained(lease: CrashReport) -> None:
+    missed = unmet(lease, explanations("lease", lease.system))
+    assert len(lease.points) - len(missed) == 120
+    assert [one.name for one in missed if not one.reason] == []
+    assert {one.reason for one in missed if not one.pattern} == {"it takes a second crash, during recovery"}
+    assert list(differences(missed, explanations("lease", lease.system))) == []
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "lease" and load(name).faults.check])
+def test_every_point_of_the_others_is_met_or_explained(name: str) -> None:
+    system = load(name, load(name).faults.settings)
+    report, known = crash(system, Budget.parse(system.faults.check)), explanations(name, system)
+    assert report.holds
+    assert list(differences(unmet(report, known), known)) == []
+
+
+def test_what_takes_two_units_is_met_with_two() -> None:
+    """crash.yaml says of some points that a site of one unit does not come there."""
+    system = load("lease", {"expiry": False, "last_end": 2, "close_early": False})
+    report = crash(system, Budget(crash=1))
+    known = [e for e in explanations("lease", system) if "one unit" in e.reason]
+    assert len(known) == 4
+    for explanation in known:
+        fitting = [p.name for p in report.points if explanation.fits(p.name) and "#recovering" not in p.name]
+        assert fitting
+        assert set(fitting) <= report.tried
+
+
+def test_a_point_that_is_not_met_and_not_explained_is_a_difference(conversation: Path) -> None:
+    report = crash(load(conversation), Budget(crash=1))
+    assert unmet(report) == (Unmet("crash:asker/idle#before-acknowledge", ""),)
+    (found,) = differences(unmet(report), ())
+    assert (found.what, found.found) == ("crash:asker/idle#before-acknowledge", "never met")
+
+
+def test_points_that_are_not_met_are_seen_to_be_out_of_reach(conversation: Path) -> None:
+    role = conversation / "roles/asker.yaml"
+    words = (
+        "idle: {initial: true, on: {begin: {to: asking}, told: {to: never}}}\n  never: {ignore: {begin: no, told: no}}"
+    )
+    role.write_text(re.sub("idle: .*", words, role.read_text()))
+    missed = unmet(crash(load(conversation), Budget(crash=1)))
+    assert {one.name.partition("#")[0] for one in missed} == {"crash:asker/never"}
+    assert {one.reason for one in missed} == {"its machine never comes to this state"}
+    assert list(differences(missed, ())) == []
+
+
+def test_points_for_which_no_crash_is_left_are_seen() -> None:
+    """Only the crash of the coordinator makes participants lead, and with one crash in the run none of them crashes."""
+    report = crash(load("three_phase_commit_termination", {"participants": 2}), Budget(crash=1))
+    reasons = {one.name: one.reason for one in unmet(report)}
+    assert reasons["crash:participant/retreating#after-commit"] == (
+        "no crash is left when its machine comes to this state"
+    )
+    assert reasons["crash:participant/committed#recovering-after-tell"] == "it takes a second crash, during recovery"
+
+
+def test_the_examples_of_the_reference_are_met(lease: CrashReport) -> None:
+    """docs/reference/faults.md shows a point of each kind."""
+    examples = re.findall(r"\| `(crash:\S+)` \|$", (DOCS / "reference/faults.md").read_text(), re.MULTILINE)
+    commit = crash(load("two_phase_commit", {"participants": 2}), Budget(crash=1))
+    assert len(examples) == 7
+    assert set(examples) <= lease.tried | commit.tried
+
+
+def rows_of_the_lease() -> dict[tuple[str, str], list[str]]:
+    """The numbers of docs/lease.md, by settings and faults."""
+    text = (DOCS / "lease.md").read_text().split("| `--set` | faults |")[1]
+    cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    return {(row[0], row[1]): row[2:] for row in cells}
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("settings", "faults"), [
+    ("", "crash=1"), ("expiry=false", "crash=1,partition=1"), ("expiry=false", "crash=1,power_cut=1,reorder=1"),
+    pytest.param("expiry=false", "crash=2,duplicate=1,lose=1", marks=SLOW),
+    pytest.param("", "crash=2,duplicate=1,lose=1", marks=SLOW),
+])  # fmt: skip
+def test_the_numbers_of_the_lease(settings: str, faults: str, request: pytest.FixtureRequest) -> None:
+    """docs/lease.md has a row for each of these."""
+    if (settings, faults) == ("", "crash=1"):
+        report: CrashReport = request.getfixturevalue("lease")
+    else:
+        chosen = dict(word.split("=") for word in settings.split())
+        report = crash(load("lease", {**load("lease").faults.settings, **chosen}), Budget.parse(faults))
+    after = report.convergence
+    assert report.holds
+    assert after is not None
+    numbers = [
+        report.faulty.distinct,
+        after.recovery_states,
+        len(report.cases),
+        after.worst_steps,
+        after.worst_exchanges,
+    ]
+    assert rows_of_the_lease()[settings, faults] == [f"{n:,}" for n in numbers]
+
+
+def test_all_rows_of_the_lease_are_tested() -> None:
+    mark = next(m for m in test_the_numbers_of_the_lease.pytestmark if m.name == "parametrize")  # type: ignore[attr-defined]
+    tested = {tuple(getattr(row, "values", row)) for row in mark.args[1]}
+    assert tested == set(rows_of_the_lease())
+
+
+@pytest.mark.slow
+def test_a_provider_whose_broker_and_site_crash_together() -> None:
+    """Several leases, a node of two actors: every lease keeps its units, and the system comes back (docs/lease.md)."""
+    report = crash(load("contention", load("contention").faults.settings), Budget.parse("crash=1"))
+    assert report.holds
+    assert report.convergence is not None
+    assert {point.partition("@")[2] for point in report.tried} == {"", "provider"}
+    after = report.convergence
+    numbers = f"{report.faulty.distinct:,} states", f"{after.worst_steps} steps and {after.worst_exchanges} messages"
+    told = " ".join((DOCS / "lease.md").read_text().split())
+    for words in numbers:
+        assert words in told
+
+
+def test_what_skewed_clocks_break() -> None:
+    """docs/findings.md: nine properties, and whether the system comes back is not asked."""
+    report = crash(load("lease", load("lease").faults.settings), Budget(skew=1))
+    assert report.convergence is None
+    assert set(report.broken) == {
+        "ticket_lasts_while_it_is_used", "extension_request_is_taken_up", "never_terminated_early",
+        "valid_extension_is_accepted", "deadlines_are_the_limit", "the_ticket_is_given_back_last", "patient_to_the_end",
+        "reclaimed_when_over", "handlers_have_their_time",
+    }  # fmt: skip
+    assert "one tick ahead, nine properties fail" in (DOCS / "findings.md").read_text()
+    paths = {name: report.under_weakest[name].path for name in report.broken}
+    for name in ("never_terminated_early", "ticket_lasts_while_it_is_used", "handlers_have_their_time"):
+        path = paths[name]
+        assert path is not None
+        assert len(path.steps) == 8
+
+
+# Paths
+
+
+def test_the_path_of_a_case_crashes_there_restarts_and_comes_back(conversation: Path) -> None:
+    """All cases: the path has the crash at its point, in its cell, then the restart, then as many steps as said."""
+    report = crash(load(conversation), Budget(crash=2, duplicate=1))
+    for case, worst in report.cases.items():
+        steps = report.path(case).steps
+        at = crash_of(report, case)
+        if at is None:
+            assert case[1].endswith("#recovering")
+            at = max(i for i, step in enumerate(steps) if step.kind == "crash")
+        back = next(i for i in range(at + 1, len(steps)) if steps[i].kind == "recover")
+        down = [tuple(step.state.control.values()) for step in steps[at:back]]
+        assert case[0] in (down if case[1].endswith("#recovering") else down[:1])
+        assert len(steps) - back - 1 == worst.steps
+        assert not any(step.kind in ("crash", "lose") for step in steps[back + 1 :])
+
+
+def test_the_path_of_a_case_names_the_point_that_was_asked_for() -> None:
+    """In the model a point after a call is the one before it; the path still has the name of the case."""
+    report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 1}), Budget(crash=1))
+    case = (("redeeming", "ticketed", "priming"), "crash:authority/priming#after-place", "alive")
+    path = report.path(case)
+    stop = path.steps[crash_of(report, case) or 0]
+    assert stop.title.startswith("authority: crash:authority/priming#after-place, on ")
+    first = path.initial.control
+    assert (first["service_manager"], first["broker"], first["authority"]) == ("nascent",) * 3
+
+
+def test_a_case_that_is_not_there(conversation: Path) -> None:
+    report = crash(load(conversation), Budget(crash=1))
+    with pytest.raises(LookupError, match="there is no such case"):
+        report.path((("done", "idle"), "crash:asker/done#before-commit", ANY))
+
+
+# What breaks
+
+
+def plain_queues(folder: Path) -> None:
+    """The same machines without sequence numbers: what comes again is taken for new."""
+    system = folder / "system.yaml"
+    system.write_text(system.read_text().replace("mailbox", "fifo"))
+
+
+def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) -> None:
+    plain_queues(conversation)
+    report = crash(load(conversation), Budget(crash=2, duplicate=1, lose=1))
+    assert not report.holds
+    assert set(report.broken) == {"ends", "asked_once"}
+    assert report.weakest == {"asked_once": Budget(crash=1), "ends": Budget(lose=1)}
+    assert kinds(report, "asked_once") == ["local", "crash", "recover", "deliver"]
+    assert kinds(report, "ends") == ["local", "lose"]
+
+
+def kinds(report: CrashReport, name: str) -> list[str]:
+    path = report.under_weakest[name].path
+    assert path is not None
+    steps: tuple[Step, ...] = path.steps
+    return [step.kind for step in steps]
+
+
+def test_a_property_that_fails_anyhow_is_not_broken_by_faults(conversation: Path) -> None:
+    (conversation / "invariants.yaml").write_text("properties: {never_done: {always: asker.state != done}}\n")
+    report = crash(load(conversation), Budget(crash=1))
+    assert (report.broken, dict(report.weakest), report.holds) == ((), {}, True)
+
+
+def test_who_may_never_come_back_is_not_asked_to(conversation: Path) -> None:
+    report = crash(load(conversation), Budget(crash=1, halt=1))
+    assert report.complete
+    assert report.convergence is None
+    assert report.weakest == {"ends": Budget(halt=1)}
+
+
+@pytest.mark.parametrize("more", [{"halt": 1}, {"byzantine": "teller"}])
+def test_crashes_are_cases_also_where_nobody_asks_whether_the_system_comes_back(
+    more: dict[str, int | str], conversation: Path
+) -> None:
+    """Who halts or lies keeps the system from coming back, not the others from crashing."""
+    plain = crash(load(conversation), Budget(crash=1))
+    report = crash(load(conversation), Budget(crash=1, **more))  # type: ignore[arg-type]
+    crashing = [a for a in ("asker", "teller") if a != more.get("byzantine")]
+    for actor in crashing:
+        mine = {p for p in plain.tried if p.startswith(f"crash:{actor}/")}
+        assert mine
+        # What a liar says is acknowledged in the same step, as it need not wait in a channel.
+        assert {p for p in mine if "halt" in more or "#before-acknowledge" not in p} <= report.tried
+    assert set(report.cases.values()) == {NOT_ASKED}
+    assert {cell.worst for cell in report.cells if cell.points} == {NOT_ASKED}
+    case = next(iter(report.cases))
+    assert report.path(case).steps[-1].kind == "recover"
+
+
+def test_of_each_case_it_is_known_whether_it_returns(conversation: Path) -> None:
+    """Over plain queues a request that comes again is executed again, which is never undone; other cases come back."""
+    plain_queues(conversation)
+    report = crash(load(conversation), Budget(crash=1))
+    assert report.convergence is not None
+    assert not report.convergence.converges
+    assert report.cases[("asking", "telling"), "crash:teller/telling#before-acknowledge", ANY] == NO_RETURN
+    assert report.cases[("asking", "idle"), "crash:teller/idle#before-commit", ANY].returns is True
+    assert report.cases[("idle", "idle"), "crash:asker/idle#before-commit", ANY] == Worst(0, 0)
+    assert {cell.control: cell.worst.returns for cell in report.cells} == {
+        ("idle", "idle"): True, ("asking", "idle"): False, ("asking", "telling"): False, ("done", "telling"): False,
+    }  # fmt: skip
+    for case, worst in report.cases.items():
+        path = report.path(case)
+        assert (path.loop is not None) == (worst == NO_RETURN)
+        if worst == NO_RETURN:
+            assert path.steps[-1].state.data["teller.count"] == "2"
+
+
+# Ever more
+
+
+def test_ever_larger_budgets(conversation: Path) -> None:
+    reports = []
+    for report in deepen(load(conversation), 60):
+        reports.append(report)
+        if len(reports) == 3:
+            break
+    assert [r.budget for r in reports] == [b for b, _ in zip(deepening(), range(3), strict=False)]
+    assert all(r.complete and r.holds for r in reports)
+
+
+@pytest.mark.parametrize(
+    ("budget", "parts"),
+    [
+        ("crash=1", ["crash=1"]), ("none", ["none"]), ("skew=1", ["skew=1"]),
+        ("crash=2,duplicate=1,lose=any", ["crash=1", "crash=1,duplicate=1", "crash=1,duplicate=1,lose=any",
+                                          "crash=2,duplicate=1,lose=any"]),
+        ("halt=1,byzantine=broker", ["halt=1,byzantine=broker"]),
+    ],
+)  # fmt: skip
+def test_the_parts_of_a_budget_end_with_the_whole(budget: str, parts: list[str]) -> None:
+    assert [str(b) for b in Budget.parse(budget).parts()] == parts
+
+
+def test_deepening_ends_where_something_breaks(conversation: Path) -> None:
+    plain_queues(conversation)
+    assert [r.holds for r in deepen(load(conversation), 60)] == [False]
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+def test_a_time_that_does_not_end_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        next(deepen(load("two_phase_commit"), seconds))
+
+
+def test_deepening_says_what_was_cut_off() -> None:
+    *_, last = deepen(load("lease"), 0.01)
+    assert not last.complete
+    assert last.convergence is None
+
+
+@pytest.mark.slow
+def test_the_lease_under_all_its_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    """Section 5.1: with the system's own budget and settings everything holds, and every run comes back."""
+    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)
+    with capsys.disabled():
+        print(f"\ncrash lease: {found['seconds']:.0f} s, {found['distinct']:,} states, {found['scenarios']:,} cases")
+    assert (done.returncode, found["complete"], found["converges"]) == (0, True, True)
+    assert [p["name"] for p in found["properties"] if p["weakest"] is not None] == []
+    assert found["holds"] is True

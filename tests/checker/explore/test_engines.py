@@ -1,0 +1,391 @@
+"""The packed explorer finds what the reference finds, in the same order: counts, cells, verdicts, paths, labels."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leasehold.checker.crash.analysis import crash
+from leasehold.checker.crash.cases import CaseFinder
+from leasehold.checker.crash.convergence import convergence
+from leasehold.checker.explore import ENGINES, EngineError, Exploration, Limits, explore, packed
+from leasehold.checker.explore.packed import PackedSearch, kernel, library, search
+from leasehold.faults import Budget, crash_points
+from leasehold.spec import System
+from tests.checker.explore.by_chance import by_chance, written
+from tests.impl.compiler.busy import busy
+from tests.mutants.deviations import deviating
+from tests.mutants.mutant import mutants
+from tests.systems import TRUTH, load
+
+SMALL = {"max_units": 1, "last_end": 2}
+TINY = {"max_units": 1, "last_end": 1, "expiry": False}
+FIGURES = (
+    "complete", "why_incomplete", "distinct", "generated", "edges", "depth", "initial", "cut", "product_machines",
+    "product_states", "taken", "vacuous", "properties",
+)  # fmt: skip
+
+# Where CI=true the engine must be there: the package is installed without it where it cannot be compiled.
+pytestmark = pytest.mark.skipif(
+    not library.FILE.exists() and os.environ.get("CI") != "true", reason="the C engine was not built"
+)
+
+
+def assert_alike(
+    system: System, budget: Budget | None = None, limits: Limits | None = None, **more: Any
+) -> None:  # fmt: skip
+    """The packed engine finds what the reference finds."""
+    plain = explore(system, limits, budget=budget, engine="reference", **more)
+    assert plain.engine == "reference"
+    found = explore(system, limits, budget=budget, engine="packed", **more)
+    assert found.engine == "packed"
+    assert_found_alike(plain, found)
+
+
+def assert_found_alike(plain: Exploration, found: Exploration) -> None:
+    for name in FIGURES:
+        assert getattr(found, name) == getattr(plain, name), name
+    assert list(found.cells) == list(plain.cells)
+    assert list(found.cell_edges) == list(plain.cell_edges)
+    mine, theirs = found.paths, plain.paths
+    assert list(mine.states) == list(theirs.states)
+    assert [mine.states[n] for n in range(0, found.distinct, 97)] == theirs.states[::97]
+    for name in ("states", "depths", "lefts", "of"):
+        assert list(getattr(mine.labels, name)) == list(getattr(theirs.labels, name)), name
+    assert (found.graph is None) == (plain.graph is None)
+    if plain.graph is not None:
+        for name in ("sources", "targets", "first"):
+            assert getattr(found.graph, name).tolist() == getattr(plain.graph, name).tolist(), name
+        assert _rows(found) == _rows(plain)
+
+
+def _rows(found: Exploration) -> list[object]:
+    """What each edge is, whatever its numbers are."""
+    names = [*found.graph.names, None]
+    kinds = [(names[row.group], row[1:5], row.point >= 0) for row in found.graph.kinds]
+    return [kinds[n] for n in found.graph.rows]
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("lease", SMALL), ("contention", {"last_end": 1}), ("two_phase_commit", {}),
+    ("two_phase_commit", {"participants": 4}), ("three_phase_commit", {}),
+    ("three_phase_commit_termination", {"participants": 2}),
+], ids=str)  # fmt: skip
+def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
+    assert_alike(load(name, settings))
+
+
+@pytest.mark.parametrize("folder", sorted(p for p in TRUTH.iterdir() if p.is_dir()), ids=lambda p: p.name)
+def test_systems_of_known_counts(folder: Path) -> None:
+    assert_alike(load(folder))
+
+
+@pytest.mark.parametrize(("name", "settings", "budget"), [
+    ("lease", TINY, "crash=1,duplicate=1"),
+    ("lease", TINY, "lose=any"),
+    ("lease", TINY, "halt=1,reorder=1"),
+    ("lease", TINY, "partition=1,skew=1"),
+    ("lease", TINY, "power_cut=1,byzantine=service_manager"),
+    ("two_phase_commit", {"participants": 1}, "crash=1,halt=1,power_cut=1,lose=1"),
+    ("three_phase_commit_termination", {"participants": 2}, "halt=1"),
+], ids=str)  # fmt: skip
+def test_faults(name: str, settings: Mapping[str, Any], budget: str) -> None:
+    assert_alike(load(name, settings), Budget.parse(budget))
+
+
+MISTAKEN = [m for m in mutants() if m.deviation is not None]
+
+
+@pytest.mark.parametrize("mutant", [
+    pytest.param(mutant, id=mutant.name, marks=() if number % 3 == 0 else pytest.mark.slow)
+    for number, mutant in enumerate(MISTAKEN)
+])  # fmt: skip
+def test_machines_that_make_a_mistake(mutant: Any) -> None:
+    system = load("lease", TINY)
+    assert_alike(system, Budget(crash=1, duplicate=1), reference=deviating(mutant.deviation))
+
+
+@pytest.mark.parametrize("limits", [
+    Limits(states=1), Limits(states=1000), Limits(depth=0), Limits(depth=9), Limits(stop_at_violation=True),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=str)
+def test_limits(limits: Limits, budget: Budget | None) -> None:
+    for system in (
+        load("lease", SMALL if budget is None else TINY),
+        load("three_phase_commit_termination", {"participants": 2}),
+    ):
+        assert_alike(system, budget, limits)
+
+
+@pytest.mark.parametrize(("draw", "count"), [(by_chance, 30), (busy, 20)], ids=["messages", "types"])
+def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | None], count: int) -> None:
+    """Of two kinds: of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
+    loaded = 0
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(rng=st.randoms(use_true_random=False), faulty=st.booleans())
+    def agree(rng: random.Random, faulty: bool) -> None:
+        nonlocal loaded
+        with tempfile.TemporaryDirectory() as folder:
+            system = draw(Path(folder), rng)
+        if not isinstance(system, System):
+            return
+        loaded += 1
+        assert_alike(system, limits=Limits(states=2_000))
+        if faulty and draw is by_chance:
+            assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=2_000))
+
+    agree()
+    assert loaded > count / 4
+
+
+WRONG_LATER = {
+    "system.yaml": "system: lamps\nroles: {lamp: {instances: 2}}\nenvironment: {press: {to: lamp}}\n",
+    "roles/lamp.yaml": """
+role: lamp
+data: {pressed: {type: int, min: 0, max: 3}}
+events: {press: Somebody presses the button.}
+states:
+  dark:
+    initial: true
+    on: {press: {to: bright, set: {pressed: pressed + 1}}}
+  bright: {on: {press: {to: dark}}}
+""",
+}
+
+
+MANY = {
+    "system.yaml": "system: many\ntypes: {thing: {count: COUNT}}\nroles: {box: {}}\nenvironment: {put: {to: box}}\n",
+    "roles/box.yaml": """
+role: box
+data: {held: "set[thing]"}
+events: {put: Something is put in.}
+states:
+  open:
+    initial: true
+    on:
+      put:
+        - {to: open, when: "thing[LAST] not in held", set: {held: "held | {thing[LAST]}"}}
+        - {to: open, when: "thing[LAST] in held", set: {held: "held | {thing[1]}"}}
+""",
+    "invariants.yaml": 'properties: {apart: {always: "thing[1] not in box.held"}}\n',
+}
+
+
+@pytest.mark.parametrize(("count", "engine"), [(70, "packed"), (4_500, "reference")])
+def test_sets_of_many_members(count: int, engine: str, tmp_path: Path) -> None:
+    """What does not go into one number, and what does not go into the words that a tree can ask for."""
+    changed = {"COUNT": str(count), "LAST": str(count - 1)}
+    files = {name: re.sub("|".join(changed), lambda m: changed[m[0]], text) for name, text in MANY.items()}
+    system = written(tmp_path, files)
+    found, plain = (crash(system, Budget(crash=1), engine=asked) for asked in ("auto", "reference"))
+    assert found.faulty.engine == engine
+    assert (found.legal.distinct, [p.verdict for p in found.legal.properties]) == (3, ["violated"])
+    assert found.convergence is not None
+    assert plain.convergence is not None
+    assert found.convergence.as_json() == plain.convergence.as_json()
+    if engine == "reference":
+        assert found.faulty.engine_reason == "a state takes 71 words of 64 bits, and it takes up to 64"
+        with pytest.raises(EngineError, match="a state takes 71 words"):
+            explore(system, engine="packed")
+
+
+FAR = {  # maps whose numbers differ by 2 ** 64, if they are made of digits of base 300
+    "system.yaml": """
+system: far
+types: {thing: {count: 8}}
+roles: {box: {}, hand: {}}
+channels: {line: {from: hand, to: box, kind: fifo(2)}}
+environment: {count: {to: box}, begin: {to: hand}}
+""",
+    "messages.yaml": "messages: {poke: {from: hand, to: box}}\n",
+    "roles/hand.yaml": """
+role: hand
+events: {begin: It begins.}
+states:
+  idle: {initial: true, on: {begin: {to: done}}}
+  done: {tasks: [poke], ignore: {begin: once}}
+tasks: {poke: {send: poke, to: box}}
+""",
+    "roles/box.yaml": """
+role: box
+data: {held: "map[thing, int]", at: {type: int, min: 0, max: 299}, round: bool, poked: bool}
+events: {count: All count on.}
+states:
+  open:
+    initial: true
+    on:
+      count: {to: open, set: {at: (at + 1) % 300, round: round or at == 299, ALL}}
+      poke:
+        - {to: open, when: not poked, set: {poked: true}}
+        - {to: open, when: poked and round and at == 0, set: {FAR}}
+        - {to: open, when: poked and not (round and at == 0)}
+""",
+}
+DIGITS = (16, 72, 217, 170, 211, 52, 104, 84)  # of 2 ** 64
+
+
+def test_maps_of_many_values(tmp_path: Path) -> None:
+    changed = {
+        "ALL": ", ".join(f'"held[thing[{n}]]": (at + 1) % 300' for n in range(8)),
+        "FAR": ", ".join(f'"held[thing[{n}]]": {digit}' for n, digit in enumerate(DIGITS)),
+    }
+    files = {name: re.sub("ALL|FAR", lambda m: changed[m[0]], text) for name, text in FAR.items()}
+    system, budget = written(tmp_path, files), Budget(duplicate=1)
+    found = [
+        convergence(explore(system, engine=engine), explore(system, budget=budget, engine=engine)) for engine in ENGINES
+    ]
+    assert [after.converges for after in found] == [False] * 3
+    assert {after.legal_states for after in found} == {1_800}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(stop_at_violation=True)], ids=["all", "first"])
+def test_a_specification_at_fault_under_faults(limits: Limits, tmp_path: Path) -> None:
+    """A value leaves its range after some steps: while crashes may come, and after them."""
+    system = written(tmp_path, WRONG_LATER)
+    assert_alike(system, Budget(crash=1), limits)
+    found = explore(system, limits, budget=Budget(crash=1))
+    assert "types_hold" in [p.name for p in found.properties if p.verdict == "violated"]
+
+
+@pytest.mark.parametrize(("system", "settings", "budget"), [
+    (TRUTH / "two_phase", {"resource_managers": 6}, None),
+    ("two_phase_commit", {"participants": 4}, None),
+    ("lease", TINY, Budget(crash=1)),
+    (TRUTH / "two_phase", {"resource_managers": 4}, Budget(crash=1)),
+], ids=str)  # fmt: skip
+def test_helpers_change_nothing(
+    system: str | Path, settings: Mapping[str, Any], budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for helpers in (0, 3):
+        monkeypatch.setattr(PackedSearch, "helpers", helpers)
+        monkeypatch.setattr(PackedSearch, "least_level", 1)
+        found.append(explore(load(system, settings), budget=budget, engine="packed"))
+    alone, helped = found
+    assert_found_alike(alone, helped)
+    if alone.graph is not None:
+        assert helped.graph.rows.tolist() == alone.graph.rows.tolist()
+
+
+def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops in the midst of a state's steps: those that were taken by then are that state's."""
+    system, began = load("lease", TINY), []
+
+    @contextmanager
+    def when_first_told() -> Iterator[Callable[[], bool]]:
+        yield lambda: len(running.probes.fired) > 2
+
+    class Search(PackedSearch):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            nonlocal running
+            super().__init__(*args, **more)
+            running = self
+
+    running: Any = None
+    monkeypatch.setattr(search, "interrupts", when_first_told)
+    monkeypatch.setattr(packed, "PackedSearch", Search)
+    found = explore(system, budget=Budget(crash=1, duplicate=1), engine="packed")
+    assert found.why_incomplete == "interrupted"
+    world, states = found.paths.world, found.paths.states
+    for source, target in zip(found.graph.sources.tolist(), found.graph.targets.tolist(), strict=True):
+        began.append(source)
+        assert states[target] in [after for _, after in world.successors(states[source])]
+    assert running.kernel.figure(kernel.SEARCHED) in [label for n in began for label in found.paths.labels.of[n]]
+
+
+def test_the_cases_of_crashes() -> None:
+    system = load("lease", TINY)
+    reports = [crash(system, Budget(crash=1), engine=engine) for engine in ("reference", "packed")]  # type: ignore[arg-type]
+    plain, found = reports
+    assert dict(found.cases) == dict(plain.cases)
+    assert found.convergence is not None
+    assert plain.convergence is not None
+    assert found.convergence.as_json() == plain.convergence.as_json()
+    assert found.convergence.path == plain.convergence.path
+    finders = [CaseFinder(r.faulty, r.convergence.ways, crash_points(system)) for r in reports if r.convergence]
+    for case in sorted(found.cases)[::60]:
+        assert finders[0].path(case) == finders[1].path(case)
+
+
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
+    found = explore(load("lease", {"max_units": 4}), Limits(memory=1_000_000), engine=engine)
+    assert (found.complete, found.why_incomplete) == (False, "stopped at its limit of 1 MB of memory")
+    assert found.graph is None  # to make it would take more
+    assert {p.verdict for p in found.properties} <= {"bounded", "witnessed"}
+
+
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_a_graph_that_is_too_large_to_be_judged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
+    found = explore(load("lease", TINY), engine=engine)
+    assert (found.complete, found.graph) == (False, None)
+    assert "the search is done, but to decide what asks for the whole graph takes about" in found.why_incomplete
+    assert explore(load(TRUTH / "two_phase"), engine=engine).complete  # nothing asks for its graph
+
+
+@contextmanager
+def library_loaded_anew() -> Iterator[None]:
+    """The C part is looked for again, and again after."""
+    library._loaded.cache_clear()
+    library.library.cache_clear()
+    try:
+        yield
+    finally:
+        library._loaded.cache_clear()
+        library.library.cache_clear()
+
+
+@pytest.mark.parametrize(("damage", "why"), [
+    ("gone", "the C engine was not built"), ("noise", "the C engine cannot be loaded: "),
+])  # fmt: skip
+def test_without_the_compiled_engine_the_reference_searches_and_says_so(
+    damage: str, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = tmp_path / "engine"
+    if damage == "noise":
+        place.write_bytes(bytes(100))
+    monkeypatch.setattr(library, "FILE", place)
+    with library_loaded_anew():
+        found = explore(load("two_phase_commit"))
+        assert found.engine == "reference"
+        assert found.engine_reason.startswith(why)
+        with pytest.raises(EngineError, match=why):
+            explore(load("two_phase_commit"), engine="packed")
+
+
+@pytest.mark.parametrize("pext", [True, False])
+@pytest.mark.parametrize("words", [1, 2, 3, 7, 33])
+def test_the_engine_for_each_processor_and_number_of_words(
+    words: int, pext: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States that take one word are given more; functions for every processor find what those for this one find."""
+    loaded, variant = library._loaded()
+    if pext and not variant:
+        pytest.skip("this processor has no such instructions")
+    monkeypatch.setattr(library, "_loaded", lambda: (loaded, "_pext" if pext else ""))
+    monkeypatch.setattr(kernel, "library", lambda least: library.library.__wrapped__(max(least, words)))
+    assert kernel.Kernel(1).words == {7: 8, 33: 64}.get(words, words)
+    assert_alike(load(TRUTH / "two_phase", {"resource_managers": 4}))
+    assert_alike(load("two_phase_commit", {"participants": 1}), Budget(crash=1, lose=1))
+
+
+def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
+    system = load("two_phase_commit", {"participants": 1})
+    found = explore(system, Limits(states=10), budget=Budget(crash=200))
+    assert (found.engine, found.engine_reason) == (
+        "reference", "it takes up to 7 kinds of faults, of each up to 127",
+    )  # fmt: skip
+    with pytest.raises(EngineError, match="it takes up to 7 kinds of faults"):
+        explore(system, Limits(states=10), budget=Budget(crash=200), engine="packed")

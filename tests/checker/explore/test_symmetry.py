@@ -1,0 +1,386 @@
+"""Symmetry finds what all states show: verdicts, shortest paths, and as many states as the orbits have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise, permutations
+from math import factorial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore import EngineError, Exploration, Limits, explore
+from leasehold.checker.explore.breadth_first import ReferenceSearch
+from leasehold.checker.explore.canonical import Canonical
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.packed import library
+from leasehold.checker.explore.properties import only_these
+from leasehold.checker.explore.symmetry import Group, symmetry_of
+from leasehold.faults import Budget
+from leasehold.spec import System
+from tests.checker.explore.by_chance import by_chance, written
+from tests.systems import TRUTH, load
+
+SPEC = Path(__file__).parents[3] / "spec/systems"
+FIGURES = (
+    "complete", "distinct", "generated", "edges", "depth", "initial", "cut", "taken", "vacuous", "properties", "orbits",
+)  # fmt: skip
+
+compiled = pytest.mark.skipif(not library.FILE.exists(), reason="the C engine was not built")
+
+
+def without_leads_to(system: System) -> System:
+    kept = {name: p for name, p in system.properties.items() if p.kind != "leads_to"}
+    return replace(system, properties=kept)
+
+
+def held_against_all_states(system: System, limits: Limits | None = None) -> Exploration:
+    """The reference under symmetry, after it was compared with the reference without, and with the packed engine."""
+    full = explore(system, limits)
+    found = explore(system, limits, engine="reference", symmetry=True)
+    if found.orbits is None:
+        assert found.why_asymmetric
+        return found
+    if full.complete and found.complete:
+        assert found.orbits.states == full.distinct
+        assert found.depth == full.depth
+        assert set(found.vacuous) == set(full.vacuous)
+        assert found.unvisited_transitions == full.unvisited_transitions
+        assert [(p.name, p.verdict, p.path and len(p.path)) for p in found.properties] == [
+            (p.name, p.verdict, p.path and len(p.path)) for p in full.properties
+        ]
+    for p in found.properties:
+        assert_runs(system, p.path)
+    try:
+        packed = explore(system, limits, engine="packed", symmetry=True)
+    except EngineError as error:
+        assert "it puts slices in order" in str(error)  # noqa: PT017
+        return found
+    for name in FIGURES:
+        assert getattr(packed, name) == getattr(found, name), name
+    assert list(packed.paths.states) == list(found.paths.states)
+    assert list(packed.cells) == list(found.cells)
+    assert list(packed.cell_edges) == list(found.cell_edges)
+    return found
+
+
+def assert_runs(system: System, path: Any) -> None:
+    """Every step of a path is one of the system's, from a first state on."""
+    if path is None:
+        return
+    world = reference_of(system)
+    paths = explore(system, Limits(states=1), engine="reference").paths
+    now = [s for s in world.initial_states() if paths.snapshot(s) == path.initial]
+    for step in path.steps:
+        now = [
+            after
+            for s in now
+            for action, after in world.successors(s)
+            if paths.describe(s, action, after) == step
+        ]  # fmt: skip
+        assert now, step.title
+
+
+@pytest.mark.parametrize(("number", "orbits"), [(3, 80), (4, 166), (5, 314), (6, 553)])
+def test_orbits_of_two_phase_are_those_that_all_states_show(number: int, orbits: int) -> None:
+    system = load(TRUTH / "two_phase", {"resource_managers": number})
+    found = held_against_all_states(system)
+    assert found.distinct == orbits
+    full = explore(system, engine="auto")
+    canonical = Canonical(reference_of(system).layout, symmetry_of(system).groups)
+    assert {canonical.form(s) for s in full.paths.states} == set(found.paths.states)
+
+
+@compiled
+@pytest.mark.parametrize(("number", "orbits", "states"), [(7, 920, 296_448), (10, 3_300, 61_515_776)])
+def test_orbits_of_larger_ones_stand_for_all_states(number: int, orbits: int, states: int) -> None:
+    system = load(TRUTH / "two_phase", {"resource_managers": number})
+    found = explore(system, engine="packed", symmetry=True)
+    assert found.orbits is not None
+    assert (found.distinct, found.orbits.states) == (orbits, states)
+    assert found.seconds < 5
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("two_phase_commit", {"participants": 2}), ("three_phase_commit", {"participants": 2}), (SPEC / "starter", {}),
+    ("lease", {"max_units": 2, "last_end": 1, "expiry": False}),
+], ids=str)  # fmt: skip
+def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
+    assert held_against_all_states(without_leads_to(load(name, settings))).orbits is not None
+
+
+@compiled
+def test_roles_whose_numbers_are_paired_change_places_together() -> None:
+    system = without_leads_to(load("contention", {"last_end": 1}))
+    found, full = explore(system, engine="packed", symmetry=True), explore(system)
+    assert found.orbits is not None
+    assert found.orbits.groups == (("service_manager", "broker", "authority"),)
+    assert (found.orbits.states, found.depth) == (full.distinct, full.depth)
+    assert [(p.name, p.verdict) for p in found.properties] == [(p.name, p.verdict) for p in full.properties]
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("acp_sb", {"participants": 2}), ("acp_nb_wrong", {"participants": 2}), ("simple_allocator", {}), ("tcommit", {}),
+], ids=str)  # fmt: skip
+def test_systems_of_known_counts(name: str, settings: Mapping[str, Any]) -> None:
+    assert held_against_all_states(load(TRUTH / name, settings)).orbits is not None
+
+
+# What is told apart, and how that is said
+
+HUB = """role: hub
+data:
+{data}
+events: {{go: It goes on.}}
+states:
+  off:
+    initial: true
+    on:
+      go: {{to: on, when: "{guard}", set: {{{set}}}}}
+      hello: {{to: off, set: {{seen: "seen | {{msg.sender}}"{heard}}}}}
+    ignore: {{go: not yet}}
+  on:
+    tasks: [tell]
+    on:
+      hello: {{to: off, set: {{"tally[msg.sender]": "1 - tally[msg.sender]"}}}}
+    ignore: {{go: it is on}}
+tasks:
+  tell: {{send: word, to: worker, only: "{only}"{said}}}
+"""
+WORKER = """role: worker
+data: {bit: bool}
+events: {work: It does something.}
+states:
+  idle:
+    initial: true
+    on: {work: {to: busy, set: {bit: not bit}}, word: {to: idle, set: {bit: "@told"}}}
+  busy:
+    tasks: [greet]
+    on: {word: {to: idle}}
+    ignore: {work: it does}
+tasks:
+  greet: {send: hello, to: hub}
+"""
+DATA = {"seen": '"set[worker]"', "last": '"option[worker]"', "tally": '"map[worker, int]"'}
+
+
+def small(folder: Path, instances: int = 3, sliced: bool = False, up: str = "mailbox", **parts: str) -> System:
+    """A hub and its workers, with other parts where given: `guard`, `set`, `only`, `claim`, `system`, `ends`, and data.
+
+    If it is not sliced, the hub remembers a worker, and tells all which.
+    """
+    data = {**DATA, **{name: parts[name] for name in parts if name == "who"}}
+    if sliced:
+        del data["last"]
+    hub = HUB.format(
+        data="\n".join(f"  {name}: {kind}" for name, kind in data.items()), guard=parts.get("guard", "seen != {}"),
+        set=parts.get("set", '"seen": "{}"'), only=parts.get("only", "it not in seen"),
+        heard="" if sliced else ", last: msg.sender", said="" if sliced else ", with: {who: last}",
+    )  # fmt: skip
+    fields = "" if sliced else ', fields: {who: "option[worker]"}'
+    return written(folder, {
+        "system.yaml": "system: small\nroles: {hub: {}, worker: {instances: " + str(instances) + "}}\nchannels:\n"
+        "  up: {from: worker, to: hub, kind: " + up + "}\n  down: {from: hub, to: worker, kind: fifo(1)}\n"
+        "environment: {go: {to: hub}, work: {to: worker}}\n" + parts.get("system", ""),
+        "messages.yaml": "messages:\n  hello: {from: worker, to: hub}\n  word: {from: hub, to: worker" + fields + "}\n",
+        "roles/hub.yaml": hub,
+        "roles/worker.yaml": WORKER.replace("@told", "true" if sliced else "msg.who == self"),
+        "invariants.yaml": "properties:\n  claimed: {" + parts.get("claim", 'always: "hub.seen <= worker"') + "}\n"
+        + parts.get("ends", ""),
+    })  # fmt: skip
+
+
+def test_the_small_system_is_symmetric(tmp_path: Path) -> None:
+    found = held_against_all_states(small(tmp_path, 2))
+    assert found.orbits is not None
+    assert found.orbits.groups == (("worker",),)
+
+
+@pytest.mark.parametrize(("parts", "words"), [
+    ({"guard": "worker[0] in seen"}, "hub/off#go names `worker[0]`"),
+    ({"guard": "any(index(w) == 1 for w in seen)"}, "hub/off#go takes the number of: `index(w)`"),
+    ({"guard": "all(index(v) < index(w) for v in seen for w in worker)"}, "takes the number of: `index(v)`"),
+    ({"guard": "sum(index(w) for w in seen) > 1"}, "takes the number of: `index(w)`"),
+    ({"set": '"last": "get(last, worker[1])"'}, "hub/off#go names `worker[1]`"),
+    ({"set": '"seen": "{worker[0], worker[1]}"'}, "names `worker[0]`"),
+    ({"only": "it == worker[2]"}, "task hub.tell names `worker[2]`"),
+    ({"only": "index(it) > 0"}, "task hub.tell takes the number of: `index(it)`"),
+    ({"who": "worker"}, "hub.who is at first `worker[0]`"),
+    ({"claim": 'always: "worker[0].state == idle"'}, "property claimed is not symmetric in worker: it names"),
+    ({"claim": 'step: "took(worker[1]) or true"'}, "property claimed is not symmetric in worker: it names"),
+    ({"claim": 'sometimes: "all(index(w) == 0 for w in hub.seen)"'}, "property claimed is not symmetric in worker"),
+    ({"ends": "ends: {all: 'worker[0].state == busy'}\n"}, "end all is not symmetric in worker: it names `worker[0]`"),
+    ({"system": "constraint: worker[0].bit\n"}, "constraint names `worker[0]`"),
+    ({"system": "initially: not worker[0].bit\n"}, "initially names `worker[0]`"),
+    ({"claim": "when: hub.state == on, leads_to: hub.state == off"}, "claimed ({place}) is a leads_to"),
+], ids=str)  # fmt: skip
+def test_what_tells_instances_apart_is_said(parts: dict[str, str], words: str, tmp_path: Path) -> None:
+    system = small(tmp_path, **parts)
+    found = symmetry_of(system)
+    assert not found.groups
+    place = f"{tmp_path / 'invariants.yaml'}:2:3"
+    assert words.replace("{place}", place) in found.why_not[0].replace(str(system.properties["claimed"].place), place)
+    assert ".yaml:" in found.why_not[0]
+
+
+def test_a_search_that_was_to_use_it_says_so_and_visits_all(tmp_path: Path) -> None:
+    system = small(tmp_path, 2, claim="when: hub.state == on, leads_to: hub.state == off")
+    found = explore(system, symmetry=True)
+    assert found.orbits is None
+    assert "is a leads_to" in found.why_asymmetric[0]
+    assert found.distinct == explore(system).distinct
+    assert explore(only_these(system, []), symmetry=True).orbits is not None
+
+
+def test_not_under_faults(tmp_path: Path) -> None:
+    found = explore(small(tmp_path, 2), Limits(states=10), budget=Budget(crash=1), symmetry=True)
+    assert (found.orbits, found.why_asymmetric) == (
+        None, ("under faults, actors have numbers in crash points and partitions",),
+    )  # fmt: skip
+
+
+def test_one_instance_is_not_told_apart() -> None:
+    found = explore(load(TRUTH / "two_phase", {"resource_managers": 1}), symmetry=True)
+    assert (found.orbits, found.why_asymmetric) == (None, ("no role has several instances",))
+
+
+def test_whose_number_is_equal_may_be_asked(tmp_path: Path) -> None:
+    system = small(tmp_path, 2, guard="any(index(v) != index(w) for v in seen for w in worker)")
+    assert held_against_all_states(system).orbits is not None
+
+
+def test_too_many_arrangements_are_not_begun(tmp_path: Path) -> None:
+    found = explore(wide(tmp_path, 9), Limits(states=1), symmetry=True)
+    assert found.orbits is None
+    assert "up to 362,880 arrangements would be tried" in found.why_asymmetric[0]
+
+
+# Forms
+
+FRIENDS = """role: person
+data: {friend: "option[person]", known: "set[person]", rank: {type: int, min: 0, max: 1}}
+events:
+  meet: {fields: {who: person}}
+  forget: It starts anew.
+states:
+  here:
+    initial: true
+    on:
+      meet:
+        - to: here
+          when: event.who != self and friend == none
+          set: {friend: event.who, known: "known | {event.who}"}
+        - {to: there, when: "event.who in known and friend != none", set: {rank: "1 - rank"}}
+    ignore: {meet: it has met, forget: it is here}
+  there:
+    on: {forget: {to: here, set: {friend: none, known: "{}"}}}
+    ignore: {meet: it is gone}
+"""
+
+
+def wide(folder: Path, instances: int) -> System:
+    """Persons that know one another: nothing of it lies in slices."""
+    return written(folder, {
+        "system.yaml": "system: friends\nroles: {person: {instances: " + str(instances) + "}}\n"
+        "environment: {meet: {to: person}, forget: {to: person}}\n",
+        "roles/person.yaml": FRIENDS,
+        "invariants.yaml": 'properties:\n  alone: {always: "any(p.friend == none for p in person)"}\n'
+        '  lost: {always_possible: "all(p.friend == none for p in person)"}\n'
+        '  mutual: {sometimes: "any(p.friend == q and q.friend == p for p in person for q in person)"}\n',
+    })  # fmt: skip
+
+
+def test_values_that_hold_instances(tmp_path: Path) -> None:
+    found = held_against_all_states(wide(tmp_path, 3))
+    assert found.orbits is not None
+    assert {p.name: p.verdict for p in found.properties} == {
+        "alone": "violated", "lost": "exhausted", "mutual": "witnessed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["sliced", "wide", "messages"])
+def test_forms_are_exact(kind: str, tmp_path: Path) -> None:
+    """All permutations of a state have one form, which is one of them; and they are as many as is said."""
+    system = {
+        "sliced": lambda: load(TRUTH / "two_phase", {"resource_managers": 4}),
+        "wide": lambda: wide(tmp_path, 4),
+        "messages": lambda: load(TRUTH / "acp_nb_wrong", {"participants": 3}),
+    }[kind]()
+    found = explore(system, Limits(states=3_000))
+    groups = symmetry_of(system).groups
+    canonical = Canonical(reference_of(system).layout, groups)
+    (group,) = groups
+    rng = random.Random(7)
+    for s in rng.sample(list(found.paths.states), 40):
+        orbit = {
+            canonical.moved(s, dict.fromkeys(group.roles, order)) for order in permutations(range(group.count))
+        }  # fmt: skip
+        (form,) = {canonical.form(t) for t in orbit}
+        assert form in orbit
+        assert canonical.size(s) == len(orbit)
+        assert factorial(group.count) % len(orbit) == 0
+        assert canonical.moved(s, canonical.onto(s)) == form
+
+
+def test_a_wrong_analysis_would_be_seen(tmp_path: Path) -> None:
+    """Where instances are told apart, what is called one orbit is none, and the sums are not those of all states."""
+    system = small(tmp_path, 2, guard="worker[0] in seen and worker[1] not in seen")
+    world = reference_of(system)
+    wrong = Canonical(world.layout, [Group(("worker",), 2)])
+    found = ReferenceSearch(world, Limits(), None, wrong).run()
+    assert found.orbits is not None
+    states, every = found.orbits.states, explore(system).distinct
+    assert states != every
+
+
+# By chance
+
+GUARDS = (
+    "seen != {}", "len(seen) > 1", "all(tally[w] == 0 for w in worker)", "seen == worker", "len(seen) == 1",
+    "any(w in seen and tally[w] > 0 for w in worker)", "count(tally[w] > 0 for w in worker) == 1",
+    "any(index(v) != index(w) for v in seen for w in seen)", "worker[1] in seen", "any(index(w) > 0 for w in seen)",
+)  # fmt: skip
+SETS = (
+    '"seen": "{}"', '"seen": "worker - seen"', '"seen": "{w for w in worker if tally[w] == 0}"',
+    '"seen": "union({w} for w in worker if w not in seen)"', '"seen": "seen - {worker[0]}"',
+)  # fmt: skip
+ONLY = ("it not in seen", "it in seen or tally[it] == 1", "tally[it] == 0", "len(seen - {it}) == 1", "index(it) == 0")
+CLAIMS = (
+    'always: "len(hub.seen) < 2"', 'step: "old(hub.seen) <= hub.seen"', 'always_possible: "hub.seen == {}"',
+    'step: "hub.seen == old(hub.seen) or took(hub.hello) or took(hub.go)"',
+    'sometimes: "hub.seen == worker and all(w.bit for w in worker)"',
+    'always: "all(hub.tally[w] == 0 or w.bit for w in worker)"',
+    'always: "count(m.number > 0 for m in pending(hello)) < 2"',
+    'when: "took(hub.hello)", step: "any(w.state == busy and old(w.bit) == w.bit for w in worker)"',
+    'step: "all(not took(w.work) or w.bit for w in worker)"', 'always: "worker[0].bit or not worker[1].bit"',
+    'always_possible: "all(w.state == busy for w in worker) and heard(up)"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(32))
+def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    system = small(
+        tmp_path, rng.choice((2, 2, 3)), rng.random() < 0.6, rng.choice(("mailbox", "bag(2)", "fifo(1)", "set")),
+        guard=rng.choice(GUARDS), set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
+    )  # fmt: skip
+    held_against_all_states(system, Limits(states=1_500))
+
+
+def test_systems_without_instances_by_chance(tmp_path: Path) -> None:
+    drawn = (by_chance(tmp_path / str(seed), random.Random(seed)) for seed in range(20))
+    system = next(system for system in drawn if system is not None)
+    assert explore(without_leads_to(system), symmetry=True).why_asymmetric == ("no role has several instances",)
+
+
+def test_paths_are_real_runs() -> None:
+    found = explore(load(TRUTH / "two_phase"), symmetry=True)
+    for p in found.properties:
+        if p.path is not None:
+            assert_runs(found.system, p.path)
+            assert all(a.state != b.state for a, b in pairwise(p.path.steps))
+    for cell in found.cells:
+        assert_runs(found.system, found.path_to(cell))

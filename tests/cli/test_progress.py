@@ -1,0 +1,51 @@
+"""Long work is never silent, and says nothing on the standard output."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from leasehold.cli import progress
+from leasehold.cli.main import cli
+from leasehold.cli.progress import Status
+
+COMMIT = ("two_phase_commit", "--set", "participants=2")
+
+
+@pytest.mark.parametrize("words", [
+    ("explore", *COMMIT), ("crash", *COMMIT, "--faults", "crash=1"), ("check", *COMMIT),
+    ("mutate", *COMMIT, "--sample", "3", "--jobs", "1"), ("prove", *COMMIT, "--jobs", "1"),
+    ("crash", "lease", "--real", "--random", "20", "--jobs", "1"),
+])  # fmt: skip
+def test_into_a_pipe_goes_a_line_at_times(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PIPE_SECONDS", 0.01)
+    done = CliRunner().invoke(cli, [*words, "--json"])
+    assert done.stdout.startswith("{")
+    lines = done.stderr.splitlines()
+    assert lines
+    assert all(re.match(r"leasehold: \d+ s  \S", line) for line in lines)
+
+
+def test_a_part_that_reports_nothing_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PIPE_SECONDS", 0.01)
+    with Status("putting edges in order"):
+        time.sleep(0.1)
+    assert "leasehold: 0 s  putting edges in order\n" in capsys.readouterr().err
+
+
+def test_on_a_terminal_the_words_fit_and_are_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setenv("COLUMNS", "40")
+        with Status() as status:
+            status.show("1,000 states", "10 waiting", "depth 3", "200 states/s")
+    shown = os.read(screen, 4096).decode()
+    os.close(screen)
+    assert shown == "\r\x1b[2K0 s  1,000 states  10 waiting  depth 3\r\x1b[2K"

@@ -1,0 +1,93 @@
+"""`leasehold check --write`: expected.yaml is renewed in place, and the difference is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import LIGHT, Run, as_json
+
+BEFORE = """\
+# What is known of the light.
+runs:
+  one:
+    doc: The only setting.   # and a comment
+    depth: 7
+    distinct: 3  # it was once three
+    violated:
+      # It was dark for long.
+      can_be_bright: the lamp was broken
+    unvisited:
+      light/dark#press: >
+        the button was broken,
+        for years
+      light/bright#press: nobody comes
+    generated: 3
+"""
+AFTER = """\
+# What is known of the light.
+runs:
+  one:
+    doc: The only setting.   # and a comment
+    depth: 1
+    distinct: 2  # it was once three
+    generated: 3
+"""
+
+
+def test_numbers_are_renewed_and_what_is_over_is_taken_out(run: Run, light: Path) -> None:
+    file = light / "expected.yaml"
+    file.write_text(BEFORE)
+    assert run("check", "light").returncode == 1
+    done = run("check", "light", "--write")
+    assert done.returncode == 0, done.stdout
+    assert file.read_text().replace("      # It was dark for long.\n", "") == AFTER
+    assert "\n-    distinct: 3  # it was once three\n" in done.stdout
+    assert "\n+    distinct: 2  # it was once three\n" in done.stdout
+    again = run("check", "light", "--write")
+    assert again.returncode == 0
+    assert "---" not in again.stdout
+
+
+def test_a_setting_without_a_run_gets_one(run: Run, light: Path) -> None:
+    (light / "system.yaml").write_text(LIGHT["system.yaml"] + "constants: {most: {type: int, value: 3}}\n")
+    (light / "invariants.yaml").write_text("properties: {few: {always: most < 9}}\n")
+    assert run("check", "light", "--write").returncode == 0
+    found = as_json(run("check", "light", "--set", "most=2", "--write", "--json"))
+    assert found["setting"] == "most_2"
+    assert "+    set: {most: 2}" in found["renewed"]
+    names = [r["setting"] for r in as_json(run("check", "light", "--all", "--json"))["runs"]]
+    assert names == ["default", "most_2"]
+
+
+def test_what_needs_a_reason_is_not_written(run: Run, light: Path) -> None:
+    (light / "invariants.yaml").write_text("properties: {never_bright: {always: light.state == dark}}\n")
+    done = run("check", "light", "--write")
+    assert done.returncode == 1
+    assert "never_bright" not in (light / "expected.yaml").read_text()
+    assert "    distinct: 2\n" in (light / "expected.yaml").read_text()
+
+
+@pytest.mark.parametrize("text", [
+    "runs: {one: {distinct: 3, violated: {can_be_bright: no, x_: no}}}\n", "runs: {}\n",
+])  # fmt: skip
+def test_a_layout_that_is_not_edited_is_left_alone(text: str, run: Run, light: Path) -> None:
+    (light / "invariants.yaml").write_text(LIGHT["invariants.yaml"].replace("}}", "}, x_: {always: 1 < 2}}"))
+    (light / "expected.yaml").write_text(text)
+    done = run("check", "light", "--write")
+    assert done.returncode == 2
+    assert "light/expected.yaml: " in done.stderr
+    assert (light / "expected.yaml").read_text() == text
+
+
+def test_one_line_of_numbers_is_renewed_where_it_stands(run: Run, light: Path) -> None:
+    (light / "expected.yaml").write_text("runs: {one: {distinct: 13, depth: 1, generated: 444}}\n")
+    assert run("check", "light", "--write").returncode == 0
+    assert (light / "expected.yaml").read_text() == "runs: {one: {distinct: 2, depth: 1, generated: 3}}\n"
+
+
+def test_a_shipped_system_is_not_renewed(run: Run) -> None:
+    done = run("check", "lease", "--write")
+    assert done.returncode == 2
+    assert "`leasehold init NAME --from lease` makes one" in done.stderr

@@ -1,0 +1,42 @@
+"""The calendar against a dumb twin that tries every time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.impl.lease.calendar import Calendar
+from leasehold.impl.policy.policy import Lease
+
+HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)
+
+
+def lease(name: str, units: int, until: int, state: str = "ticketed") -> Lease:
+    return Lease(name, "broker", state, {"units": units, "term_end": until}, {})
+
+
+@given(HOLDINGS, st.integers(1, 12))
+def test_when_room_comes(holdings: list[tuple[int, int]], units: int) -> None:
+    calendar = Calendar.rebuilt(lease(str(i), *holding) for i, holding in enumerate(holdings))
+    capacity = max(sum(u for u, _ in holdings), units)
+
+    def free(at: int) -> int:
+        return capacity - sum(u for u, until in holdings if until > at)
+
+    at = next(t for t in range(11) if free(t) >= units)
+    assert calendar.room_comes(units, capacity) == (at, free(at) - units)
+
+
+@given(HOLDINGS, st.randoms(use_true_random=False))
+def test_equal_whatever_came_before(holdings: list[tuple[int, int]], chance: object) -> None:
+    """A calendar that has seen leases come, change and go equals the one that the records make."""
+    leases = [lease(str(i), *holding) for i, holding in enumerate(holdings)]
+    calendar = Calendar.rebuilt(lease(one.name, 7, 20, "extending") for one in leases)
+    calendar.note(lease("gone", 3, 3))
+    assert not leases or calendar != Calendar.rebuilt(leases)
+    calendar.note(lease("gone", 0, 3, "closed"))
+    chance.shuffle(leases)  # type: ignore[attr-defined]
+    for one in leases:
+        calendar.note(one)
+    assert calendar == Calendar.rebuilt(leases)
+    assert calendar.held == sum(units for units, _ in holdings)

@@ -1,0 +1,75 @@
+"""Frames and replies as bytes."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.impl.transport.framing import LARGEST_REPLY, FrameError, pack, pack_replies, unpack, unpack_replies
+from leasehold.impl.transport.transport import Answer, Reply
+
+UNHURRIED = settings(deadline=None)  # the machine may be busy
+
+
+@UNHURRIED
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=10))
+def test_frames_come_out_as_they_went_in(frames):
+    assert unpack(pack(frames), 10) == frames
+
+
+@UNHURRIED
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=5), st.data())
+def test_a_body_that_is_cut_off_is_no_body(frames, data):
+    body = pack(frames)
+    cut = data.draw(st.integers(0, len(body) - 1))
+    try:
+        assert unpack(body[:cut], 10) == frames[: len(unpack(body[:cut], 10))], "a cut between frames is seen as fewer"
+    except FrameError:
+        return
+
+
+@UNHURRIED
+@given(st.binary(max_size=60))
+def test_any_bytes_are_frames_or_an_error(content):
+    with contextlib.suppress(FrameError):
+        assert pack(unpack(content, 100)) == content
+
+
+def test_too_many_frames_are_none():
+    assert len(unpack(pack([b""] * 3), 3)) == 3
+    with pytest.raises(FrameError, match="more than 3"):
+        unpack(pack([b""] * 4), 3)
+    with pytest.raises(FrameError, match="no frame"):
+        unpack(b"", 3)
+
+
+@UNHURRIED
+@given(st.lists(st.builds(Reply, st.sampled_from(Answer), st.text(st.characters(exclude_categories=["C", "Z"])))))
+def test_replies_come_out_as_they_went_in(replies):
+    assert unpack_replies(pack_replies(replies), len(replies)) == replies
+
+
+@UNHURRIED
+@given(st.text(min_size=1, max_size=2000))
+def test_a_reason_is_one_line_of_bounded_length(reason):
+    content = pack_replies([Reply(Answer.REFUSED, reason)])
+    assert len(content) <= LARGEST_REPLY
+    (reply,) = unpack_replies(content, 1)
+    assert reply.reason.isprintable()
+    assert len(reply.reason) <= 500
+
+
+@UNHURRIED
+@given(st.binary(max_size=60), st.integers(0, 3))
+def test_any_bytes_are_replies_or_an_error(content, count):
+    with contextlib.suppress(FrameError):
+        assert len(unpack_replies(content, count)) == count
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]", b"{}", b'[["taken"]]', b'[["gone",""]]', b'[["taken",""],["taken",""]]', b"[" * 5000]
+)
+def test_what_is_no_reply_is_an_error(content):
+    with pytest.raises(FrameError):
+        unpack_replies(content, 1)

@@ -1,0 +1,183 @@
+"""Recovery itself: what it leaves out, does only once, or does wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.instance import BELOW, MachineInstance
+from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.core.event import Event, message
+from leasehold.impl.core.stepping import UNKNOWN
+from leasehold.impl.core.work import Outcome, Send, Work
+from leasehold.impl.store.owned import OwnedStore
+from leasehold.impl.store.store import Key
+from tests.seeded_bugs.bug import TODAY, Planted, bug, patched, together
+
+
+def recovering(keeps: Callable[[MachineInstance, Work], bool]) -> Planted:
+    """Recovery begins only some of the work of a machine."""
+
+    def make(start_again: Any) -> Any:
+        def partly(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+            _, outcome = held.core.recover(held.record)
+            stepper.start(ready, held, tuple(piece for piece in outcome.work if keeps(held, piece)))
+            stepper.recheck(ready, held)
+
+        return partly
+
+    return patched(Stepper, "start_again", make)
+
+
+def starting(first: Callable[[Stepper, Ready, MachineInstance], None]) -> Planted:
+    """Recovery of a machine does something first."""
+
+    def make(start_again: Any) -> Any:
+        def after(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+            first(stepper, ready, held)
+            start_again(stepper, ready, held)
+
+        return after
+
+    return patched(Stepper, "start_again", make)
+
+
+def _leaving(role: str, state: str) -> Planted:
+    """Recovery leaves the machines of a state to themselves."""
+
+    def make(start_again: Any) -> Any:
+        def some(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+            if (held.core.role, held.state) != (role, state):
+                start_again(stepper, ready, held)
+
+        return some
+
+    return patched(Stepper, "start_again", make)
+
+
+@bug("recovery", TODAY)
+def recovery_closes_priming() -> Planted:
+    """A lease whose units were being set up is closed by its site's recovery."""
+
+    def close(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+        if (held.core.role, held.state) == ("authority", "priming"):
+            number = held.record[held.core.received_at][0] + 1
+            stepper.step(ready, held, message("close", (), 0, number))
+
+    return starting(close)
+
+
+@bug("recovery", TODAY)
+def recovery_leaves_closing() -> Planted:
+    """A lease that is recovered in closing is left there, as it is being closed already."""
+    return together(_leaving("authority", "closing"), _leaving("unit", "closing"))
+
+
+@bug("recovery", TODAY)
+def recovery_leaves_modifying() -> Planted:
+    """A lease that was being modified is not recovered."""
+    return together(_leaving("authority", "modifying"), _leaving("unit", "modifying"))
+
+
+@bug("recovery", TODAY)
+def recovery_traps_starting() -> Planted:
+    """A lease whose service manager stopped while the guest was being started has no way out, not even a close."""
+    trapped: set[int] = set()
+
+    def make(step: Any) -> Any:
+        def stuck(stepper: Stepper, ready: Ready, held: MachineInstance, event: Event) -> Outcome:
+            if id(stepper) in trapped and held.state == "joining":
+                return UNKNOWN
+            outcome: Outcome = step(stepper, ready, held, event)
+            return outcome
+
+        return stuck
+
+    def trap(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+        if held.state == "joining":
+            trapped.add(id(stepper))
+
+    return together(patched(Stepper, "step", make), starting(trap))
+
+
+@bug("recovery")
+def recovery_sends_only() -> Planted:
+    """Recovery sends the messages of a state, but does not begin its calls."""
+    return recovering(lambda held, piece: isinstance(piece, Send))
+
+
+@bug("recovery")
+def only_the_first_record_is_recovered() -> Planted:
+    """Recovery reads the first record, and no further."""
+
+    def make(records: Any) -> Any:
+        async def first(store: OwnedStore) -> AsyncIterator[tuple[Key, bytes]]:
+            async for row in records(store):
+                yield row
+                return
+
+        return first
+
+    return patched(OwnedStore, "records", make)
+
+
+@bug("recovery")
+def only_one_lease_is_begun_again() -> Planted:
+    """All records are read, and the work of the first lease alone is begun again."""
+
+    def make(start_again: Any) -> Any:
+        def some(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+            leases = [key.lease for key in stepper.table.instances if key.lease != BELOW]
+            if held.key.lease in (*leases[:1], BELOW):
+                start_again(stepper, ready, held)
+
+        return some
+
+    return patched(Stepper, "start_again", make)
+
+
+@bug("recovery")
+def recovery_is_one_shot() -> Planted:
+    """An actor that stops while it recovers takes itself for recovered at the next start."""
+    epochs: dict[str, int] = {}
+
+    def make(start_again: Any) -> Any:
+        def once(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
+            if epochs[stepper.name] <= 2:
+                start_again(stepper, ready, held)
+
+        return once
+
+    def count(own: Any) -> Any:
+        async def noted(actor: Actor) -> None:
+            await own(actor)
+            epochs[actor.identity.name] = actor.epoch
+
+        return noted
+
+    return together(patched(Stepper, "start_again", make), patched(Actor, "_own", count))
+
+
+@bug("recovery", f"{TODAY}: a stale loop variable")
+def stale_loop_variable() -> Planted:
+    """What recovery is to do for each machine is done for the one that came last in the loop."""
+    queued: list[MachineInstance] = []
+    again = Stepper.start_again
+
+    def make(start_again: Any) -> Any:
+        return lambda stepper, ready, held: queued.append(held)
+
+    def follow(carry_out: Any) -> Any:
+        async def late(actor: Actor, ready: Ready) -> None:
+            machines, queued[:] = queued[:], []
+            await carry_out(actor, ready)
+            for _ in machines:
+                own = Ready(ready.now)
+                again(actor.stepper, own, machines[-1])
+                actor.effects.start(own.effects)
+
+        return late
+
+    return together(patched(Stepper, "start_again", make), patched(Actor, "_carry_out", follow))
