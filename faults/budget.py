@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle, product
 from typing import Any, Literal, TypeAlias
 
-from leasehold.faults.catalogue import Fault, Unit, budgeted
+from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted
 
 Count: TypeAlias = int | Literal["any"]
 
@@ -163,14 +163,14 @@ def _known(name: str) -> str:
 
 def _count(name: str, value: str) -> Count | str:
     unit = budgeted()[name].unit
-    if unit is Unit.ROLE:
+    if unit is BudgetUnit.ROLE:
         if not value.isidentifier():
             raise BudgetError(f"{name} needs the name of a role, as in {name}=broker, not {value[:40]!r}")
         return value
-    if value == "any" and unit is Unit.COUNT_OR_ANY:
+    if value == "any" and unit is BudgetUnit.COUNT_OR_ANY:
         return "any"
     if not value.isascii() or not value.isdigit() or len(value) > 2:
-        more = " or `any`" if unit is Unit.COUNT_OR_ANY else ""
+        more = " or `any`" if unit is BudgetUnit.COUNT_OR_ANY else ""
         raise BudgetError(f"{name} needs a number from 0 to 99{more}, as in {name}=1, not {value[:40]!r}")
     return int(value)
 

@@ -11,7 +11,7 @@ from importlib import resources
 import yaml
 
 
-class Unit(StrEnum):
+class BudgetUnit(StrEnum):
     """What a budget says of a kind of fault."""
 
     COUNT = "count"  # how many a whole run may have
@@ -36,7 +36,7 @@ class Fault:
     """
 
     name: str
-    unit: Unit | None
+    unit: BudgetUnit | None
     lasts: bool
     doc: str
     model: str
@@ -47,12 +47,12 @@ class Fault:
     @property
     def counted(self) -> bool:
         """Whether what a budget has of it is used up."""
-        return self.unit in (Unit.COUNT, Unit.COUNT_OR_ANY)
+        return self.unit in (BudgetUnit.COUNT, BudgetUnit.COUNT_OR_ANY)
 
     @property
     def nothing(self) -> int | str:
         """The value that says that a budget has none of it."""
-        return "" if self.unit is Unit.ROLE else 0
+        return "" if self.unit is BudgetUnit.ROLE else 0
 
 
 @cache
@@ -61,7 +61,7 @@ def catalogue() -> tuple[Fault, ...]:
     text = resources.files("leasehold.faults").joinpath("catalogue.yaml").read_text("utf-8")
     return tuple(
         Fault(
-            name, Unit(entry["budget"]) if "budget" in entry else None, entry.get("lasts", False),
+            name, BudgetUnit(entry["budget"]) if "budget" in entry else None, entry.get("lasts", False),
             entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
             tuple(entry["steps"]),
         )

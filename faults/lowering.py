@@ -1,14 +1,23 @@
-"""A system under a budget of faults as a lowered form: each kind adds what its row of the catalogue says."""
+"""A system under a budget of faults as a lowered form: each kind of fault adds its variables and actions.
+
+A kind is a row of catalogue.yaml and one function here, a row of KINDS: from a lowered form and the kind's value in the
+budget to a form with the fault in it. The state variable `up`, whether an actor runs, is common to all kinds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
+from typing import Any, TypeAlias
 
 from leasehold.faults.budget import Budget
-from leasehold.faults.kinds import rows
-from leasehold.faults.up import DOWN, GONE, UP
-from leasehold.spec.language.lower import Relation, Variable, lower
+from leasehold.spec.language.lower import Actor, Cell, Change, Crash, Relation, Variable, lower
 from leasehold.spec.language.model import System
+
+UP, DOWN, GONE = True, False, None  # GONE is halted for good; only UP is true
+EVERYTHING = "everything"  # the name of a crash of all actors
+WHOLE = 0  # the value while there is no partition; else the number of a cut, from 1 on
 
 
 def lower_with_faults(system: System, budget: Budget | None) -> Relation:
@@ -19,5 +28,121 @@ def lower_with_faults(system: System, budget: Budget | None) -> Relation:
     up = Variable("up", tuple(a.name for a in relation.actors), UP, stops=(DOWN, GONE), shows=True)
     relation = replace(relation, variables=(up,), limits=budget.limits, unlimited=budget.unlimited)
     for name, value in budget.given.items():
-        relation = rows()[name](relation, value)
+        relation = KINDS[name](relation, value)
     return relation
+
+
+def crash(relation: Relation, count: int) -> Relation:
+    """Each actor may stop by itself, and the actors of a node together (paper, sections 3.2 and 5.1)."""
+    known = {a.name: a for a in relation.actors}
+    groups: dict[str, tuple[Actor, ...]] = {name: (actor,) for name, actor in known.items()}
+    for node, names in relation.system.faults.nodes.items():
+        groups[node] = tuple(known[n] for n in names if n in known)
+    crashes = tuple(Crash(name, actors, "crash", together=True) for name, actors in groups.items())
+    return replace(relation, crashes=(*relation.crashes, *crashes))
+
+
+def power_cut(relation: Relation, count: int) -> Relation:
+    """All actors stop at once, whoever of them is up."""
+    every = Crash(EVERYTHING, relation.actors, "power_cut", together=False)
+    return replace(relation, crashes=(*relation.crashes, every))
+
+
+def halt(relation: Relation, count: int) -> Relation:
+    """An actor stops between two steps, and does not recover."""
+    halts = tuple(
+        Change("halt", f"halt:{name}", {Cell("up", name): (UP,)}, {Cell("up", name): GONE}, actor=name, budget="halt")
+        for name in (a.name for a in relation.actors)
+    )
+    return replace(relation, changes=(*relation.changes, *halts))
+
+
+def allowed(relation: Relation, count: int | str) -> Relation:
+    """The budget allows it: what it does to a channel's content is the business of the channel's kind."""
+    return relation
+
+
+def lose(relation: Relation, count: int | str) -> Relation:
+    """A message that was lost is sent again, under its number, while its sender is in a state that sends it."""
+    return replace(relation, retries=True)
+
+
+def partition(relation: Relation, count: int) -> Relation:
+    """The network parts the actors in any two sides, until it heals: messages between the sides wait."""
+    names = [a.name for a in relation.actors]
+    sides = list(cuts(names))
+    if not sides:
+        return relation
+    numbers = range(1, len(sides) + 1)
+    apart = {n: frozenset(frozenset(pair) for pair in combinations(names, 2) if len(side & {*pair}) == 1)
+             for n, side in zip(numbers, sides, strict=True)}  # fmt: skip
+    cell = Cell("partition")
+    heal = Change("heal", "the partition heals", {cell: tuple(numbers)}, {cell: WHOLE}, recovers="heal")
+    parts = (
+        Change("partition", _name(names, side), {cell: (WHOLE,)}, {cell: n}, budget="partition")
+        for n, side in zip(numbers, sides, strict=True)
+    )
+    variable = Variable("partition", ("",), WHOLE, separates=apart, shows=True)
+    return replace(
+        relation, variables=(*relation.variables, variable), changes=(*relation.changes, heal, *parts)
+    )  # fmt: skip
+
+
+def cuts(names: list[str]) -> Iterator[frozenset[str]]:
+    """Every way to part the actors in two, by the side that is smaller or has not the first of them."""
+    first = frozenset(names[:1])
+    for size in range(1, len(names) // 2 + 1):
+        for side in map(frozenset, combinations(names, size)):
+            if 2 * size < len(names) or not side & first:
+                yield side
+
+
+def _name(names: list[str], side: frozenset[str]) -> str:
+    rest = [name for name in names if name not in side]
+    return f"partition: {', '.join(sorted(side))} | {', '.join(rest)}"
+
+
+def skew(relation: Relation, ticks: int) -> Relation:
+    """Each actor's clock may be ahead by so many ticks. That a clock stands still belongs to the passage of time."""
+    if relation.passage is None:
+        return relation
+    lead = Variable("lead", tuple(a.name for a in relation.actors), 0, leads=True)
+    gains = tuple(
+        Change(
+            "skew", f"the clock of {actor.name} gains a tick", {Cell("lead", actor.name): (ahead,)},
+            {Cell("lead", actor.name): ahead + 1}, waits_for=actor.name,
+        )
+        for actor in relation.actors
+        for ahead in range(ticks)
+    )  # fmt: skip
+    return replace(relation, variables=(*relation.variables, lead), changes=(*relation.changes, *gains))
+
+
+def byzantine(relation: Relation, role: str) -> Relation:
+    """The first actor that plays the role keeps to no machine: it sends whatever it can sign (paper, 3.2 and 4.4).
+
+    Its own state says nothing and takes no step, and its crashes would say nothing. Its neighbours see its messages:
+    each may come at any time, with any content and a new number, so they need not wait in a channel. It cannot sign for
+    another actor: a message that `carries` another one shows values that it received, which it knows for ever.
+    """
+    traitor = next((a for a in relation.actors if any(m.role == role for m in a.machines)), None)
+    if traitor is None:
+        return relation
+    roles = {machine.role for machine in traitor.machines}
+    carried = (m.carries for m in relation.system.messages.values() if m.sender in roles)
+    known = Variable("known", tuple(dict.fromkeys(c for c in carried if c is not None)), frozenset())
+    crashes = (replace(c, actors=tuple(a for a in c.actors if a is not traitor)) for c in relation.crashes)
+    return replace(
+        relation,
+        variables=(*relation.variables, known),
+        crashes=tuple(c for c in crashes if c.actors),
+        changes=tuple(c for c in relation.changes if c.actor != traitor.name),
+        byzantine=traitor,
+    )
+
+
+Kind: TypeAlias = Callable[[Relation, Any], Relation]
+KINDS: Mapping[str, Kind] = {
+    "crash": crash, "power_cut": power_cut, "halt": halt, "duplicate": allowed, "reorder": allowed, "lose": lose,
+    "partition": partition, "skew": skew, "byzantine": byzantine,
+}  # fmt: skip

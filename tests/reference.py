@@ -1,6 +1,6 @@
 """Print a generated page of docs/reference: ``python tests/reference.py diagnostics``, ``keys`` or ``faults``.
 
-`diagnostics` takes its examples from bad_specs/, `keys` everything from the tables of spec/language/shape.py, `faults`
+`diagnostics` takes its examples from bad_specs/, `keys` everything from spec/language/keys.yaml, `faults`
 from faults/catalogue.yaml and the crash points of shipped systems.
 """
 
@@ -94,7 +94,7 @@ def keys() -> Iterator[str]:
         yield f"## {file}"
         yield ""
         yield doc
-        seen: list[shape.Record] = []
+        seen: list[shape.RecordShape] = []
         inside(shape.FILES[kind], seen)
         for record in seen:
             if record is not shape.FILES[kind]:
@@ -108,17 +108,17 @@ def keys() -> Iterator[str]:
                 yield f"| `{name}` | {value(key.shape)}{needed} | {key.doc.replace('|', chr(92) + '|')} |"
 
 
-def inside(wanted: shape.Shape, seen: list[shape.Record]) -> None:
+def inside(wanted: shape.Shape, seen: list[shape.RecordShape]) -> None:
     """Collects the records within a shape, in the order of the tables."""
     match wanted:
-        case shape.Record(keys=entries):
+        case shape.RecordShape(keys=entries):
             if wanted not in seen:
                 seen.append(wanted)
                 for key in entries.values():
                     inside(key.shape, seen)
-        case shape.Listing(of=inner) | shape.Named(of=inner):
+        case shape.ListShape(of=inner) | shape.MappingShape(of=inner):
             inside(inner, seen)
-        case shape.OneOf(choices=choices):
+        case shape.Alternatives(choices=choices):
             for choice in choices:
                 inside(choice, seen)
 
@@ -126,19 +126,19 @@ def inside(wanted: shape.Shape, seen: list[shape.Record]) -> None:
 def value(wanted: shape.Shape, many: bool = False) -> str:
     """A shape in words."""
     match wanted:
-        case shape.Text(of=of):
+        case shape.TextShape(of=of):
             one, all_ = WORDS.get(of, ("a word", "words"))
             return all_ if many else one
-        case shape.Listing(of=inner):
+        case shape.ListShape(of=inner):
             return f"a list of {value(inner, many=True)}"
-        case shape.Named(of=inner, keys=names):
+        case shape.MappingShape(of=inner, keys=names):
             by = "name" if names == "name" else "field (or `field[key]`)" if names == "target" else "what it is about"
             return f"{value(inner, many=True)}, by {by}"
-        case shape.Record(title=title):
+        case shape.RecordShape(title=title):
             plain = title.removeprefix("an ").removeprefix("a ")
             head, of, tail = plain.partition(" of ")
             return f"{head}s{of}{tail}" if many else title
-        case shape.OneOf(choices=choices):
+        case shape.Alternatives(choices=choices):
             return " or ".join(value(c, many) for c in choices)
 
 

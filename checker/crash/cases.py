@@ -22,8 +22,8 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, Step
 from leasehold.checker.explore.side_by_side import side_by_side
 from leasehold.faults import CrashPoint
+from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
-from leasehold.faults.up import DOWN
 from leasehold.spec.language.lower import Actor
 from leasehold.spec.language.model import System
 

@@ -18,7 +18,7 @@ from leasehold.faults import CrashPoint, crash_points
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec import SpecError, System, find
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.shape import CRASH
+from leasehold.spec.language.shape import FILES
 from leasehold.spec.language.shape_check import check
 from leasehold.spec.language.source import read_file
 
@@ -51,7 +51,7 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
         return ()
     sink = Sink()
     node = read_file(folder / FILE, f"{shown}/{FILE}", sink)
-    if node is None or not check(node, CRASH, sink):
+    if node is None or not check(node, FILES["crash"], sink):
         raise SpecError(sink.found)
     remedy = "remove the explanation, or write the point's name as `leasehold crash SYSTEM --points` does"
     names = [p.name for p in crash_points(system)]

@@ -27,9 +27,8 @@ from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.reference import Part, Reference, Steps, choose
 from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
-from leasehold.faults.lowering import lower_with_faults
+from leasehold.faults.lowering import DOWN, UP, lower_with_faults
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
-from leasehold.faults.up import DOWN, UP
 from leasehold.spec.language.lower import Actor, Change, Crash, lower
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value

@@ -85,7 +85,7 @@ def battery_of(loader: Loader) -> Battery:
         return DEFAULT
     sink = Sink()
     node = read_file(path, f"{shown}/{FILE}", sink)
-    if node is not None and shape_check.check(node, shape.MUTATION, sink):
+    if node is not None and shape_check.check(node, shape.FILES["mutation"], sink):
         system = loader()
         trials = tuple(_trial(item, loader, sink) for item in node.get("battery") or ())
         if not trials:

@@ -19,8 +19,8 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import cells_read, function, step_function
 from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
+from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.faults.up import DOWN, UP
 from leasehold.impl.actor.instance import MachineInstance, machine_of
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import Key

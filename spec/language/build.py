@@ -58,7 +58,9 @@ class Builder(FieldBuilder):
         }
         initial = [s for s in states.values() if s.initial]
         marred = any(
-            key not in shape.STATE.keys for _, _, s in as_mapping(node.get("states")).pairs() for key, _, _ in s.pairs()
+            key not in shape.record("a state").keys
+            for _, _, s in as_mapping(node.get("states")).pairs()
+            for key, _, _ in s.pairs()
         )
         if len(initial) != 1 and not marred:
             self.sink.error(
@@ -176,7 +178,9 @@ class Builder(FieldBuilder):
     ) -> m.Transition:
         scope = self._event_scope(role, event)
         to, stay = node.get("to"), text_of(node, "stay") == "true"
-        marred = any(key not in shape.TRANSITION.keys for key, _, _ in node.pairs())  # reported: may have meant this
+        marred = any(
+            key not in shape.record("a transition").keys for key, _, _ in node.pairs()
+        )  # reported: may have meant this
         if (to is None) == (not stay) and not marred:
             self.sink.error(
                 "LH204", node.place, f"{role}/{state} on {event}: a transition has either `to` or `stay: true`",
@@ -251,7 +255,7 @@ class Builder(FieldBuilder):
 
     def _task(self, role: str, name: str, place: Place, node: Node) -> m.Task | None:
         kinds = [k for k in ("send", "call", "drive") if node.get(k) is not None]
-        if not kinds and any(key not in shape.TASK.keys for key, _, _ in node.pairs()):
+        if not kinds and any(key not in shape.record("a task").keys for key, _, _ in node.pairs()):
             return None  # reported: the key that is not known may be the one that is missing
         if len(kinds) != 1:
             self.sink.error(
@@ -264,7 +268,7 @@ class Builder(FieldBuilder):
             "drive": {"drive", "event", "with", "only", "when", "answers", "doc"},
         }[kinds[0]]  # fmt: skip
         for key, where, _ in node.pairs():
-            if key not in allowed and key in shape.TASK.keys and key != "outlives":
+            if key not in allowed and key in shape.record("a task").keys and key != "outlives":
                 self.sink.error(
                     "LH204", where, f"the task `{name}` has no use for `{key}`: it is a {kinds[0]}",
                     remedy=f"a {kinds[0]} takes {listed(sorted(allowed - {kinds[0]}))}",

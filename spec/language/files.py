@@ -78,28 +78,31 @@ class Gatherer:
 
     def gather(self) -> Files:
         files = self.files
-        system = self._read(self.folder / "system.yaml", shape.SYSTEM, required=True)
+        system = self._read(self.folder / "system.yaml", shape.FILES["system"], required=True)
         files.system = system
         if system is None:
             return files
         if system.kind == "mapping":
             self._merge_system(system, (self.folder / "system.yaml",))
-        for name, record in (("messages.yaml", shape.MESSAGES), ("invariants.yaml", shape.INVARIANTS)):
+        for name, record in (
+            ("messages.yaml", shape.FILES["messages"]),
+            ("invariants.yaml", shape.FILES["invariants"]),
+        ):
             node = self._read(self.folder / name, record)
             if node is not None and node.kind == "mapping":
                 self._merge_named(node)
         for name, item in files.sections["roles"].items():
             chosen = item.node.get("file") if item.node.kind == "mapping" else None
             path = self.folder / (chosen.text if chosen and chosen.kind == "text" else f"roles/{name}.yaml")
-            role = self._read(path, shape.ROLE, required=True, asked=item.place)
+            role = self._read(path, shape.FILES["role"], required=True, asked=item.place)
             if role is not None:
                 files.roles[name] = role
                 files.digested.append(role)
         self._strays()
         self._messages_are_there()
-        files.expected = self._read(self.folder / "expected.yaml", shape.EXPECTED)
-        files.migrations = self._read(self.folder / "migrations.yaml", shape.MIGRATIONS)
-        lemmas = self._read(self.folder / "lemmas.yaml", shape.LEMMAS)
+        files.expected = self._read(self.folder / "expected.yaml", shape.FILES["expected"])
+        files.migrations = self._read(self.folder / "migrations.yaml", shape.FILES["migrations"])
+        lemmas = self._read(self.folder / "lemmas.yaml", shape.FILES["lemmas"])
         if lemmas is not None and lemmas.kind == "mapping":
             self._merge(files.lemmas, as_mapping(lemmas.get("lemmas")), "lemmas")
         return files
@@ -110,7 +113,9 @@ class Gatherer:
         except ValueError:
             return f"{self.shown}/{path}" if not path.is_absolute() else str(path)
 
-    def _read(self, path: Path, record: shape.Record, required: bool = False, asked: Place = NOWHERE) -> Node | None:
+    def _read(
+        self, path: Path, record: shape.RecordShape, required: bool = False, asked: Place = NOWHERE
+    ) -> Node | None:
         shown = self._show(path)
         if not _exists(path):
             if required:
@@ -179,9 +184,9 @@ class Gatherer:
         if fragment is None:
             return
         if fragment.get("messages") is not None:
-            record = shape.MESSAGES
+            record = shape.FILES["messages"]
         elif fragment.get("properties") is not None or fragment.get("ends") is not None:
-            record = shape.INVARIANTS
+            record = shape.FILES["invariants"]
         else:
             record = shape.PART
         shape_check.check(fragment, record, self.sink)

@@ -1,6 +1,6 @@
 """The JSON Schema of specification files, for editors: `leasehold schema specification` prints it.
 
-It is made from the tables of shape.py and lists no key of its own, so an editor and the loader agree on every one. What
+It is made from keys.yaml and lists no key of its own, so an editor and the loader agree on every one. What
 an expression means, and whether a name exists, is beyond a schema: `leasehold lint` says that.
 """
 
@@ -49,7 +49,7 @@ def schema() -> Schema:
     }
 
 
-def definition(record: shape.Record) -> str:
+def definition(record: shape.RecordShape) -> str:
     """The name of a record under `$defs`: `a role of the system` is `role_of_the_system`."""
     return re.sub(r"\A(an?|the) ", "", record.title).replace(" ", "_")
 
@@ -60,23 +60,23 @@ class _Maker:
 
     def of(self, wanted: shape.Shape) -> Schema:
         match wanted:
-            case shape.Text(of=of):
+            case shape.TextShape(of=of):
                 name = of if of in _TEXTS else "text"
                 self.defs[f"{name}_text"] = _TEXTS[name]
                 return {"$ref": f"#/$defs/{name}_text"}
-            case shape.Listing(of=inner):
+            case shape.ListShape(of=inner):
                 return {"type": "array", "items": self.of(inner)}
-            case shape.Named(of=inner, keys=keys):
+            case shape.MappingShape(of=inner, keys=keys):
                 made: Schema = {"type": "object", "additionalProperties": self.of(inner)}
                 if keys == "name":
-                    made["propertyNames"] = self.of(shape.NAME_)
+                    made["propertyNames"] = self.of(shape.NAME_SHAPE)
                 return made
-            case shape.Record():
+            case shape.RecordShape():
                 return self._record(wanted)
-            case shape.OneOf(choices=choices):
+            case shape.Alternatives(choices=choices):
                 return {"anyOf": [self.of(c) for c in choices]}
 
-    def _record(self, record: shape.Record) -> Schema:
+    def _record(self, record: shape.RecordShape) -> Schema:
         name = definition(record)
         if name not in self.defs:
             self.defs[name] = {"title": record.title, "type": "object"}

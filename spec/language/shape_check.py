@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss, printable
-from leasehold.spec.language.shape import CHOICES, Listing, Named, OneOf, Record, Shape, Text
+from leasehold.spec.language.shape import CHOICES, Alternatives, ListShape, MappingShape, RecordShape, Shape, TextShape
 from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, Node
 
 _FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
@@ -21,9 +21,9 @@ def check(node: Node, shape: Shape, sink: Sink, where: str = "the file") -> bool
 
 def _kind(shape: Shape) -> str:
     match shape:
-        case Text():
+        case TextShape():
             return "text"
-        case Listing():
+        case ListShape():
             return "list"
         case _:
             return "mapping"
@@ -31,42 +31,42 @@ def _kind(shape: Shape) -> str:
 
 def _wanted(shape: Shape) -> str:
     match shape:
-        case Text(of=of):
+        case TextShape(of=of):
             return {"text": "a text", "expression": "an expression", "name": "a name"}.get(of, f"a {of}")
-        case Listing(of=of):
+        case ListShape(of=of):
             return f"a list ({_wanted(of)} each)"
-        case Record(title=title):
+        case RecordShape(title=title):
             return f"{title} (a mapping)"
-        case Named():
+        case MappingShape():
             return "a mapping by name"
-        case OneOf(choices=choices):
+        case Alternatives(choices=choices):
             return " or ".join(_wanted(c) for c in choices)
 
 
 def _remedy(shape: Shape) -> str:
     match shape:
-        case Text():
+        case TextShape():
             return "write it on one line; quote it if it has brackets, colons or hashes in it"
-        case Listing():
+        case ListShape():
             return "write `[one, two]`, or a line `- one` for each"
-        case Record(keys=keys):
+        case RecordShape(keys=keys):
             return f"its keys: {listed(keys, 30)}"
-        case Named():
+        case MappingShape():
             return "write a line `NAME: ...` for each"
-        case OneOf(choices=choices):
+        case Alternatives(choices=choices):
             return _remedy(choices[-1])
 
 
 def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
-    if isinstance(shape, OneOf):
+    if isinstance(shape, Alternatives):
         fitting = [c for c in shape.choices if _kind(c) == node.kind]
         if fitting:
             _check(node, fitting[0], sink, where)
             return
-    if isinstance(shape, OneOf) or _kind(shape) != node.kind:
+    if isinstance(shape, Alternatives) or _kind(shape) != node.kind:
         empty = node.kind == "text" and not node.text
         found = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
-        quoted = isinstance(shape, Text) and node.kind != "text" and not node.entries and not node.items
+        quoted = isinstance(shape, TextShape) and node.kind != "text" and not node.entries and not node.items
         sink.error(
             "LH203", node.place, f"{where}: {_wanted(shape)} is wanted here, not {found}",
             near=f'`"{"{}" if node.kind == "mapping" else "[]"}"`, in quotes' if quoted else None,
@@ -74,17 +74,17 @@ def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
         )  # fmt: skip
         return
     match shape:
-        case Text(of=of):
+        case TextShape(of=of):
             _check_text(node, of, sink, where)
-        case Listing(of=of):
+        case ListShape(of=of):
             for item in node:
                 _check(item, of, sink, where)
-        case Named(of=of, keys=keys):
+        case MappingShape(of=of, keys=keys):
             for name, place, value in node.pairs():
                 if keys == "name":
                     _check_name(name, place, sink, where)
                 _check(value, of, sink, f"{where}.{name[:40]}")
-        case Record():
+        case RecordShape():
             _check_record(node, shape, sink, where)
 
 
@@ -128,7 +128,7 @@ def _check_text(node: Node, of: str, sink: Sink, where: str) -> None:
         )  # fmt: skip
 
 
-def _check_record(node: Node, shape: Record, sink: Sink, where: str) -> None:
+def _check_record(node: Node, shape: RecordShape, sink: Sink, where: str) -> None:
     prefix = "" if where == "the file" else f"{where}: "
     meant = set()
     for name, place, value in node.pairs():

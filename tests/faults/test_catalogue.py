@@ -4,11 +4,11 @@ import pytest
 
 from leasehold.faults import DEFAULT
 from leasehold.faults.catalogue import Fault, budgeted, catalogue
-from leasehold.faults.kinds import rows
+from leasehold.faults.lowering import KINDS
 
 
 def test_every_fault_with_a_limit_is_in_the_budget_and_the_other_way_round() -> None:
-    assert budgeted().keys() == rows().keys()
+    assert budgeted().keys() == KINDS.keys()
     assert [f.name for f in catalogue() if f.unit is None] == ["delay", "recovering"]
 
 

@@ -10,7 +10,7 @@ from leasehold.checker.explore.ground import GroundMachine, GroundPiece, Move
 from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.reference import Steps
 from leasehold.faults import Budget
-from leasehold.faults.up import UP
+from leasehold.faults.lowering import UP
 from leasehold.spec.language.lower import Actor
 from leasehold.spec.language.model import Send, System
 from leasehold.spec.language.types import Value

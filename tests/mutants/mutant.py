@@ -18,37 +18,38 @@ from leasehold.spec import SpecError, System, load, shipped_folder
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.shape import DOC, NAME_OR_NAMES, NUMBER, TEXT, Key, Listing, Named, OneOf, Record
+from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
 from leasehold.spec.language.shape_check import check
 from leasehold.spec.language.source import Node, read_file
 from tests.mutants.deviation import Deviation
 
 FOLDER = Path(__file__).parent
 
-_PATCH = Record(
+_PATCH = record_of(
     "a patch",
     {
-        "file": Key(TEXT, "A file of the lease's specification, such as `roles/authority.yaml`.", True),
-        "old": Key(TEXT, "What stands there exactly once.", True),
-        "new": Key(TEXT, "What stands there instead.", True),
+        "file": ("text", "A file of the lease's specification, such as `roles/authority.yaml`.", "required"),
+        "old": ("text", "What stands there exactly once.", "required"),
+        "new": ("text", "What stands there instead.", "required"),
     },
 )
-SHAPE = Record(
+_MISTAKE = record_of(
     "a seeded mistake",
     {
-        "doc": Key(TEXT, DOC.doc, True),
-        "source": Key(TEXT, "Who made it: the paper, or a leasing system of today.", True),
-        "setting": Key(Named(TEXT), "Values of constants, as small as finds it.", True),
-        "faults": Key(TEXT, "The weakest budget of faults that finds it, or `none`.", True),
-        "found_by": Key(NAME_OR_NAMES, "The properties that it violates, or `convergence`.", True),
-        "steps": Key(NUMBER, "The length of the shortest counterexample.", True),
-        "patch": Key(Listing(_PATCH), "Changes of the text."),
-        "semantics": Key(
-            Named(OneOf((TEXT, Listing(TEXT)))),
+        "doc": ("text", "A description, in a sentence.", "required"),
+        "source": ("text", "Who made it: the paper, or a leasing system of today.", "required"),
+        "setting": ({"name": "text"}, "Values of constants, as small as finds it.", "required"),
+        "faults": ("text", "The weakest budget of faults that finds it, or `none`.", "required"),
+        "found_by": ("names", "The properties that it violates, or `convergence`.", "required"),
+        "steps": ("number", "The length of the shortest counterexample.", "required"),
+        "semantics": (
+            {"name": {"one of": ["text", ["text"]]}},
             "A deviation from what every machine does (deviations.py), with its arguments.",
         ),
     },
 )
+_PATCHES = {"patch": ShapeKey(ListShape(_PATCH), "Changes of the text.")}
+SHAPE = RecordShape(_MISTAKE.title, {**_MISTAKE.keys, **_PATCHES})
 
 
 class MutantError(Exception):

@@ -71,8 +71,12 @@ def test_every_function_is_described(folder: Path) -> None:
 
 def test_every_claim_and_every_fault_is_described() -> None:
     claims = ("always", "step", "sometimes", "leads_to", "always_possible", "within", "when")
-    assert [c for c in claims if c not in shape.PROPERTY.keys or f"`{c}" not in PAGE] == []
-    assert [f for f in ("lose", "duplicate", "reorder") if f not in shape.CHANNEL.keys or f"`{f}: 1`" not in PAGE] == []
+    assert [c for c in claims if c not in shape.record("a property").keys or f"`{c}" not in PAGE] == []
+    assert [
+        f
+        for f in ("lose", "duplicate", "reorder")
+        if f not in shape.record("a channel").keys or f"`{f}: 1`" not in PAGE
+    ] == []
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -27,8 +27,8 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State, with_cell
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
+from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
-from leasehold.faults.up import DOWN
 from leasehold.spec.language.lower import Actor, work_of
 from leasehold.spec.language.model import Transition
 from leasehold.spec.language.types import Value

@@ -24,7 +24,7 @@ from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.reference import Reference
 from leasehold.faults import Budget
-from leasehold.faults.kinds.partition import cuts
+from leasehold.faults.lowering import cuts
 from leasehold.spec import System, shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
