@@ -12,7 +12,11 @@ from leasehold.cli.common import console
 from leasehold.spec.language.load import SHIPPED
 from leasehold.spec.language.source import NAME, RESERVED
 
-_ORDER = ("system.yaml", "messages.yaml", "roles", "invariants.yaml", "expected.yaml")  # as a reader takes them
+# The files of a system, as a reader takes them; not every system has them all.
+_ORDER = (
+    "system.yaml", "messages.yaml", "roles", "invariants.yaml", "lemmas.yaml", "expected.yaml", "crash.yaml",
+    "mutation.yaml",
+)  # fmt: skip
 _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  # systems that include no other
 
 
@@ -23,7 +27,7 @@ _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  
     "--from", "template", type=click.Choice(_ALONE), default="starter", show_default=True, help="System to copy."
 )
 def init(name: str, parent: Path, template: str) -> None:
-    """Write a small commented system NAME, which passes `leasehold check`.
+    """Write a small commented system NAME, which passes `leasehold check`, `crash` and `prove`.
 
     \b
     Example:  leasehold init my_system && leasehold check my_system
@@ -39,7 +43,8 @@ def init(name: str, parent: Path, template: str) -> None:
     folder = parent / name
     written = []
     try:
-        if folder.exists() or folder.is_symlink():
+        empty = folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
+        if (folder.exists() or folder.is_symlink()) and not empty:
             raise click.UsageError(f"{folder} is there already; nothing was changed")
         for path, source in _files(resources.files("leasehold.spec") / "systems" / template):
             target = folder / path
@@ -64,6 +69,6 @@ def _files(folder: Traversable) -> list[tuple[str, Traversable]]:
         if part.is_dir():
             roles = sorted((f for f in part.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
             found += [(f"{name}/{f.name}", f) for f in roles]
-        else:
+        elif part.is_file():
             found.append((name, part))
     return found

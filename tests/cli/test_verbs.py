@@ -310,13 +310,28 @@ def test_what_init_writes_passes_check(run: Run, tmp_path: Path) -> None:
     assert "check starter" not in (tmp_path / "some/where/mine/system.yaml").read_text()
 
 
+def test_what_init_writes_passes_crash_and_prove(run: Run) -> None:
+    assert run("init", "mine").returncode == 0
+    crashed, proved = run("crash", "mine"), run("prove", "mine")
+    assert (crashed.returncode, proved.returncode) == (0, 0)
+    assert "stabilises: every fair run returns to a legal state" in crashed.stdout
+    assert "not explained" not in crashed.stdout
+    assert "undecided" not in proved.stdout
+
+
+def test_init_takes_an_empty_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert run("init", "mine").returncode == 0
+    assert run("lint", "mine").returncode == 0
+
+
 @pytest.mark.parametrize("there", ["file", "folder", "link"])
 def test_init_overwrites_nothing(there: str, run: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     if there == "file":
         mine.write_text("precious")
     elif there == "folder":
-        mine.mkdir()
+        (mine / "notes").mkdir(parents=True)
     else:
         mine.symlink_to(tmp_path / "nowhere")
     done = run("init", "mine")
