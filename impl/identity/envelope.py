@@ -20,7 +20,7 @@ import msgspec
 
 from leasehold.impl.identity import plain
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.plain import LIMITS, Limits
+from leasehold.impl.identity.plain import FRAME_BYTES, Address, MachineName, Name, Positive, Text, Word
 from leasehold.impl.identity.refusal import Malformed, NotForMe, TooLarge
 from leasehold.impl.identity.trust import Trust
 
@@ -48,67 +48,50 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     version: Literal[1]
-    system: str
-    digest: str
-    sender: str
-    receiver: str
-    lease: str
-    sending_machine: str
-    receiving_machine: str
-    message: str
-    number: int
-    epoch: int
+    system: Word
+    digest: Word
+    sender: Word
+    receiver: Word
+    lease: Word
+    sending_machine: MachineName
+    receiving_machine: MachineName
+    message: Name
+    number: Positive
+    epoch: Positive
     fields: dict[str, Any]
-    credential: str | None = msgspec.field(default=None, name="ticket")
-    reply_to: str | None = None
+    credential: Text | None = msgspec.field(default=None, name="ticket")
+    reply_to: Address | None = None
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Envelope)
-
-
-_machine = plain.name_like(r"[A-Za-z_][A-Za-z0-9_]*(\[[0-9]{1,9}\])?")
 # Names become keys of stores and words of logs, so they are one printable word.
-_FORM: plain.Form = (
-    ("system", plain.word),
-    ("digest", plain.word),
-    ("sender", plain.word),
-    ("receiver", plain.word),
-    ("lease", plain.word),
-    ("sending_machine", _machine),
-    ("receiving_machine", _machine),
-    ("message", plain.name_like("[A-Za-z_][A-Za-z0-9_]*")),
-    ("number", plain.number_from(1)),
-    ("epoch", plain.number_from(1)),
-    ("fields", plain.data),
-    ("credential", plain.text),
-    ("reply_to", plain.address),
-)
+_WORDS = ("system", "digest", "sender", "receiver", "lease", "reply_to")
+_FORM: plain.Form = (*((name, plain.word) for name in _WORDS), ("fields", plain.data))
 
 
-def seal(envelope: Envelope, key: PrivateKey, limits: Limits = LIMITS) -> bytes:
+def seal(envelope: Envelope, key: PrivateKey) -> bytes:
     """Signs an envelope. The same envelope and key give the same bytes each time.
 
     Raises:
         Malformed: no receiver would accept it; this is a mistake of ours.
         TooLarge: it is larger than a frame may be.
     """
-    body = plain.write(envelope, "the envelope", _decoder, _encoder, _FORM, limits)
+    body = plain.write(envelope, "the envelope", _decoder, _encoder, _FORM)
     signature = base64_of(key.sign(Purpose.ENVELOPE, body))
     frame = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
-    if len(frame) > limits.frame:
-        raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {limits.frame}")
+    if len(frame) > FRAME_BYTES:
+        raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {FRAME_BYTES}")
     return frame
 
 
-def open_frame(frame: bytes, trust: Trust, me: str, limits: Limits = LIMITS, at: float | None = None) -> Envelope:
+def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> Envelope:
     """The envelope in a frame, if it is one, and from whom it says it is, and for me.
 
     Args:
         frame: any bytes.
         trust: whom I trust.
         me: my name.
-        limits: how large it may be.
         at: the calendar time by which keys end, in seconds since 1970; None: now.
 
     Raises:
@@ -118,8 +101,8 @@ def open_frame(frame: bytes, trust: Trust, me: str, limits: Limits = LIMITS, at:
         Forged: its sender did not sign it, or with a key that is revoked or over.
         NotForMe: it is for another actor.
     """
-    if len(frame) > limits.frame:
-        raise TooLarge(f"the frame has {len(frame)} bytes, and {limits.frame} are accepted")
+    if len(frame) > FRAME_BYTES:
+        raise TooLarge(f"the frame has {len(frame)} bytes, and {FRAME_BYTES} are accepted")
     head = _HEAD.match(frame)
     if head is None:
         raise Malformed("the frame does not begin with the line of a signed envelope")
@@ -127,7 +110,7 @@ def open_frame(frame: bytes, trust: Trust, me: str, limits: Limits = LIMITS, at:
     if signature is None:
         raise Malformed("the signature is not written in base64")
     body = frame[head.end() :]
-    envelope = plain.read(body, _decoder, _encoder, _FORM, limits)
+    envelope = plain.read(body, _decoder, _encoder, _FORM)
     moment = time.time() if at is None else at
     trust.check_signature(envelope.sender, Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
     if envelope.receiver != me:

@@ -1,73 +1,65 @@
-"""What JSON from a stranger may hold: known shapes, bounded texts and numbers, and every name once.
+"""Signed JSON from a stranger: known shapes, bounded texts and numbers, and every name once.
 
-A `Form` lists the fields of a shape, each with its check. `read` takes bytes through all checks in one call.
+The types here bound the fields of a message (msgspec checks them while it decodes). A `Form` adds the checks that no
+type expresses. `read` takes bytes through all checks in one call.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from leasehold.impl.identity.refusal import Malformed
 
 LARGEST_NUMBER = 2**63 - 1
+# The same for all actors: with other limits one actor refuses what another sends.
+FRAME_BYTES = 256 * 1024  # a whole envelope
+TEXT_CHARACTERS = 64 * 1024  # one text, credentials among them
+NAME_CHARACTERS = 200  # a name of a lease, an actor, a field
+ADDRESS_CHARACTERS = 500
+DEPTH = 16  # lists and mappings within one another, in plain data
+
+Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_CHARACTERS)]
+Word: TypeAlias = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS)]  # to be checked by `word` as well
+Address: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ADDRESS_CHARACTERS)]  # and by `word`
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS, pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
+MachineName: TypeAlias = Annotated[
+    str, Meta(max_length=NAME_CHARACTERS, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\[[0-9]{1,9}\])?\Z")
+]
+Natural: TypeAlias = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]  # every store and language can hold it
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How large an envelope and its parts may be. With other limits one actor refuses what another sends.
-
-    Attributes:
-        frame: bytes of the whole.
-        text: characters of one text, credentials among them.
-        name: characters of a name: of a lease, an actor, a field.
-        address: characters of an address.
-        depth: how deep lists and mappings may lie in one another within the fields.
-    """
-
-    frame: int = 256 * 1024
-    text: int = 64 * 1024
-    name: int = 200
-    address: int = 500
-    depth: int = 16
-
-
-LIMITS = Limits()
-Check: TypeAlias = Callable[[str, Any, Limits], None]  # of a field's name and value; raises Malformed
+Check: TypeAlias = Callable[[str, Any], None]  # of a field's name and value; raises Malformed
 Form: TypeAlias = tuple[tuple[str, Check], ...]
 
 
-def read(
-    body: bytes, decoder: msgspec.json.Decoder[_T], encoder: msgspec.json.Encoder, form: Form, limits: Limits
-) -> _T:
+def read(body: bytes, decoder: msgspec.json.Decoder[_T], encoder: msgspec.json.Encoder, form: Form) -> _T:
     """Reads JSON of one shape, whose fields have a form.
 
     Raises:
         Malformed: it is none, or of another shape; a field has another form; or a name is given twice.
     """
     found = _decode(body, decoder)
-    check(found, form, limits)
+    _check(found, form)
     _check_once(body, encoder.encode(found))
     return found
 
 
 def write(
-    value: Any, what: str, decoder: msgspec.json.Decoder[Any], encoder: msgspec.json.Encoder, form: Form, limits: Limits
+    value: Any, what: str, decoder: msgspec.json.Decoder[Any], encoder: msgspec.json.Encoder, form: Form
 ) -> bytes:
     """Writes JSON that `read` takes.
 
     Raises:
         Malformed: no reader would take it; this is a mistake of ours.
     """
-    check(value, form, limits)
+    _check(value, form)
     try:
         body = encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -76,69 +68,27 @@ def write(
     return body
 
 
-def check(value: Any, form: Form, limits: Limits) -> None:
-    """Whether all fields of a value have their form.
-
-    Raises:
-        Malformed: one has not.
-    """
+def _check(value: Any, form: Form) -> None:
     for field, check_field in form:
-        check_field(field, getattr(value, field), limits)
+        check_field(field, getattr(value, field))
 
 
 # Checks of fields; each raises Malformed
 
 
-def word(field: str, value: Any, limits: Limits, longest: int = 0) -> None:
-    """A text that is one printable word."""
-    if type(value) is str and 0 < len(value) <= (longest or limits.name) and value.isprintable() and " " not in value:
-        return  # as nearly all are
-    _text(field, value, longest or limits.name)
-    raise Malformed(f"`{field}` must be one word of printable characters, not {value[:80]!r}")
+def word(field: str, value: Any) -> None:
+    """Checks that a text, where there is one, is one printable word."""
+    if value is not None and not (type(value) is str and value.isprintable() and " " not in value):
+        raise Malformed(f"`{field}` must be one word of printable characters, not {repr(value)[:80]}")
 
 
-def address(field: str, value: Any, limits: Limits) -> None:
-    """An address, or nothing."""
-    if value is not None:
-        word(field, value, limits, limits.address)
-
-
-def text(field: str, value: Any, limits: Limits) -> None:
-    """A text that is not too long, or nothing."""
-    if value is not None:
-        _text(field, value, limits.text)
-
-
-def name_like(pattern: str) -> Check:
-    """A name as specifications write them."""
-    form = re.compile(pattern)
-
-    def name(field: str, value: Any, limits: Limits) -> None:
-        _text(field, value, limits.name)
-        if not form.fullmatch(value):
-            raise Malformed(f"`{field}` must be a name of a specification, not {value[:80]!r}")
-
-    return name
-
-
-def number_from(least: int) -> Check:
-    """A whole number that every store and language can hold."""
-
-    def number(field: str, value: Any, limits: Limits) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= LARGEST_NUMBER:
-            raise Malformed(f"`{field}` must be a whole number from {least} to 2**63 - 1, not {repr(value)[:80]}")
-
-    return number
-
-
-def data(field: str, value: Any, limits: Limits) -> None:
-    """Plain data: texts, numbers, truth values, nothing; lists and mappings of these, not too deep."""
+def data(field: str, value: Any) -> None:
+    """Checks plain data: texts, numbers, truth values, nothing; lists and mappings of these, not too deep."""
     waiting = [(value, 0)]
     while waiting:
         item, level = waiting.pop()
         if isinstance(item, str):
-            if len(item) > limits.text:
-                _text(field, item, limits.text)
+            _check_length(field, item, TEXT_CHARACTERS)
         elif isinstance(item, float):
             if not math.isfinite(item):
                 raise Malformed(f"`{field}` holds a number that is none, or has no end")
@@ -146,12 +96,11 @@ def data(field: str, value: Any, limits: Limits) -> None:
             if abs(item) > LARGEST_NUMBER:
                 raise Malformed(f"`{field}` holds a number beyond 2**63 - 1")
         elif isinstance(item, (dict, list, tuple)):
-            if level >= limits.depth:
-                raise Malformed(f"`{field}` lies deeper than {limits.depth} lists and mappings")
+            if level >= DEPTH:
+                raise Malformed(f"`{field}` lies deeper than {DEPTH} lists and mappings")
             if isinstance(item, dict):
                 for key in item:
-                    if type(key) is not str or len(key) > limits.name:
-                        _text(f"{field}: a name", key, limits.name)
+                    _check_length(f"{field}: a name", key, NAME_CHARACTERS)
                 waiting.extend((inner, level + 1) for inner in item.values())
             else:
                 waiting.extend((inner, level + 1) for inner in item)
@@ -159,7 +108,7 @@ def data(field: str, value: Any, limits: Limits) -> None:
             raise Malformed(f"`{field}` holds a {type(item).__name__}, which JSON has not")
 
 
-def _text(field: str, value: Any, longest: int) -> None:
+def _check_length(field: str, value: Any, longest: int) -> None:
     if not isinstance(value, str):
         raise Malformed(f"`{field}` must be a text")
     if len(value) > longest:

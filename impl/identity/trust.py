@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from leasehold.impl.identity.keys import PrivateKey, PublicKey, Purpose
-from leasehold.impl.identity.plain import LIMITS
+from leasehold.impl.identity.plain import ADDRESS_CHARACTERS
 from leasehold.impl.identity.refusal import Forged, Unauthorised, Unknown
 from leasehold.impl.words import did_you_mean
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
-ADDRESS = re.compile(rf"\S{{0,{LIMITS.address}}}")
+ADDRESS = re.compile(rf"\S{{0,{ADDRESS_CHARACTERS}}}")
 FIRST_END, LAST_END = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
 

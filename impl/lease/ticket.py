@@ -20,11 +20,11 @@ import msgspec
 
 from leasehold.impl.identity import plain
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.plain import LIMITS, Limits
+from leasehold.impl.identity.plain import TEXT_CHARACTERS, Natural, Positive, Word
 from leasehold.impl.identity.refusal import Ended, Malformed, TooLarge, Unauthorised
 from leasehold.impl.identity.trust import Actor, Trust
 
-_FORM = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
+_TEXT = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,28 +45,22 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     version: Literal[1]
-    issuer: str
-    authority: str
-    holder: str
-    holder_key: str
-    lease: str
-    serial: int
-    resource: str
-    units: int
-    end: int
+    issuer: Word
+    authority: Word
+    holder: Word
+    holder_key: Word
+    lease: Word
+    serial: Positive
+    resource: Word
+    units: Positive
+    end: Natural
     properties: dict[str, Any]
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Ticket)
-_NAMES = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
-_FIELDS: plain.Form = (
-    *((name, plain.word) for name in _NAMES),
-    ("serial", plain.number_from(1)),
-    ("units", plain.number_from(1)),
-    ("end", plain.number_from(0)),
-    ("properties", plain.data),
-)
+_WORDS = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
+_FORM: plain.Form = (*((name, plain.word) for name in _WORDS), ("properties", plain.data))
 
 
 def issue(
@@ -81,7 +75,6 @@ def issue(
     units: int,
     end: int,
     properties: Mapping[str, Any] | None = None,
-    limits: Limits = LIMITS,
     at: float | None = None,
 ) -> str:
     """Signs a ticket for a holder, bound to the newest of its keys that counts (at a calendar time; None: now).
@@ -99,21 +92,20 @@ def issue(
         version=1, issuer=issuer, authority=authority, holder=holder.name, holder_key=holder_key, lease=lease,
         serial=serial, resource=resource, units=units, end=end, properties=dict(properties or {}),
     )  # fmt: skip
-    body = plain.write(ticket, "the ticket", _decoder, _encoder, _FIELDS, limits)
+    body = plain.write(ticket, "the ticket", _decoder, _encoder, _FORM)
     text = f"lht1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.TICKET, body))}.{base64_of(body)}"
-    if len(text) > limits.text:
-        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {limits.text}")
+    if len(text) > TEXT_CHARACTERS:
+        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {TEXT_CHARACTERS}")
     return text
 
 
-def read(text: str, trust: Trust, now: int | None = None, limits: Limits = LIMITS, at: float | None = None) -> Ticket:
+def read(text: str, trust: Trust, now: int | None = None, at: float | None = None) -> Ticket:
     """The ticket in a text, if a trusted broker signed it.
 
     Args:
         text: any text.
         trust: whom I trust.
         now: the virtual clock; a ticket whose term is over is refused. None: its end is not looked at.
-        limits: how large it may be.
         at: the calendar time by which keys end; None: now.
 
     Raises:
@@ -124,15 +116,15 @@ def read(text: str, trust: Trust, now: int | None = None, limits: Limits = LIMIT
         Forged: its issuer did not sign it, or with a key that is revoked or over.
         Ended: its term is over.
     """
-    if len(text) > limits.text:
-        raise TooLarge(f"the ticket has {len(text)} characters, and {limits.text} are accepted")
-    form = _FORM.fullmatch(text)
+    if len(text) > TEXT_CHARACTERS:
+        raise TooLarge(f"the ticket has {len(text)} characters, and {TEXT_CHARACTERS} are accepted")
+    form = _TEXT.fullmatch(text)
     if form is None:
         raise Malformed("the text does not have the form of a ticket")
     signature, body = unbase64(form[2]), unbase64(form[3])
     if signature is None or body is None:
         raise Malformed("the ticket is not written in base64")
-    ticket = plain.read(body, _decoder, _encoder, _FIELDS, limits)
+    ticket = plain.read(body, _decoder, _encoder, _FORM)
     issuer = trust.speaker(ticket.issuer, "broker")
     issuer.check_signature(Purpose.TICKET, form[1], body, signature, time.time() if at is None else at)
     if now is not None and now >= ticket.end:

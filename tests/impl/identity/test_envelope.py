@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.identity.envelope import LIMITS, Envelope, Limits, open_frame, seal
+from leasehold.impl.identity.envelope import Envelope, open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
+from leasehold.impl.identity.plain import DEPTH, FRAME_BYTES
 from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, Unknown
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 
@@ -25,9 +26,9 @@ ENVELOPE = Envelope(
 PARCEL = seal(ENVELOPE, KEY)
 
 
-def refusal(frame: bytes, trust: Trust = TRUST, me: str = "site", limits: Limits = LIMITS) -> type[Refusal]:
+def refusal(frame: bytes, trust: Trust = TRUST, me: str = "site") -> type[Refusal]:
     with pytest.raises(Refusal) as refused:
-        open_frame(frame, trust, me, limits, at=0)
+        open_frame(frame, trust, me, at=0)
     assert refused.value.reason
     return type(refused.value)
 
@@ -167,7 +168,7 @@ def test_a_field_out_of_its_range_is_malformed_although_well_signed(changes):
 
 def test_what_lies_as_deep_as_the_limit_is_good():
     value = 4
-    for _ in range(LIMITS.depth - 1):  # the fields themselves are the first
+    for _ in range(DEPTH - 1):  # the fields themselves are the first
         value = [value]
     envelope = msgspec.structs.replace(ENVELOPE, fields={"units": value})
     assert open_frame(seal(envelope, KEY), TRUST, "site", at=0) == envelope
@@ -194,11 +195,17 @@ def test_json_as_others_write_it_is_good():
 
 
 def test_a_frame_may_be_as_large_as_the_limit_and_no_larger():
-    limits = Limits(frame=len(PARCEL))
-    assert open_frame(PARCEL, TRUST, "site", limits, at=0) == ENVELOPE
-    assert refusal(PARCEL + b" ", limits=limits) is TooLarge
+    texts = ["x" * 60_000] * 4
+    room = FRAME_BYTES - len(seal(msgspec.structs.replace(ENVELOPE, fields={"a": [*texts, ""]}), KEY))
+    largest, larger = (
+        msgspec.structs.replace(ENVELOPE, fields={"a": [*texts, "x" * size]}) for size in (room, room + 1)
+    )
+    frame = seal(largest, KEY)
+    assert len(frame) == FRAME_BYTES
+    assert open_frame(frame, TRUST, "site", at=0) == largest
+    assert refusal(frame + b" ") is TooLarge
     with pytest.raises(TooLarge):
-        seal(ENVELOPE, KEY, Limits(frame=len(PARCEL) - 1))
+        seal(larger, KEY)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.identity.envelope import LIMITS, Limits
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
+from leasehold.impl.identity.plain import TEXT_CHARACTERS
 from leasehold.impl.identity.refusal import Ended, Forged, Malformed, Refusal, TooLarge, Unauthorised, Unknown
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 from leasehold.impl.lease.redeemed import Redeemed, check
@@ -114,12 +114,24 @@ def test_a_ticket_ends():
 
 
 def test_a_ticket_is_as_large_as_an_envelope_carries_and_no_larger():
-    limits = Limits(text=len(TEXT))
-    assert read(made(limits=limits), TRUST, limits=limits, at=0) == TICKET
+    room = (TEXT_CHARACTERS - len(TEXT)) * 3 // 4 - 20  # base64 writes three bytes with four characters
+    sizes = range(room, room + 20)
+    properties = {size: {"rack": [1, 2], "more": "x" * size} for size in sizes}
+
+    def fits(size):
+        try:
+            return len(made(properties=properties[size])) <= TEXT_CHARACTERS
+        except TooLarge:
+            return False
+
+    largest = max(filter(fits, sizes))
+    text = made(properties=properties[largest])
+    assert TEXT_CHARACTERS - len(text) < 2
+    assert read(text, TRUST, at=0).properties == properties[largest]
     with pytest.raises(TooLarge):
-        made(limits=Limits(text=len(TEXT) - 1))
+        made(properties=properties[largest + 1])
     with pytest.raises(TooLarge):
-        read("x" * (LIMITS.text + 1), TRUST, at=0)
+        read("x" * (TEXT_CHARACTERS + 1), TRUST, at=0)
 
 
 def test_a_brokers_rotated_and_revoked_keys():
