@@ -15,9 +15,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.migrate.layout import Layout
-from leasehold.impl.migrate.migration import MigrationError, Summary
+from leasehold.impl.migrate.migration import MigrationError, Summary, owner_of
 from leasehold.impl.migrate.migration import migrate as migrate_store
-from leasehold.impl.migrate.owner import owner_of
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
 from leasehold.spec import SpecError, System

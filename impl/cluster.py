@@ -17,8 +17,7 @@ from leasehold.impl.actor.environment import Environment, Options
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.handlers.handler import Handler
-from leasehold.impl.handlers.null import Null
+from leasehold.impl.handlers.handler import Handler, Null
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add

@@ -20,7 +20,6 @@ Without a `directory` the executable itself has to see to both, by the number.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shlex
@@ -31,9 +30,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from leasehold.impl import files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, Stale
-from leasehold.impl.handlers.place import read, write
+from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, ended
+from leasehold.impl.handlers.place import want
 
 VERBS = ("setup", "modify", "teardown", "join", "leave", "probe")
 LOCK = "LEASEHOLD_LOCK"
@@ -116,32 +116,23 @@ class Command:
             _, output, errors = await asyncio.gather(fed, _all(process.stdout), _all(process.stderr))
             code = await process.wait()
         finally:
-            await _to_the_end(starting)
+            await ended(starting)
             begun = None if starting.exception() is not None else starting.result()
             if begun is not None and begun.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(begun.pid, signal.SIGKILL)
-                await _to_the_end(asyncio.ensure_future(begun.wait()))
+                await ended(asyncio.ensure_future(begun.wait()))
         return code, output.decode(errors="replace"), errors.decode(errors="replace")
 
     async def _lock(self, action: Action) -> int:
         """Takes the unit's lock, from an executable that an earlier incarnation left behind if need be."""
         assert self._directory is not None
-        name = action.unit or action.lease
-        folder = self._directory / _folder_name(name)
+        folder = self._directory / _folder_name(action.on)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            newest = read(folder / "wanted.json").get("number", action.number)
-            if newest > action.number:
-                raise Stale(f"action {action.number} on {name} is older than action {newest}, which it has seen")
-            write(folder / "wanted.json", {"number": action.number, "verb": action.verb, "lease": action.lease})
-            while not _taken(held):
-                _end(held, name)
-                await asyncio.sleep(0.02)
-        except BaseException:
-            os.close(held)
-            raise
+        want(folder / "wanted.json", action)
+        while (held := files.lock(folder / "lock")) is None:
+            _end(folder / "lock", action.on)
+            await asyncio.sleep(0.02)
         return held
 
 
@@ -150,27 +141,12 @@ def _folder_name(name: str) -> str:
     return name if UNIT_NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
 
 
-def _taken(held: int) -> bool:
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _end(lock: int, name: str) -> None:
+def _end(lock: Path, name: str) -> None:
     """Kills the executable that has the lock, and what it started that has it too; never an actor."""
-    file, mark = os.fstat(lock), f"{LOCK}={name}".encode()
+    file, mark = lock.stat(), f"{LOCK}={name}".encode()
     for seen in processes.everyone():
         if not seen.gone and processes.carries(seen.pid, mark) and processes.holds(seen.pid, file.st_dev, file.st_ino):
             processes.send(seen, signal.SIGKILL)
-
-
-async def _to_the_end(waiting: asyncio.Future[Any]) -> None:
-    """Waits for what ends soon, also while being cancelled."""
-    while not waiting.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([waiting])
 
 
 async def _feed(stream: asyncio.StreamWriter, words: bytes) -> None:
@@ -212,7 +188,7 @@ def _variables(action: Action) -> dict[str, str]:
         "LEASEHOLD_LEASE": action.lease,
         "LEASEHOLD_UNIT": action.unit,
         "LEASEHOLD_NUMBER": str(action.number),
-        LOCK: action.unit or action.lease,
+        LOCK: action.on,
         "LEASEHOLD_TERM_END": str(action.lease_data.get("end", action.lease_data.get("lease_end", 0))),
     }
 

@@ -12,8 +12,10 @@ passes it on, so that the world outside can refuse what is old.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,6 +45,11 @@ class Action:
     unit_data: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+
+    @property
+    def on(self) -> str:
+        """What it acts on: the unit, or else the lease."""
+        return self.unit or self.lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +92,23 @@ class Handler(Protocol):
     async def close(self) -> None:
         """The actor stops. What runs in units goes on."""
         ...
+
+
+class Null:
+    """A handler that does nothing, and does it well: for a service manager whose guest needs no word of its units."""
+
+    async def act(self, action: Action) -> Done:
+        return Done(True, f"nothing to do for {action.verb}")
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+async def ended(waiting: asyncio.Future[Any]) -> None:
+    """Waits for an end that comes soon, also while being cancelled."""
+    while not waiting.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([waiting])

@@ -12,7 +12,6 @@ work/       the unit's own directory, which goes with it
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -24,8 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from leasehold.impl import files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import HandlerError, Stale
+from leasehold.impl.handlers.handler import Action, HandlerError, Stale
 from leasehold.impl.handlers.processes import Seen
 
 TOKEN = "LEASEHOLD_TOKEN"
@@ -54,7 +54,7 @@ class Place:
         if not self._token.exists():
             # A link appears whole or not at all, and the first one stays.
             fresh = self.folder / f"token.{os.getpid()}.{threading.get_ident()}"
-            _write(fresh, secrets.token_hex(16).encode())
+            files.overwrite(fresh, secrets.token_hex(16).encode())
             try:
                 os.link(fresh, self._token)
             except FileExistsError:
@@ -78,7 +78,7 @@ class Place:
             HandlerError: somebody else has been at it for longer than the limit, in seconds.
         """
         deadline = time.monotonic() + limit
-        while (guard := _try_lock(self.folder / "guard")) is None:
+        while (guard := files.lock(self.folder / "guard")) is None:
             if time.monotonic() > deadline:
                 raise HandlerError(
                     f"another process has been acting on {self.folder.name} for {limit:g} s; end that one"
@@ -89,20 +89,9 @@ class Place:
         finally:
             os.close(guard)
 
-    def want(self, number: int, verb: str, lease: str) -> None:
-        """Writes down the newest action.
-
-        Raises:
-            Stale: there was a newer one.
-        """
-        newest = read(self.wanted).get("number", number)
-        if newest > number:
-            raise Stale(f"action {number} on {self.folder.name} is older than action {newest}, which it has seen")
-        write(self.wanted, {"number": number, "verb": verb, "lease": lease})
-
     def try_lock(self) -> int | None:
         """The lock of those who live here, as a file descriptor; None where somebody has it."""
-        return _try_lock(self.folder / "lock")
+        return files.lock(self.folder / "lock")
 
     def birth(self) -> dict[str, Any]:
         """Who lives, or lived, here; empty where nothing is known."""
@@ -180,30 +169,21 @@ def read(file: Path) -> dict[str, Any]:
 def write(file: Path, value: Mapping[str, Any]) -> None:
     """Writes durably, whole or not at all. Only one at a time writes a file."""
     fresh = file.with_name(f"{file.name}.new")
-    _write(fresh, json.dumps(value).encode())
+    files.overwrite(fresh, json.dumps(value).encode())
     os.replace(fresh, file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    files.sync_folder(file.parent)
 
 
-def _write(file: Path, content: bytes) -> None:
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
+def want(file: Path, action: Action) -> None:
+    """Writes an action down as the newest one of its unit or lease.
 
-
-def _try_lock(file: Path) -> int | None:
-    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(held)
-        return None
-    return held
+    Raises:
+        Stale: there was a newer one.
+    """
+    newest = read(file).get("number", action.number)
+    if newest > action.number:
+        raise Stale(f"action {action.number} on {action.on} is older than action {newest}, which it has seen")
+    write(file, {"number": action.number, "verb": action.verb, "lease": action.lease})
 
 
 def _remove_tree(folder: Path) -> None:

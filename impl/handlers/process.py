@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError
-from leasehold.impl.handlers.place import TOKEN, Cancelled, Place, pause, read, write
+from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, ended
+from leasehold.impl.handlers.place import TOKEN, Cancelled, Place, pause, read, want, write
 from leasehold.impl.handlers.starter import LIMITS
 
 IDLE = ("sleep", "infinity")
@@ -92,11 +92,7 @@ class Process:
         except asyncio.CancelledError:
             # The action ends at its next look at `stop`. Only then may another begin, so that none overlap.
             stop.set()
-            while not doing.done():
-                try:
-                    await asyncio.wait([doing])
-                except asyncio.CancelledError:
-                    continue
+            await ended(doing)
             doing.exception()
             raise
 
@@ -120,7 +116,7 @@ class Process:
         place.make()
         with place.guarded(stop, GUARD_LIMIT):
             self._point("guarded", stop)
-            place.want(action.number, action.verb, action.lease)
+            want(place.wanted, action)
             self._point("wanted", stop)
             if action.verb == "teardown":
                 self._down(place, stop)
@@ -184,15 +180,15 @@ class Process:
             "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, TOKEN: place.token,
         }  # fmt: skip
         try:
-            ended = subprocess.run(
+            done = subprocess.run(
                 [sys.executable, "-I", "-S", str(self._starter)], input=json.dumps(job).encode(), env=environment,
                 capture_output=True, pass_fds=(lock,), timeout=START_LIMIT, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise HandlerError(f"the program that becomes the unit has not begun within {START_LIMIT:g} s") from None
-        if ended.returncode or ended.stdout:
-            said = (ended.stdout or ended.stderr[-2000:]).decode(errors="replace").strip()
-            raise HandlerError(f"{command[0]!r} cannot be started: {said or f'exit code {ended.returncode}'}")
+        if done.returncode or done.stdout:
+            said = (done.stdout or done.stderr[-2000:]).decode(errors="replace").strip()
+            raise HandlerError(f"{command[0]!r} cannot be started: {said or f'exit code {done.returncode}'}")
 
     def _down(self, place: Place, stop: threading.Event) -> None:
         lock = self._clear(place, stop)

@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from leasehold.impl.identity import files
+from leasehold.impl import files
 
 _PREFIX = "ed25519:"
 PUBLIC_KEY = re.compile(rf"({_PREFIX})?[A-Za-z0-9_-]{{43}}")

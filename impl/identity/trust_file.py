@@ -16,7 +16,6 @@ write to it says who is trusted, so a file that others can write to is refused.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
@@ -29,7 +28,7 @@ import yaml
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
-from leasehold.impl.identity import files
+from leasehold.impl import files
 from leasehold.impl.identity.keys import PUBLIC_KEY, KeyFault, PublicKey
 from leasehold.impl.identity.trust import (
     ADDRESS,
@@ -149,11 +148,11 @@ def change(path: Path, how: Callable[[Trust], Trust]) -> Trust:
     """
     how(_found(path))
     try:
-        lock = os.open(path.parent / f".{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = files.lock(path.parent / f".{path.name}.lock", wait=True)
     except OSError as error:
         raise TrustFault(f"the trust set {path} cannot be changed: {error.strerror or error}") from error
+    assert lock is not None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         before = _found(path)
         after = how(before)
         if after != before:

@@ -23,7 +23,9 @@ from leasehold.impl.core.errors import RecordError
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem
 from leasehold.impl.migrate.rules import rules_for
-from leasehold.impl.store.store import Batch, Key, Store
+from leasehold.impl.store.owned import OwnedStore
+from leasehold.impl.store.store import Batch, Key, Store, StoreError
+from leasehold.impl.words import choices
 from leasehold.spec import System
 
 MOST = 20  # problems that are told
@@ -82,6 +84,29 @@ class Summary:
             ],
             "forgotten": dict(sorted(self.forgotten.items())),
         }  # fmt: skip
+
+
+async def owner_of(store: OwnedStore, wanted: str = "") -> str:
+    """The actor of a closed store: the one that is wanted, or else the only one.
+
+    A store is opened in its owner's name, and in a database a name that nobody has would found a new and empty actor.
+    So the name is looked up first, without changing anything.
+
+    Raises:
+        StoreError: there is no such actor, there are several and none is named, or the store cannot be read.
+    """
+    there = await store.owners()
+    if not there:
+        raise StoreError(f"{store.place} has no records: no actor has opened it yet", "look at the store's URL")
+    if wanted and wanted not in there:
+        raise StoreError(
+            f"{store.place} has no records of an actor {wanted[:60]!r}{choices(wanted, there)}", "name one of them"
+        )
+    if not wanted and len(there) > 1:
+        raise StoreError(
+            f"{store.place} has the records of several actors: {', '.join(there)}", "name one of them: --actor NAME"
+        )
+    return wanted or there[0]
 
 
 async def migrate(

@@ -37,7 +37,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "process": "leasehold.impl.handlers.process:Process",
         "command": "leasehold.impl.handlers.command:Command",
         "simulated": "leasehold.impl.handlers.simulated:Simulated",
-        "null": "leasehold.impl.handlers.null:Null",
+        "null": "leasehold.impl.handlers.handler:Null",
     },
 }
 HERE = "leasehold"

@@ -52,67 +52,30 @@ SQLITE: Meanings = {
     "SQLITE_TOOBIG": ("a value is too large for SQLite", "keep large data elsewhere"),
 }
 
-# By SQLSTATE, or the class that it begins with.
-POSTGRESQL: Meanings = {
-    "08": _LOST,
-    "22": ("the database cannot keep a value", "this is a mistake in Leasehold; please report it"),
-    "25006": _READ_ONLY,
-    "28": _REFUSED,
-    "3D000": ("there is no such database", "create the database, or correct its name in the store's URL"),
-    "3F000": ("there is no schema to keep tables in", "create the schema that search_path names"),
-    "42501": _FORBIDDEN,
-    "42703": _TABLES,
-    "42P01": _TABLES,
-    "53100": _FULL,
-    "53200": _NO_MEMORY,
-    "53300": _BUSY_SERVER,
-    "40": _CONFLICT,
-    "55P03": _LOCKED,
-    "57P01": _LOST,
-    "57P02": _LOST,
-    "57014": _SLOW,
-    "57P03": _STARTING,
-    "57P05": _LOST,
-    "58030": _DISK,
-    "XX001": _DAMAGED,
-    "XX002": _DAMAGED,
-}
-
-# By error number; those from 2000 on are the client's.
-MARIADB: Meanings = {
-    "1020": _LOCKED,
-    "1021": _FULL,
-    "1030": _DISK,
-    "1036": _READ_ONLY,
-    "1037": _NO_MEMORY,
-    "1038": _NO_MEMORY,
-    "1040": _BUSY_SERVER,
-    "1041": _NO_MEMORY,
-    "1044": _FORBIDDEN,
-    "1045": _REFUSED,
-    "1049": ("there is no such database", "create the database, or correct its name in the store's URL"),
-    "1053": _STARTING,
-    "1054": _TABLES,
-    "1114": _FULL,
-    "1142": _FORBIDDEN,
-    "1146": _TABLES,
-    "1153": ("the server takes no statement of this length", "set its max_allowed_packet to 16 MiB or more"),
-    "1203": _BUSY_SERVER,
-    "1205": _LOCKED,
-    "1213": _CONFLICT,
-    "1226": _BUSY_SERVER,
-    "1290": _READ_ONLY,
-    "1317": _LOST,
-    "1698": _REFUSED,
-    "1792": _READ_ONLY,
-    "1927": _LOST,
-    "1969": _SLOW,
-    "2002": _LOST,
-    "2003": _UNREACHABLE,
-    "2006": _LOST,
-    "2013": _LOST,
-    "2014": _LOST,
-}
+# SQLSTATEs, or the classes that they begin with; MariaDB's error numbers, of which those from 2000 on are the client's.
+_CODES: tuple[tuple[tuple[str, str], str, str], ...] = (
+    (_BUSY_SERVER, "53300", "1040 1203 1226"),
+    (_CONFLICT, "40", "1213"),
+    (_DAMAGED, "XX001 XX002", ""),
+    (_DISK, "58030", "1030"),
+    (_FORBIDDEN, "42501", "1044 1142"),
+    (_FULL, "53100", "1021 1114"),
+    (_LOCKED, "55P03", "1020 1205"),
+    (_LOST, "08 57P01 57P02 57P05", "1317 1927 2002 2006 2013 2014"),
+    (_NO_MEMORY, "53200", "1037 1038 1041"),
+    (_READ_ONLY, "25006", "1036 1290 1792"),
+    (_REFUSED, "28", "1045 1698"),
+    (_SLOW, "57014", "1969"),
+    (_STARTING, "57P03", "1053"),
+    (_TABLES, "42703 42P01", "1054 1146"),
+    (_UNREACHABLE, "", "2003"),
+    (("there is no such database", "create the database, or correct its name in the store's URL"), "3D000", "1049"),
+    (("there is no schema to keep tables in", "create the schema that search_path names"), "3F000", ""),
+    (("the database cannot keep a value", "this is a mistake in Leasehold; please report it"), "22", ""),
+    (("the server takes no statement of this length", "set its max_allowed_packet to 16 MiB or more"), "", "1153"),
+)
+POSTGRESQL: Meanings = {code: meaning for meaning, codes, _ in _CODES for code in codes.split()}
+MARIADB: Meanings = {code: meaning for meaning, _, codes in _CODES for code in codes.split()}
 
 # By number: what a path of the file system may refuse for a while.
 SYSTEM: Meanings = {

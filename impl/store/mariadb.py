@@ -21,15 +21,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import aiomysql
 
 from leasehold.impl.store.failures import LOST, MARIADB, meaning, said
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError, Transient
+from leasehold.impl.words import did_you_mean
 
 VERSION = 1
 _PACKET_BYTES = 16 * 2**20  # what the server must take in one packet: a value of the largest size, twice, and a key
@@ -54,52 +55,31 @@ _SESSION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a MariaDB server is, and as whom to come; `socket` is the path of a Unix socket, used instead of host."""
-
-    database: str
-    host: str = "localhost"
-    port: int = 3306
-    user: str = "root"
-    password: str = ""
-    socket: str = ""
-
-    def __str__(self) -> str:
-        return f"mariadb://{self.socket or f'{self.host}:{self.port}'}/{self.database}"
-
-
 class MariadbStore(OwnedStore):
-    """A store in a database.
+    """A store in a database, whose URL is `mariadb://user:password@host:3306/database`.
 
     Attributes:
-        address: of the server and the database.
+        settings: of the connection, by aiomysql's names.
         patience: seconds to wait for the lock of an earlier owner whose connection is just ending.
+
+    Raises:
+        StoreError: the URL is not one of MariaDB.
     """
 
-    def __init__(self, address: Address, patience: float = 2.0) -> None:
-        super().__init__(str(address))
-        self.address, self.patience = address, patience
+    def __init__(self, url: str, patience: float = 2.0) -> None:
+        self.settings = to = _settings(url)
+        server = to["unix_socket"] or f"{to['host']}:{to['port']}"
+        super().__init__(f"mariadb://{server}/{to['db']}")
+        self.patience = patience
         self._connection: Any = None
         self._lock = ""
         self._actor = self._epoch = 0
 
     async def _take(self, owner: str) -> int:
-        to = self.address
-        self._connection = await aiomysql.connect(
-            host=to.host,
-            port=to.port,
-            unix_socket=to.socket or None,
-            user=to.user,
-            password=to.password,
-            db=to.database,
-            charset="utf8mb4",
-            autocommit=True,
-            connect_timeout=10,
-        )
-        await self._ask(_SESSION)
+        await self._connect()
         await self._check_server()
-        self._lock = "leasehold/" + blake2b(f"{to.database}\0{owner}".encode(), digest_size=16).hexdigest()
+        database = self.settings["db"]
+        self._lock = "leasehold/" + _digest(f"{database}\0{owner}")
         if await self._ask(f"SELECT GET_LOCK('{self._lock}', {self.patience:.3f})") != [(1,)]:
             ((holder,),) = await self._ask(f"SELECT IS_USED_LOCK('{self._lock}')")
             end = f"; if it is gone, KILL CONNECTION {holder}" if holder else ""
@@ -115,6 +95,18 @@ class MariadbStore(OwnedStore):
         ((self._actor, self._epoch),) = await self._ask(f"SELECT id, epoch FROM leasehold_actor WHERE name = {name}")
         await self._ask("COMMIT")
         return self._epoch
+
+    async def _owners(self) -> list[str]:
+        await self._connect()
+        if not await self._ask("SHOW TABLES LIKE 'leasehold\\_actor'"):
+            return []
+        return [name.decode() for (name,) in await self._ask("SELECT name FROM leasehold_actor ORDER BY name")]
+
+    async def _connect(self) -> None:
+        self._connection = await aiomysql.connect(
+            **self.settings, charset="utf8mb4", autocommit=True, connect_timeout=10
+        )
+        await self._ask(_SESSION)
 
     async def _check_server(self) -> None:
         ((packet, flush),) = await self._ask("SELECT @@max_allowed_packet, @@innodb_flush_log_at_trx_commit")
@@ -132,7 +124,7 @@ class MariadbStore(OwnedStore):
     async def _lay_out(self) -> None:
         """Creates the tables if they are not there, or refuses those of a newer version."""
         # Two actors must not do it at once; the version is the last that is written, as each CREATE commits by itself.
-        setup = f"leasehold/setup/{blake2b(self.address.database.encode(), digest_size=16).hexdigest()}"
+        setup = f"leasehold/setup/{_digest(self.settings['db'])}"
         if await self._ask(f"SELECT GET_LOCK('{setup}', 10)") != [(1,)]:
             raise Transient(f"{self.place}: another actor has been creating the tables for 10 seconds", "try it again")
         have = {name for (name,) in await self._ask("SHOW TABLES LIKE 'leasehold\\_%'")}
@@ -217,6 +209,30 @@ class MariadbStore(OwnedStore):
         if not number:  # the driver's own word for a connection that is not there
             return said(LOST, self.place, str(words[0]))
         return meaning(MARIADB, str(number), self.place, f"{words[0]}, {number}")
+
+
+def _settings(url: str) -> dict[str, Any]:
+    example = "write mariadb://user:password@host:3306/database"
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 3306
+    except ValueError:
+        raise StoreError("the port in the store's URL is no number from 1 to 65535", example) from None
+    database = unquote(parts.path.removeprefix("/"))
+    if not url.startswith("mariadb://") or not database or "/" in database:
+        raise StoreError("the store's URL names no database", example)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for option in options.keys() - {"unix_socket"}:
+        near = did_you_mean(option, ["unix_socket"])
+        raise StoreError(f"mariadb: has no option {option[:40]!r}{near}", "its only option is unix_socket=PATH")
+    return {
+        "host": parts.hostname or "localhost", "port": port, "unix_socket": options.get("unix_socket") or None,
+        "user": unquote(parts.username or "root"), "password": unquote(parts.password or ""), "db": database,
+    }  # fmt: skip
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _text(text: str) -> str:

@@ -61,6 +61,9 @@ class MemoryStore(OwnedStore):
         self._epoch = disk.epoch
         return disk.epoch
 
+    async def _owners(self) -> list[str]:
+        raise StoreError("memory keeps nothing between two runs", "name a store of a file or of a database")
+
     async def _page(self, after: Key | None) -> Sequence[Row]:
         disk = self.disk
         if disk.order is None:

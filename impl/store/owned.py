@@ -1,4 +1,4 @@
-"""What all stores have in common: who may use them when, and what an error does.
+"""The common part of all stores: who may use one when, and what an error does.
 
 Theory of operation. A store is closed, open, or broken. Whatever fails while it is open (a commit, but also a read, and
 a call that was cancelled half way) breaks it: the connection is dropped, so that the database itself rolls back what
@@ -6,8 +6,8 @@ was not committed, and every later call is refused with the first reason until `
 fenced stays so: its incarnation is over, and only a new `open`, which takes the store with a new epoch, can begin
 another.
 
-The stores below it fill in five steps, and a table of what their driver's errors mean (impl/store/failures.py). Calls
-of several tasks take turns, as one connection can do one thing at a time.
+Each store adds its own steps (the abstract methods), and a table of what its driver's errors mean
+(impl/store/failures.py). Calls of several tasks take turns, as one connection can do one thing at a time.
 
 Records are read in pages, each by a query of its own that begins after the last key of the one before. So no cursor or
 transaction stays open between them: a reader may stop half way, and commits may come in between, which the pages that
@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
-from leasehold.impl.store.fit import check_batch, check_name
-from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, StoreError
+from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, StoreError, Unfit, check_batch, check_name
 
 PAGE = 1000  # records in one query
 
@@ -32,7 +32,7 @@ class OwnedStore(ABC):
     """A store of which one actor at a time is the owner.
 
     Attributes:
-        place: what is stored where, for messages: `broker.db`; never a password.
+        place: where the store is, for messages: `broker.db`; never with a password.
     """
 
     def __init__(self, place: str) -> None:
@@ -45,26 +45,33 @@ class OwnedStore(ABC):
         async with self._turn:
             await self._give_up()
             try:
-                epoch = await self._take(owner)
-            except BaseException as error:
-                known = self._known(error)
+                with self._explained():
+                    epoch = await self._take(owner)
+            except BaseException:
                 await self._drop()
-                if known is None or known is error:
-                    raise
-                raise known from error
+                raise
             self._refusal = None
             return epoch
+
+    async def owners(self) -> list[str]:
+        """The names of the actors that have records in a closed store; looking changes nothing.
+
+        Raises:
+            StoreError: the store cannot be read, or keeps nothing.
+        """
+        async with self._turn:
+            await self._give_up()
+            try:
+                with self._explained():
+                    return await self._owners()
+            finally:
+                await self._drop()
 
     async def records(self) -> AsyncIterator[tuple[Key, bytes]]:
         after: Key | None = None
         while True:
-            async with self._turn:
-                self._check_usable()
-                try:
-                    page = await self._page(after)
-                except BaseException as error:
-                    await self._fail(error)
-                    raise
+            async with self._call():
+                page = await self._page(after)
             for lease, machine, body in page:
                 yield Key(lease, machine), body
             if len(page) < PAGE:
@@ -72,23 +79,13 @@ class OwnedStore(ABC):
             after = Key(*page[-1][:2])
 
     async def metadata(self) -> dict[str, bytes]:
-        async with self._turn:
-            self._check_usable()
-            try:
-                return dict(await self._metadata())
-            except BaseException as error:
-                await self._fail(error)
-                raise
+        async with self._call():
+            return dict(await self._metadata())
 
     async def commit(self, batch: Batch) -> None:
-        async with self._turn:
-            self._check_usable()
+        async with self._call():
             check_batch(batch)
-            try:
-                await self._commit(batch)
-            except BaseException as error:
-                await self._fail(error)
-                raise
+            await self._commit(batch)
 
     async def close(self) -> None:
         async with self._turn:
@@ -97,7 +94,11 @@ class OwnedStore(ABC):
 
     @abstractmethod
     async def _take(self, owner: str) -> int:
-        """Connects, becomes the owner, and answers the new epoch."""
+        """Connects, becomes the owner, and returns the new epoch."""
+
+    @abstractmethod
+    async def _owners(self) -> list[str]:
+        """Connects, and reads the names of the actors."""
 
     @abstractmethod
     async def _page(self, after: Key | None) -> Sequence[Row]:
@@ -149,17 +150,38 @@ class OwnedStore(ABC):
             self._refusal = self._not_open()
         await self._drop()
 
-    async def _fail(self, error: BaseException) -> None:
-        """Breaks the store, and raises what the error means, if that says more than the error itself."""
-        known = self._known(error)
-        if isinstance(known, Fenced):
-            self._refusal = Fenced(known.reason, known.remedy)
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raises what an error means, where that says more than the error itself."""
+        try:
+            yield
+        except BaseException as error:
+            known = self._known(error)
+            if known is None or known is error:
+                raise
+            raise known from error
+
+    @asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
+        """One call on the open store; any error but an unfit argument breaks the store."""
+        async with self._turn:
+            self._check_usable()
+            try:
+                with self._explained():
+                    yield
+            except Unfit:
+                raise
+            except BaseException as error:
+                await self._break(error)
+                raise
+
+    async def _break(self, error: BaseException) -> None:
+        if isinstance(error, Fenced):
+            self._refusal = Fenced(error.reason, error.remedy)
         else:
-            reason = known.reason if known is not None else f"{self.place}: a call ended with {error!r}"
+            reason = error.reason if isinstance(error, StoreError) else f"{self.place}: a call ended with {error!r}"
             self._refusal = Broken(f"the store is broken since an earlier error: {reason}", "open it again")
         await self._drop()
-        if known is not None and known is not error:
-            raise known from error
 
     def _known(self, error: BaseException) -> StoreError | None:
         return error if isinstance(error, StoreError) else self._meaning(error)

@@ -109,8 +109,7 @@ class PostgresqlStore(OwnedStore):
         self._actor = self._epoch = 0
 
     async def _take(self, owner: str) -> int:
-        connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
-        self._connection = connection
+        self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
         await connection.execute(_SESSION)
         schema, encoding, fsync = await self._row(
             "SELECT current_schema(), current_setting('server_encoding'), current_setting('fsync')"
@@ -124,6 +123,13 @@ class PostgresqlStore(OwnedStore):
             await self._lay_out(connection)
             self._actor, self._epoch = await self._row(_RAISE_EPOCH, owner)
         return self._epoch
+
+    async def _owners(self) -> list[str]:
+        self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
+        if await self._row("SELECT to_regclass('leasehold_actor') IS NULL") == (True,):
+            return []
+        rows = await connection.execute("SELECT name FROM leasehold_actor ORDER BY name")
+        return [str(name) for (name,) in await rows.fetchall()]
 
     async def _take_lock(self, owner: str, schema: str) -> None:
         digest = blake2b(f"leasehold\0{schema}\0{owner}".encode(), digest_size=8).digest()

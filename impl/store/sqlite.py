@@ -25,8 +25,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from leasehold.impl import files
 from leasehold.impl.store.failures import SQLITE, SYSTEM, meaning
-from leasehold.impl.store.filelock import FileLock, Held
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError
 
@@ -57,7 +57,8 @@ class SqliteStore(OwnedStore):
         super().__init__(str(path))
         self.path = Path(path).absolute()
         self._connect = connect
-        self._lock = FileLock(f"{self.path}.lock")
+        self._lock_path = Path(f"{self.path}.lock")
+        self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None  # which file it was when it was opened
         self._epoch = 0
@@ -65,11 +66,13 @@ class SqliteStore(OwnedStore):
     async def _take(self, owner: str) -> int:
         if not self.path.parent.is_dir():
             raise StoreError(f"{self.place}: there is no folder {self.path.parent}", "create it")
-        try:
-            self._lock.take()
-        except Held as held:
-            holder = f" (process {held.process})" if held.process else ""
-            raise self._busy(owner, holder, "stop that copy, or give this actor a file of its own") from None
+        self._lock = files.lock(self._lock_path)
+        if self._lock is None:
+            process = self._lock_path.read_text(errors="replace").strip()[:20]
+            holder = f" (process {process})" if process else ""
+            raise self._busy(owner, holder, "stop that copy, or give this actor a file of its own")
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
         if self._epoch and not self.path.exists():
             # It was ours a moment ago: a new one would be empty, and all leases forgotten.
             raise StoreError(f"{self.place} was removed while it was in use", "put the file back")
@@ -103,6 +106,19 @@ class SqliteStore(OwnedStore):
         connection.execute("COMMIT")
         return self._epoch
 
+    async def _owners(self) -> list[str]:
+        if not self.path.is_file():
+            raise StoreError(
+                f"{self.place}: there is no such file", "look at the store's URL, and at the folder that you are in"
+            )
+        # A file that was closed well has no log beside it; read as it is, it gets none that would stay there.
+        how = "mode=ro" if Path(f"{self.path}-wal").exists() else "mode=ro&immutable=1"
+        try:
+            with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True)) as connection:
+                return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
+
     def _create_file(self) -> None:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -110,11 +126,7 @@ class SqliteStore(OwnedStore):
             pass
         else:
             # The name of a new file is durable only when its folder is.
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            files.sync_folder(self.path.parent)
         self._file = os.stat(self.path)
 
     def _check_layout(self, connection: sqlite3.Connection, owner: str) -> bool:
@@ -184,14 +196,16 @@ class SqliteStore(OwnedStore):
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
-        self._lock.give_up()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, sqlite3.Error):
             code = getattr(error, "sqlite_errorname", "")
             return meaning(SQLITE, code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
-            words = f"{error.strerror} ({error.filename or self._lock.path})"
+            words = f"{error.strerror} ({error.filename or self._lock_path})"
             if str(error.errno) in SYSTEM:
                 return meaning(SYSTEM, str(error.errno), self.place, words)
             return StoreError(f"{self.place}: {words}", "see its path and permissions")

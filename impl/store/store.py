@@ -1,4 +1,4 @@
-"""What an actor asks of its store.
+"""The interface of stores, and the limits of what they hold.
 
 Theory of operation (paper, sections 3.3 and 4.2). A store holds the records of one actor: bytes by key, and metadata
 about the actor itself. One commit is one transaction: all of a batch or nothing, durable when it returns. A store has
@@ -8,6 +8,11 @@ before can commit nothing any more (`Fenced`).
 A commit that fails leaves the actor not knowing what is durable (after a failed fsync a later one may falsely succeed).
 So the store is *broken* from its first error on: it refuses everything until it is opened again, and the actor goes on
 through recovery, which reads what is really there.
+
+Limits of keys and values are the same for every store, so that records can move between them. Keys are any text that
+UTF-8 can write, without NUL, which databases take for the end of a text. Their lengths are bounded by the smallest
+index among the stores (PostgreSQL, 2704 bytes a row); values by the longest statement that a MariaDB server takes by
+default (16 MiB, in which a value is written with two characters a byte).
 """
 
 from __future__ import annotations
@@ -16,9 +21,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+LEASE_BYTES = 1024
+NAME_BYTES = 255  # of a machine, an actor, a word
+VALUE_BYTES = 6 * 2**20
+
 
 class Key(NamedTuple):
-    """Which record.
+    """The key of a record.
 
     Attributes:
         lease: the lease (or run of another system), `tenant:17`.
@@ -31,12 +40,12 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is committed at once.
+    """The changes of one commit.
 
     Attributes:
         puts: records, whole.
         drops: records that are no longer needed.
-        metadata: what the actor keeps about itself, by name; an empty value drops it.
+        metadata: of the actor itself, by name; an empty value drops it.
     """
 
     puts: Mapping[Key, bytes] = field(default_factory=dict)
@@ -45,7 +54,7 @@ class Batch:
 
 
 class StoreError(Exception):
-    """The store could not do what was asked; nothing that it acknowledged before is lost.
+    """The store failed; nothing that it acknowledged before is lost.
 
     Attributes:
         reason: what happened, in one line that an operator understands.
@@ -78,14 +87,14 @@ class Broken(StoreError):
 
 
 class Unfit(StoreError):
-    """What was asked fits no store (impl/store/fit.py): the caller's fault. Nothing was changed, nothing is broken."""
+    """A name, key or value fits no store: the caller's fault. Nothing was changed, nothing is broken."""
 
 
 class Store(Protocol):
     """Records of one actor. Not safe for several threads; one actor's loop uses it."""
 
     async def open(self, owner: str) -> int:
-        """Takes the store for an actor, and answers its epoch: higher than any before.
+        """Takes the store for an actor; returns its epoch, which is higher than any before.
 
         Raises:
             Busy: another process or connection that still lives owns it.
@@ -99,7 +108,7 @@ class Store(Protocol):
         ...
 
     async def metadata(self) -> dict[str, bytes]:
-        """What the actor keeps about itself."""
+        """The actor's metadata by name."""
         ...
 
     async def commit(self, batch: Batch) -> None:
@@ -115,3 +124,71 @@ class Store(Protocol):
     async def close(self) -> None:
         """Gives the store up. Never raises; may be called twice."""
         ...
+
+
+# What fits a store
+
+
+def check_name(what: str, text: str) -> None:
+    """Refuses a name that fits no store.
+
+    Raises:
+        Unfit: it is empty, or too long, or no text that UTF-8 can write without NUL.
+    """
+    if not text:
+        raise Unfit(f"{what} is empty", "give it a name")
+    _check_text(what, text, NAME_BYTES)
+
+
+def check_batch(batch: Batch) -> None:
+    """Refuses a batch that fits no store.
+
+    Raises:
+        Unfit: a key or a value does not fit, or one key is both put and dropped.
+    """
+    for (lease, machine), body in batch.puts.items():
+        _check_text("the lease of a key", lease, LEASE_BYTES)
+        _check_text("the machine of a key", machine, NAME_BYTES)
+        _check_value("the record of", f"{lease}, {machine}", body)
+    for lease, machine in batch.drops:
+        _check_text("the lease of a key", lease, LEASE_BYTES)
+        _check_text("the machine of a key", machine, NAME_BYTES)
+    if batch.drops and (both := batch.puts.keys() & set(batch.drops)):
+        lease, machine = min(both)
+        raise Unfit(f"the batch both puts and drops the record of {_short(f'{lease}, {machine}')}", "do one of the two")
+    for name, body in batch.metadata.items():
+        check_name("the name of a word", name)
+        _check_value("the word", name, body)
+
+
+def _check_text(what: str, text: str, limit: int) -> None:
+    # Nearly every key is short plain ASCII; that much is tested without encoding it.
+    if not isinstance(text, str):
+        raise Unfit(f"{what} is no text but {type(text).__name__}", "write it as text")
+    if "\0" in text:
+        raise Unfit(f"{what} {_short(text)} contains NUL, which no database keeps in a text", "leave it out")
+    size = len(text)
+    if not text.isascii():
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            half = text[error.start]
+            raise Unfit(
+                f"{what} {_short(text)} contains half a character ({half!r}), which UTF-8 cannot write",
+                "decode the text that it came from as UTF-8",
+            ) from None
+    if size > limit:
+        raise Unfit(f"{what} {_short(text)} has {size} bytes, more than {limit}", "choose a shorter one")
+
+
+def _check_value(what: str, name: str, body: bytes) -> None:
+    if type(body) is not bytes:
+        raise Unfit(f"{what} {_short(name)} is not bytes but {type(body).__name__}", "encode it first")
+    if len(body) > VALUE_BYTES:
+        raise Unfit(
+            f"{what} {_short(name)} has {len(body)} bytes, more than {VALUE_BYTES}", "keep large data elsewhere"
+        )
+
+
+def _short(text: str) -> str:
+    return ascii(text if len(text) <= 40 else f"{text[:37]}...")

@@ -10,19 +10,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from urllib.parse import parse_qsl, unquote, urlsplit
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from leasehold.impl.store.memory import MemoryStore
+from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Store, StoreError
+from leasehold.impl.store.store import StoreError
 from leasehold.impl.words import did_you_mean
 
 # What people write who come from elsewhere.
 _ALIASES = {"postgres": "postgresql", "mysql": "mariadb", "mem": "memory", "file": "sqlite", "sqlite3": "sqlite"}
 
 
-def store_from_url(url: str) -> Store:
+def store_from_url(url: str) -> OwnedStore:
     """The store that a URL names; nothing is opened yet.
 
     Raises:
@@ -37,13 +38,13 @@ def store_from_url(url: str) -> Store:
     return _KINDS[kind](url, rest)
 
 
-def _memory(url: str, rest: str) -> Store:
+def _memory(url: str, rest: str) -> OwnedStore:
     if rest:
         raise StoreError(f"memory: is followed by {rest[:40]!r}, but it has no name or options", "write memory: alone")
     return MemoryStore()
 
 
-def _sqlite(url: str, path: str) -> Store:
+def _sqlite(url: str, path: str) -> OwnedStore:
     if path.startswith("//"):
         raise StoreError(
             f"after sqlite: comes a path, and {path[:40]!r} begins with two slashes",
@@ -57,54 +58,32 @@ def _sqlite(url: str, path: str) -> Store:
     return SqliteStore(path)
 
 
-def _postgresql(url: str, rest: str) -> Store:
+def _postgresql(url: str, rest: str) -> OwnedStore:
     if not rest.startswith("//"):
         raise StoreError("after postgresql: come two slashes", "write postgresql://user:password@host:5432/database")
-    try:
+    with _driver("psycopg", "postgresql"):
         from leasehold.impl.store.postgresql import PostgresqlStore
-    except ImportError as error:
-        raise _driver_missing(error, "psycopg", "postgresql") from error
     return PostgresqlStore(url)
 
 
-def _mariadb(url: str, rest: str) -> Store:
-    example = "write mariadb://user:password@host:3306/database"
+def _mariadb(url: str, rest: str) -> OwnedStore:
+    with _driver("aiomysql", "mariadb"):
+        from leasehold.impl.store.mariadb import MariadbStore
+    return MariadbStore(url)
+
+
+@contextmanager
+def _driver(package: str, extra: str) -> Iterator[None]:
     try:
-        parts = urlsplit(url)
-        port = parts.port or 3306
-    except ValueError:
-        raise StoreError("the port in the store's URL is no number from 1 to 65535", example) from None
-    database = unquote(parts.path.removeprefix("/"))
-    if not rest.startswith("//") or not database or "/" in database:
-        raise StoreError("the store's URL names no database", example)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for option in options.keys() - {"unix_socket"}:
-        near = did_you_mean(option, ["unix_socket"])
-        raise StoreError(f"mariadb: has no option {option[:40]!r}{near}", "its only option is unix_socket=PATH")
-    try:
-        from leasehold.impl.store.mariadb import Address, MariadbStore
+        yield
     except ImportError as error:
-        raise _driver_missing(error, "aiomysql", "mariadb") from error
-    return MariadbStore(
-        Address(
-            database=database,
-            host=parts.hostname or "localhost",
-            port=port,
-            user=unquote(parts.username or "root"),
-            password=unquote(parts.password or ""),
-            socket=options.get("unix_socket", ""),
-        )
-    )
+        raise StoreError(
+            f"a store in {extra} needs the package {package}, which cannot be imported ({error})",
+            f"pip install 'leasehold[{extra}]'",
+        ) from error
 
 
-def _driver_missing(error: ImportError, driver: str, extra: str) -> StoreError:
-    return StoreError(
-        f"a store in {extra} needs the package {driver}, which cannot be imported ({error})",
-        f"pip install 'leasehold[{extra}]'",
-    )
-
-
-_KINDS: Mapping[str, Callable[[str, str], Store]] = {
+_KINDS: Mapping[str, Callable[[str, str], OwnedStore]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgresql,

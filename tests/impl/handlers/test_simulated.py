@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from leasehold.impl.handlers.handler import Action, HandlerError, Stale
-from leasehold.impl.handlers.null import Null
+from leasehold.impl.handlers.handler import Action, HandlerError, Null, Stale
 from leasehold.impl.handlers.simulated import Simulated, World
 
 

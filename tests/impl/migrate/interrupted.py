@@ -13,8 +13,7 @@ import signal
 import sys
 
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.migrate.migration import migrate
-from leasehold.impl.migrate.owner import owner_of
+from leasehold.impl.migrate.migration import migrate, owner_of
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch
 from leasehold.spec import load

@@ -13,8 +13,7 @@ from leasehold.impl.actor.instance import MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
-from leasehold.impl.migrate.migration import Summary, migrate
-from leasehold.impl.migrate.owner import owner_of
+from leasehold.impl.migrate.migration import Summary, migrate, owner_of
 from leasehold.impl.store.store import Batch, Fenced, Key, StoreError
 from leasehold.impl.store.url import store_from_url
 from tests.impl.store.conftest import _place

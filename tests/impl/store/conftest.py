@@ -13,7 +13,6 @@ import socket
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,13 @@ import aiomysql
 import psycopg
 import pytest
 
-from leasehold.impl.store.mariadb import Address, MariadbStore
+from leasehold.impl.store.mariadb import MariadbStore
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.postgresql import PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
 
 POSTGRESQL = "postgresql://postgres@127.0.0.1:5432/test"
-MARIADB = Address(host="127.0.0.1", database="test")
+MARIADB = "mariadb://root@127.0.0.1:3306/"
 
 
 class MemoryPlace:
@@ -142,16 +141,17 @@ class MariadbPlace:
     shared = durable = True
 
     def __init__(self) -> None:
-        self.address = replace(MARIADB, database=f"leasehold_test_{uuid.uuid4().hex}")
-        self.url = f"mariadb://root@127.0.0.1:3306/{self.address.database}"
-        asyncio.run(self.ask(f"CREATE DATABASE {self.address.database}", MARIADB))
+        self.database = f"leasehold_test_{uuid.uuid4().hex}"
+        self.url = MARIADB + self.database
+        asyncio.run(self.ask(f"CREATE DATABASE {self.database}", "test"))
 
     def store(self, patience: float = 2.0, port: int = 3306) -> MariadbStore:
-        return MariadbStore(replace(self.address, port=port), patience)
+        return MariadbStore(self.url.replace(":3306/", f":{port}/"), patience)
 
-    async def ask(self, query: str, address: Address | None = None) -> Any:
-        to = address or self.address
-        async with aiomysql.connect(host=to.host, user=to.user, db=to.database, autocommit=True) as connection:
+    async def ask(self, query: str, database: str = "") -> Any:
+        async with aiomysql.connect(
+            host="127.0.0.1", user="root", db=database or self.database, autocommit=True
+        ) as connection:
             cursor = await connection.cursor()
             await cursor.execute(query)
             return await cursor.fetchall()
@@ -159,8 +159,7 @@ class MariadbPlace:
     @contextlib.asynccontextmanager
     async def row_held(self) -> AsyncIterator[None]:
         """Somebody else holds the records' rows for a while."""
-        to = self.address
-        async with aiomysql.connect(host=to.host, user=to.user, db=to.database) as connection:
+        async with aiomysql.connect(host="127.0.0.1", user="root", db=self.database) as connection:
             cursor = await connection.cursor()
             await cursor.execute("SELECT * FROM leasehold_record FOR UPDATE")
             yield
@@ -171,9 +170,9 @@ class MariadbPlace:
         await asyncio.sleep(0.15)  # InnoDB answers as it did last time to who asks again within a tenth of a second
         query = (
             "SELECT count(*) FROM information_schema.innodb_trx JOIN information_schema.processlist"
-            f" ON trx_mysql_thread_id = id WHERE trx_state = 'LOCK WAIT' AND db = '{self.address.database}'"
+            f" ON trx_mysql_thread_id = id WHERE trx_state = 'LOCK WAIT' AND db = '{self.database}'"
         )
-        return int((await self.ask(query, MARIADB))[0][0])
+        return int((await self.ask(query, "test"))[0][0])
 
     async def lose_lock(self, store: MariadbStore) -> None:
         await store._ask("SELECT RELEASE_ALL_LOCKS()")
@@ -184,16 +183,16 @@ class MariadbPlace:
 
     async def cut_all(self) -> None:
         """Ends every connection to the database."""
-        query = f"SELECT id FROM information_schema.processlist WHERE db = '{self.address.database}'"
-        for (number,) in await self.ask(query, MARIADB):
+        query = f"SELECT id FROM information_schema.processlist WHERE db = '{self.database}'"
+        for (number,) in await self.ask(query, "test"):
             with contextlib.suppress(aiomysql.Error):  # it has just ended by itself
-                await self.ask(f"KILL CONNECTION {number}", MARIADB)
+                await self.ask(f"KILL CONNECTION {number}", "test")
 
     async def make_newer(self) -> None:
         await self.ask("UPDATE leasehold_schema SET version = 99")
 
     def remove(self) -> None:
-        asyncio.run(self.ask(f"DROP DATABASE {self.address.database}", MARIADB))
+        asyncio.run(self.ask(f"DROP DATABASE {self.database}", "test"))
 
 
 def _place(kind: str, folder: Path) -> Any:

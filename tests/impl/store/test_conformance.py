@@ -9,8 +9,20 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.store.fit import LEASE_BYTES, NAME_BYTES, VALUE_BYTES
-from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, Store, StoreError, Transient, Unfit
+from leasehold.impl.store.store import (
+    LEASE_BYTES,
+    NAME_BYTES,
+    VALUE_BYTES,
+    Batch,
+    Broken,
+    Busy,
+    Fenced,
+    Key,
+    Store,
+    StoreError,
+    Transient,
+    Unfit,
+)
 
 ONE, TWO = Key("tenant:1", "authority"), Key("tenant:1", "participant[2]")
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)

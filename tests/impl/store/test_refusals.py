@@ -7,13 +7,13 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.impl.store.filelock import FileLock, Held
+from leasehold.impl import files
+from leasehold.impl.store.mariadb import MariadbStore
 from leasehold.impl.store.postgresql import PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Key, StoreError
@@ -120,18 +120,27 @@ def test_another_program_that_writes_the_file(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_lock_is_free_again_when_given_up_and_its_file_stays(tmp_path: Path) -> None:
-    first, second = (FileLock(f"{tmp_path}/lock") for _ in range(2))
-    first.take()
-    with pytest.raises(Held) as held:
-        second.take()
-    assert held.value.process == str(os.getpid())
-    first.give_up()
-    first.give_up()
-    second.take()
-    with pytest.raises(Held):
-        first.take()
-    second.give_up()
-    assert Path(first.path).exists()
+    path = tmp_path / "lock"
+    first = files.lock(path)
+    assert first is not None
+    assert files.lock(path) is None
+    os.close(first)
+    second = files.lock(path)
+    assert second is not None
+    assert files.lock(path) is None
+    os.close(second)
+    assert path.exists()
+
+
+def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        holder = SqliteStore(tmp_path / "site.db")
+        await holder.open("site")
+        with pytest.raises(StoreError, match=rf"in use by another copy .* \(process {os.getpid()}\); stop that copy"):
+            await SqliteStore(tmp_path / "site.db").open("site")
+        await holder.close()
+
+    asyncio.run(run())
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -197,11 +206,10 @@ def test_postgresql_whose_tables_were_dropped(place: Any) -> None:
 @MARIADB
 def test_mariadb_that_is_not_there(place: Any) -> None:
     store = place.store(port=1)
-    assert f"mariadb://127.0.0.1:1/{place.address.database}: the database cannot be reached (" in refusal(store)
-    store.address = replace(place.address, database="no_such_database")
+    assert f"mariadb://127.0.0.1:1/{place.database}: the database cannot be reached (" in refusal(store)
+    store = MariadbStore(place.url.replace(place.database, "no_such_database"))
     assert "there is no such database (" in refusal(store)
-    store.address = replace(place.address, user="leasehold_no_such_user", password="secret")
-    message = refusal(store)
+    message = refusal(MariadbStore(place.url.replace("root@", "leasehold_no_such_user:secret@")))
     assert "the database refuses the user or the password (" in message
     assert "secret" not in message
 

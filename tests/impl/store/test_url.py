@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.store.mariadb import Address, MariadbStore
+from leasehold.impl.store.mariadb import MariadbStore
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.postgresql import PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
@@ -31,7 +31,10 @@ def test_each_kind_of_url() -> None:
     assert postgresql.settings["connect_timeout"] == "3"  # what the URL says goes before what we would choose
     mariadb = store_from_url("mariadb://me:s%40cret@db/leases?unix_socket=/run/my.sock")
     assert isinstance(mariadb, MariadbStore)
-    assert mariadb.address == Address("leases", "db", 3306, "me", "s@cret", "/run/my.sock")
+    assert mariadb.place == "mariadb:///run/my.sock/leases"
+    assert mariadb.settings == {
+        "host": "db", "port": 3306, "unix_socket": "/run/my.sock", "user": "me", "password": "s@cret", "db": "leases",
+    }  # fmt: skip
 
 
 def test_two_stores_in_memory_have_nothing_in_common() -> None:

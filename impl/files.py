@@ -1,0 +1,105 @@
+"""Files that are there whole or not at all, also after a crash, and locks that end with the process that holds them.
+
+Theory of operation. A file is written beside its place, synced, and moved there; then its folder is synced. The
+operating system keeps a lock (flock), bound to the open file: it goes when the last process that has the file open
+ends, however that ends. The lock's file itself stays when the lock is given up; a file that were removed then could be
+held by one process while another creates and locks a new one. For the same reason the path is looked up once more
+after its file was locked: somebody may have removed it in between.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def create(path: Path, content: bytes, mode: int) -> None:
+    """Writes a file that must not exist yet; nobody can read more of it than `mode` says, at any moment.
+
+    Raises:
+        FileExistsError: it exists; it was not touched.
+        OSError: it could not be written; nothing is left behind.
+    """
+    with _beside(path, content, mode) as written:
+        os.link(written, path)  # unlike a rename, this never replaces a file
+        os.unlink(written)
+
+
+def replace(path: Path, content: bytes, mode: int) -> None:
+    """Writes a file, in place of one that may exist: whose mode is then kept. A reader sees the old or the new, whole.
+
+    Raises:
+        OSError: it could not be written; the old file stands.
+    """
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+    target = Path(os.path.realpath(path))  # a link stays a link
+    with _beside(target, content, mode) as written:
+        os.rename(written, target)
+
+
+@contextmanager
+def _beside(path: Path, content: bytes, mode: int) -> Iterator[Path]:
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)  # the umask may have taken more away than was meant
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Writes and syncs a file in its place, for its owner alone; a crash may leave a part of it."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def lock(path: Path, wait: bool = False) -> int | None:
+    """Takes the lock on a file, which is created if it is not there, for its owner alone.
+
+    Args:
+        path: the file; a link is not followed.
+        wait: whether to wait for whoever holds the lock, in this process or another.
+
+    Returns:
+        The open file, whose closing gives the lock up; None where somebody else holds it.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file)):
+                    return file
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
