@@ -35,7 +35,7 @@ def explanations_of(
     known, found = list(names), []
     for pattern, place, reason in as_mapping(node).pairs():
         if not any(fits(name, pattern) for name in known):
-            what = f"there is no {kind} `{pattern[:80]}`"
-            sink.error("LH602", place, what, near=near_miss(pattern, known), remedy=remedy)
+            near = near_miss(pattern, known)
+            sink.error("unknown_explained", place, near=near, kind=kind, pattern=pattern[:80], remedy=remedy)
         found.append(Explanation(pattern, " ".join(reason.text.split()), place))
     return tuple(found)

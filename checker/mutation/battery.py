@@ -89,7 +89,7 @@ def battery_of(loader: Loader) -> Battery:
         system = loader()
         trials = tuple(_trial(item, loader, sink) for item in node.get("battery") or ())
         if not trials:
-            sink.error("LH202", node.key_place("battery"), "the battery is empty", remedy="give it a trial: `- {}`")
+            sink.error("empty_battery", node.key_place("battery"))
         names = [m.name for m in mutations(system, every_target=True)]
         remedy = "the explanation is out of date: remove it, or write the mutant's name as `mutate` prints it"
         explanations = explanations_of(node.get("explained"), names, "mutant", remedy, sink)
@@ -105,12 +105,12 @@ def _trial(node: Node, loader: Loader, sink: Sink) -> Trial:
         try:
             budget = Budget.parse(words)
         except BudgetError as error:
-            sink.error("LH203", (node.get("faults") or node).place, f"`{words[:40]}` is no budget: {error}")
+            sink.error("no_budget", (node.get("faults") or node).place, words=words[:40], error=error)
     try:
         loader(settings)
     except SpecError as error:
         for d in error.diagnostics:
-            sink.error(d.code, node.place if d.place == NOWHERE else d.place, d.what, near=d.near, remedy=d.remedy)
+            sink.add(replace(d, place=node.place) if d.place == NOWHERE else d)
     return Trial(settings, budget, node.place)
 
 

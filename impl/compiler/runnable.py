@@ -24,10 +24,7 @@ def check(system: System) -> None:
     sink = Sink()
     for channel in system.channels.values():
         if channel.kind != "mailbox":
-            sink.error(
-                "LH801", channel.place, f"channel `{channel.name}` is a {channel.kind}, which no network keeps to",
-                remedy="make it `kind: mailbox`: what sequence numbers make of any network",
-            )  # fmt: skip
+            sink.error("channel_of_no_network", channel.place, channel=channel.name, kind=channel.kind)
     for role in system.roles.values():
         _Checker(system, role, sink).check()
     if sink.errors:
@@ -45,13 +42,11 @@ class _Checker:
         role = self.role
         parent = self.system.roles[role.parent] if role.parent else None
         if parent is not None and parent.parent:
-            words = f"`{role.name}` is subsidiary to `{parent.name}`, which is subsidiary itself"
-            remedy = f"make it subsidiary to `{parent.parent}`, or join the two"
-            self.sink.error("LH805", role.place, words, remedy=remedy)
+            above = {"parent": parent.name, "grandparent": parent.parent}
+            self.sink.error("second_parent", role.place, role=role.name, **above)
         for datum in role.data.values():
             if datum.any_initial:
-                words = f"`{role.name}.{datum.name}` may begin with any value"
-                self.sink.error("LH804", datum.place, words, remedy="give it one: `initial: VALUE`")
+                self.sink.error("any_first_value", datum.place, role=role.name, datum=datum.name)
         for transition in role.transitions():
             updated = [e for u in transition.updates for e in (u.value, u.key)]
             for e in (transition.guard, *updated):
@@ -59,8 +54,7 @@ class _Checker:
         for task in role.tasks.values():
             self._task(task)
             if isinstance(task, Send) and parent is not None:
-                words = f"task `{task.name}` sends, and `{role.name}` is subsidiary"
-                self.sink.error("LH805", task.place, words, remedy=f"let `{parent.name}` send it")
+                self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
 
     def _task(self, task: Send | Call | Drive) -> None:
         what = f"task `{task.name}` of `{self.role.name}`"
@@ -78,8 +72,6 @@ class _Checker:
                 case x.Data(role=role, owner=owner) | x.State(role=role, owner=owner) if not (
                     role in self.below or owner is None or isinstance(owner, x.Self)
                 ):
-                    words = f"{what} reads a machine of `{role}`"
-                    self.sink.error("LH802", place, words, remedy="let that machine say it in a message")
+                    self.sink.error("reads_another_machine", place, what=what, role=role)
                 case x.Pending(name=name):
-                    words = f"{what} looks at messages on their way (`pending({name})`)"
-                    self.sink.error("LH803", place, words, remedy="wait for the message")
+                    self.sink.error("reads_pending", place, what=what, name=name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from leasehold.impl.migrate.layout import Layout
 from leasehold.spec import SpecError, System
-from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.model import Migration
 
 
@@ -24,23 +24,32 @@ def check_rules(rules: Migration, old: Layout) -> None:
     """
     sink = Sink()
 
-    def known(code: str, what: str, names: Iterable[str], there: Iterable[str], place: Place) -> None:
+    def known(wording: str, what: str, names: Iterable[str], there: Iterable[str], place: Place) -> None:
         there = list(there)
         for name in names:
             if name not in there:
-                sink.error(
-                    code, place, f"the old specification {old.digest[:12]} had no {what} `{name[:60]}`",
-                    near=near_miss(name, there), remedy=f"it had {listed(there)}",
-                )  # fmt: skip
+                sink.unknown(wording, place, name, there, digest=old.digest[:12], what=what)
 
     for role in rules.roles.values():
-        known("LH503", "role", [role.was], old.roles, role.place)
+        known("unknown_old_role", "role", [role.was], old.roles, role.place)
         if role.was in old.roles:
             was = old.roles[role.was]
             fields = [f.name for f in was.fields]
-            known("LH404", f"state of `{role.was}`", [*role.states, *sorted(role.forget)], was.states, role.place)
-            known("LH305", f"field of `{role.was}`", sorted(role.drop), fields, role.place)
+            known(
+                "unknown_old_state",
+                f"state of `{role.was}`",
+                [*role.states, *sorted(role.forget)],
+                was.states,
+                role.place,
+            )
+            known("unknown_old_field", f"field of `{role.was}`", sorted(role.drop), fields, role.place)
             for rule in role.fields.values():
-                known("LH305", f"field of `{role.was}`", [rule.source] if rule.source else [], fields, rule.place)
+                known(
+                    "unknown_old_field",
+                    f"field of `{role.was}`",
+                    [rule.source] if rule.source else [],
+                    fields,
+                    rule.place,
+                )
     if sink.errors:
         raise SpecError(sink.found)

@@ -11,7 +11,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
 from leasehold.spec.language.build_fields import FieldBuilder
 from leasehold.spec.language.declare import doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Quiet, a, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Quiet, a
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import parse
@@ -37,17 +37,11 @@ class Builder(FieldBuilder):
         own = text_of(node, "role")
         if own != name:
             place = (node.get("role") or node).place
-            self.sink.error(
-                "LH503", place, f"this file is read as the role `{name}`, but calls itself `{own}`",
-                remedy=f"write `role: {name}`",
-            )  # fmt: skip
+            self.sink.error("other_role_name", place, name=name, own=own)
         data, events = self.data(node.get("data")), self.events(node.get("events"))
         for event in events.values():
             if self._is_message_to(name, event.name) or event.name == TICK:
-                self.sink.error(
-                    "LH206", event.place, f"`{event.name}` is a message to {name}, or the tick, already",
-                    remedy="choose another name for the local event",
-                )  # fmt: skip
+                self.sink.error("event_is_message", event.place, event=event.name, name=name)
         parent = self._role(node.get("subsidiary")) if node.get("subsidiary") is not None else None
         tasks = {t: self._task(name, t, place, decl) for t, place, decl in as_mapping(node.get("tasks")).pairs()}
         kept = {t: task for t, task in tasks.items() if task is not None}
@@ -63,11 +57,9 @@ class Builder(FieldBuilder):
             for key, _, _ in s.pairs()
         )
         if len(initial) != 1 and not marred:
-            self.sink.error(
-                "LH407", initial[1].place if initial else node.key_place("states"),
-                f"{a(name)} has {len(initial) or 'no'} initial state{'s' if initial else ''}; it needs one",
-                remedy=f"write `initial: true` in one of {listed(states)}",
-            )  # fmt: skip
+            at = initial[1].place if initial else node.key_place("states")
+            count = f"{len(initial)} initial states" if initial else "no initial state"
+            self.sink.error("one_initial_state", at, role=a(name), count=count, states=states)
         if not initial:
             first = next(iter(states.values()), None)
             if first is not None:
@@ -86,34 +78,25 @@ class Builder(FieldBuilder):
                     if self._known_event(role, event.text, event.place):
                         cell = found.setdefault(state.text, {})
                         if event.text in cell:
-                            self.sink.error(
-                                "LH206", event.place, f"`{event.text}` in {role}/{state.text} stands in two groups",
-                                remedy="keep one reason for each pair",
-                            )  # fmt: skip
+                            self.sink.error("two_groups", event.place, event=event.text, role=role, state=state.text)
                         cell[event.text] = (reason, event.place)
         return found
 
     def _known_state(self, role: str, node: Node) -> bool:
         names = self.names.roles[role]
         states = names.declared
-        if node.text not in states:
-            made = node.text in names.states.members
-            self.sink.error(
-                "LH404", node.place, f"{a(role)} has no state `{node.text}`" + " of its own" * made,
-                near=None if made else near_miss(node.text, states),
-                remedy="write the state that it is made for: which tasks still run is not for the text to say" if made
-                else f"its states: {listed(states, 20)}",
-            )  # fmt: skip
-            return False
-        return True
+        if node.text in states:
+            return True
+        if node.text in names.states.members:
+            self.sink.error("remembering_state", node.place, role=a(role), name=node.text)
+        else:
+            self.sink.unknown("unknown_state", node.place, node.text, states, role=a(role))
+        return False
 
     def _known_event(self, role: str, event: str, place: Place) -> bool:
         events = self.names.roles[role].events
         if event not in events:
-            self.sink.error(
-                "LH406", place, f"{a(role)} consumes no event `{event}`", near=near_miss(event, events),
-                remedy=f"its events: {listed(sorted(events), 30)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_event", place, event, sorted(events), role=a(role))
             return False
         return True
 
@@ -135,19 +118,13 @@ class Builder(FieldBuilder):
                 if self._known_event(role, event, where):
                     reasons[event] = " ".join(reason.text.split())
                     if (role, name, event) in self.reasons:
-                        self.sink.error(
-                            "LH204", where, f"{role}/{name} both ignores and refuses `{event}`", remedy="remove one"
-                        )
+                        self.sink.error("ignored_and_refused", where, role=role, name=name, event=event)
                     self.reasons[role, name, event] = where
             for event, (text, where) in groups[kind].get(name, {}).items():
                 if event in reasons:
-                    self.sink.error(
-                        "LH206", where, f"`{event}` in {role}/{name} is listed twice under {kind}", remedy="remove one"
-                    )
+                    self.sink.error("listed_twice", where, event=event, role=role, name=name, kind=kind)
                 elif (role, name, event) in self.reasons:
-                    self.sink.error(
-                        "LH204", where, f"{role}/{name} both ignores and refuses `{event}`", remedy="remove one"
-                    )
+                    self.sink.error("ignored_and_refused", where, role=role, name=name, event=event)
                 reasons[event] = text
                 self.reasons[role, name, event] = where
         return m.State(
@@ -159,17 +136,14 @@ class Builder(FieldBuilder):
         seen: set[str] = set()
         for item in _names(node):
             if item.text in seen:
-                self.sink.error("LH206", item.place, f"`{item.text}` stands twice under {key}", remedy="remove one")
+                self.sink.error("stands_twice", item.place, item=item.text, key=key)
             else:
                 seen.add(item.text)
                 yield item
 
     def _known_task(self, role: str, node: Node, tasks: Mapping[str, Any]) -> bool:
         if node.text not in tasks:
-            self.sink.error(
-                "LH405", node.place, f"{a(role)} has no task `{node.text}`", near=near_miss(node.text, tasks),
-                remedy=f"its tasks: {listed(tasks, 30)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_task", node.place, node.text, tasks, role=a(role))
             return False
         return tasks[node.text] is not None
 
@@ -182,10 +156,7 @@ class Builder(FieldBuilder):
             key not in shape.record("a transition").keys for key, _, _ in node.pairs()
         )  # reported: may have meant this
         if (to is None) == (not stay) and not marred:
-            self.sink.error(
-                "LH204", node.place, f"{role}/{state} on {event}: a transition has either `to` or `stay: true`",
-                remedy="`to: STATE` enters a state and starts its tasks; `stay: true` only updates the record",
-            )  # fmt: skip
+            self.sink.error("to_or_stay", node.place, role=role, state=state, event=event)
         target = state if to is None or not self._known_state(role, to) else to.text
         when = node.get("when")
         updates = []
@@ -197,10 +168,7 @@ class Builder(FieldBuilder):
         for task in self._each_once(node.get("also"), "also"):
             if self._known_task(role, task, tasks):
                 if not isinstance(tasks[task.text], m.Send):
-                    self.sink.error(
-                        "LH416", task.place, f"`{task.text}` is no send: recovery does not start it again, so its "
-                        "answer may never come", remedy="list it under a state's `tasks`",
-                    )  # fmt: skip
+                    self.sink.error("also_no_send", task.place, task=task.text)
                 also.append(task.text)
         return m.Transition(
             role, state, event, position, target, parse(when, scope, self.sink, BOOL) if when else None,
@@ -228,24 +196,15 @@ class Builder(FieldBuilder):
         name, key_text = (found.group(1), found.group(2)) if found else (target, None)
         kind = data.get(name)
         if kind is None:
-            self.sink.error(
-                "LH305", place, f"{a(role)} has no field `{name[:40]}` to set", near=near_miss(name, data),
-                remedy=f"its data: {listed(data, 30)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_target", place, name, data, role=a(role))
             return None
         key: x.Expression | None = None
         if key_text is not None:
             if not isinstance(kind, Map):
-                self.sink.error(
-                    "LH303", place, f"`{name}` is of type {kind}, not a map", remedy=f"set it whole: `{name}: ...`"
-                )
+                self.sink.error("set_no_map", place, name=name, kind=kind)
                 return None
             if "][" in key_text.replace(" ", ""):
-                self.sink.error(
-                    "LH303", place, f"`{target[:60]}` names a cell within a cell; one cell is set at a time",
-                    remedy=f"keep a map for each {kind.key}, or one map whose key is a type of its own with a member "
-                    "for each pair",
-                )  # fmt: skip
+                self.sink.error("cell_in_cell", place, target=target[:60], key=kind.key)
                 return None
             key = parse(Node("text", place, key_text), scope, self.sink, kind.key)
             kind = kind.of
@@ -258,10 +217,7 @@ class Builder(FieldBuilder):
         if not kinds and any(key not in shape.record("a task").keys for key, _, _ in node.pairs()):
             return None  # reported: the key that is not known may be the one that is missing
         if len(kinds) != 1:
-            self.sink.error(
-                "LH204", place, f"the task `{name}` needs one of send, call and drive; it has {listed(kinds)}",
-                remedy="a task sends a message, calls a policy or handler, or drives subsidiary machines",
-            )  # fmt: skip
+            self.sink.error("task_kind", place, name=name, kinds=kinds)
             return None
         allowed = {
             "send": {"send", "to", "with", "only", "when", "doc"}, "call": {"call", "answers", "when", "doc"},
@@ -269,18 +225,11 @@ class Builder(FieldBuilder):
         }[kinds[0]]  # fmt: skip
         for key, where, _ in node.pairs():
             if key not in allowed and key in shape.record("a task").keys and key != "outlives":
-                self.sink.error(
-                    "LH204", where, f"the task `{name}` has no use for `{key}`: it is a {kinds[0]}",
-                    remedy=f"a {kinds[0]} takes {listed(sorted(allowed - {kinds[0]}))}",
-                )  # fmt: skip
+                others = sorted(allowed - {kinds[0]})
+                self.sink.error("useless_task_key", where, name=name, key=key, kind=kinds[0], keys=others)
         if text_of(node, "outlives") == "true" and (kinds[0] != "call" or not _some(node.get("answers"))):
-            why = "a call without answers never tells that it has ended" if kinds[0] == "call" else (
-                f"a {kinds[0]} is done with in the step that enters its state"
-            )  # fmt: skip
-            self.sink.error(
-                "LH417", node.key_place("outlives"), f"the task `{name}` cannot outlive its state: {why}",
-                remedy="name its `answers`, or leave `outlives` out" if kinds[0] == "call" else "leave `outlives` out",
-            )  # fmt: skip
+            wording = "outlives_without_answers" if kinds[0] == "call" else "cannot_outlive"
+            self.sink.error(wording, node.key_place("outlives"), name=name, kind=kinds[0])
         scope = Scope(self.names, role, clock=False)
         when = self._maybe(node.get("when"), scope)
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]
@@ -295,20 +244,18 @@ class Builder(FieldBuilder):
         sent = node.get("send")
         assert sent is not None
         if sent.text not in self.names.messages:
-            self.sink.error(
-                "LH406", sent.place, f"`{sent.text}` is not a message", near=near_miss(sent.text, self.names.messages),
-                remedy=f"messages: {listed(self.names.messages, 30)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_message", sent.place, sent.text, self.names.messages)
             return None
         declared = self.files.messages[sent.text].node
         sender, receiver = text_of(declared, "from"), text_of(declared, "to")
         to = node.get("to")
         if sender != role or (to is not None and to.text != receiver):
-            self.sink.error(
-                "LH503", (to or sent).place, f"`{sent.text}` goes from {sender} to {receiver}, not from {role}"
-                + (f" to {to.text}" if to else ""), near=f"`{receiver}`" if to and sender == role else None,
-                remedy=f"leave `to` out, or write `to: {receiver}`" if sender == role else f"only {a(sender)} sends it",
-            )  # fmt: skip
+            ends = {"message": sent.text, "sender": sender, "receiver": receiver, "role": role}
+            if to is not None and sender == role:
+                self.sink.error("wrong_receiver", to.place, near=f"`{receiver}`", to=to.text, **ends)
+            else:
+                other = f" to {to.text}" if to else ""
+                self.sink.error("wrong_sender", (to or sent).place, a_sender=a(sender), to=other, **ends)
             return None
         if receiver not in self.names.roles:
             return None  # reported with the message
@@ -321,18 +268,12 @@ class Builder(FieldBuilder):
         fields: dict[str, x.Expression] = {}
         for name, place, value in given.pairs():
             if name not in wanted:
-                self.sink.error(
-                    "LH413", place, f"`{what}` has no field `{name}`", near=near_miss(name, wanted),
-                    remedy=f"its fields: {listed(wanted)}",
-                )  # fmt: skip
+                self.sink.unknown("unknown_sent_field", place, name, wanted, what=what)
             else:
                 fields[name] = parse(value, scope, self.sink, wanted[name])
         for name in wanted:
             if given.get(name) is None:
-                self.sink.error(
-                    "LH413", node.place, f"`{what}` is sent without its field `{name}`",
-                    remedy=f"write `with: {{{name}: ...}}`",
-                )  # fmt: skip
+                self.sink.error("missing_sent_field", node.place, what=what, name=name)
         return fields
 
     def _only(self, node: Node | None, scope: Scope, role: str) -> x.Expression | None:
@@ -343,10 +284,7 @@ class Builder(FieldBuilder):
     ) -> m.Task | None:
         answers = node.get("answers")
         if answers is not None and answers.kind == "mapping":
-            self.sink.error(
-                "LH203", answers.place, f"the answers of the call `{name}` are a list of events",
-                remedy="write `answers: [one, two]`; only a driven task has conditions",
-            )  # fmt: skip
+            self.sink.error("call_answers", answers.place, name=name)
             return None
         known = tuple(a.text for a in answers or () if self._known_event(role, a.text, a.place))
         return m.Call(
@@ -362,16 +300,10 @@ class Builder(FieldBuilder):
             return None
         parent = text_of(as_mapping(self.files.roles.get(target)), "subsidiary")
         if parent != role:
-            self.sink.error(
-                "LH503", driven.place, f"{a(target)} is not subsidiary to {a(role)}, so it cannot be driven by one",
-                remedy=f"write `subsidiary: {role}` in its file, or send it a message",
-            )  # fmt: skip
+            self.sink.error("not_subsidiary", driven.place, target=a(target), role=a(role), role_2=role)
             return None
         if event is None:
-            self.sink.error(
-                "LH202", node.place, f"the task `{name}` does not say which `event` it drives",
-                remedy=f"write `event: ...`, one of {listed(sorted(self.names.roles[target].events))}",
-            )  # fmt: skip
+            self.sink.error("drives_no_event", node.place, name=name, known=sorted(self.names.roles[target].events))
             return None
         if not self._known_event(target, event.text, event.place):
             return None

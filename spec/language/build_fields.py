@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.names import Names, Scope
@@ -55,16 +55,9 @@ class FieldBuilder:
         if isinstance(kind, Int):
             kind = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
             if low is not None and kind.low is not None and kind.high is not None and kind.low > kind.high:
-                self.sink.error(
-                    "LH307", low.place,
-                    f"`{name}` has no values: its smallest, {kind.low}, is above its largest, {kind.high}",
-                    remedy="exchange the two",
-                )  # fmt: skip
+                self.sink.error("no_values", low.place, name=name, low=kind.low, high=kind.high)
         elif low is not None or high is not None:
-            self.sink.error(
-                "LH204", (low or high or decl).place, f"`{name}` is of type {kind}: only ints have bounds",
-                remedy="leave the bound out",
-            )  # fmt: skip
+            self.sink.error("bounds_of_no_int", (low or high or decl).place, name=name, kind=kind)
         explore = self._explore(name, kind, decl.get("explore"))
         first = decl.get("initial")
         if first is None:
@@ -74,12 +67,7 @@ class FieldBuilder:
         wanted = kind.of if isinstance(kind, Map) else kind
         value = self.declarer.constant(first, wanted, bounds=True)
         if value is not None and not in_range(wanted, value):
-            self.sink.error(
-                "LH307",
-                first.place,
-                f"`{name}` starts with {value}, outside of its bounds",
-                remedy="change one of them",
-            )
+            self.sink.error("first_outside", first.place, name=name, value=value)
         value = default(wanted) if value is None and not isinstance(wanted, Unknown) else value
         if isinstance(kind, Map):
             value = (value,) * len(kind.key.members if isinstance(kind.key, Enum) else range(kind.key.count))
@@ -90,16 +78,10 @@ class FieldBuilder:
             return None
         ends = list(node)
         if isinstance(kind, Map):
-            self.sink.error(
-                "LH203", node.place, f"`{name}`: explore is the range of a number, and this is a {kind}",
-                remedy="leave it out, or give a number of its own",
-            )  # fmt: skip
+            self.sink.error("explore_no_number", node.place, name=name, kind=kind)
             return None
         if len(ends) != 2:
-            self.sink.error(
-                "LH203", node.place, f"`{name}`: explore has {len(ends)} ends, not two",
-                remedy="write `explore: [low, high]`; both ends are included",
-            )  # fmt: skip
+            self.sink.error("explore_ends", node.place, name=name, count=len(ends))
             return None
         names = Names(self.names.constants, self.names.types, {}, {}, {})
         scope = Scope(names, clock=self.clock)
@@ -122,10 +104,7 @@ class FieldBuilder:
             receiver = self._role(node.get("to"))
             fields = self.data(node.get("fields"))
             if "number" in fields or "kind" in fields or "sender" in fields:
-                self.sink.error(
-                    "LH205", place, f"`{name}`: number, kind and sender are fields of every message",
-                    remedy="rename the field",
-                )  # fmt: skip
+                self.sink.error("message_field_name", place, name=name)
             if sender and receiver:
                 found[name] = m.Message(
                     name,
@@ -148,20 +127,14 @@ class FieldBuilder:
             name for name, _, other in entries(self.files.messages) if text_of(other, "to") == text_of(node, "from")
         ]
         if carried.text not in shown:
-            self.sink.error(
-                "LH503", carried.place, f"{text_of(node, 'from')} receives no message `{carried.text}`",
-                near=near_miss(carried.text, shown), remedy=f"it receives {listed(shown)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_carried", carried.place, carried.text, shown, sender=text_of(node, "from"))
             return None
         return carried.text
 
     def _role(self, node: Node | None) -> str | None:
         name = node.text if node is not None else ""
         if node is not None and name not in self.names.roles:
-            self.sink.error(
-                "LH503", node.place, f"`{name}` is not a role of this system", near=near_miss(name, self.names.roles),
-                remedy=f"roles: {listed(self.names.roles)}",
-            )  # fmt: skip
+            self.sink.unknown("unknown_role", node.place, name, self.names.roles)
         return name if name in self.names.roles else None
 
 

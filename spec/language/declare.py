@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import Files, as_mapping, entries
 from leasehold.spec.language.model import Constant
@@ -101,10 +101,7 @@ class Declarer:
             if isinstance(kind, Int):
                 kind = Int(low, high)
             elif not isinstance(kind, (Bool, Enum, Unknown)):
-                self.sink.error(
-                    "LH303", place, f"the constant `{name}` cannot be of type {kind}",
-                    remedy="constants are ints, bools and members of enumerations",
-                )  # fmt: skip
+                self.sink.error("constant_type", place, name=name, kind=kind)
                 kind = UNKNOWN
             declared = node.get("value")
             value = self._value(name, kind, declared.text, declared.place) if declared else default(kind)
@@ -114,50 +111,33 @@ class Declarer:
             self.constants[name] = Constant(name, kind, value, doc_of(node), place)
 
     def _value(self, name: str, kind: Type, text: str, place: Place) -> Value:
-        text = text.strip()
-        code = "LH702" if place == NOWHERE else "LH307"
+        text, known = text.strip(), ("true", "false") if isinstance(kind, Bool) else getattr(kind, "members", ())
+
+        def wrong(wording: str, instead: Value, **words: Value) -> Value:
+            code, near = "LH702" if place == NOWHERE else "", near_miss(text, known) if known else None
+            self.sink.error(wording, place, near=near, code=code, name=name, text=text[:40], **words)
+            return instead
+
         match kind:
             case Int(low=low, high=high):
                 if not INTEGER.match(text):
-                    self.sink.error(
-                        code, place, f"`{name}` is a number; `{text[:40]}` is not",
-                        remedy="write it with at most 18 digits",
-                    )  # fmt: skip
-                    return low or 0
+                    return wrong("not_a_value_int", low or 0)
                 value = int(text)
                 if (low is not None and value < low) or (high is not None and value > high):
                     span = f"{'' if low is None else low}..{'' if high is None else high}"
-                    self.sink.error(
-                        code, place, f"`{name}` must lie in {span}; {value} does not",
-                        remedy="choose another value" + ("" if place == NOWHERE else ", or wider bounds"),
-                    )  # fmt: skip
-                    return low or 0
+                    wider = "" if place == NOWHERE else ", or wider bounds"
+                    return wrong("outside_span", low or 0, span=span, value=value, wider=wider)
                 return value
             case Bool():
-                if text not in ("true", "false"):
-                    self.sink.error(
-                        code, place, f"`{name}` is true or false; `{text[:40]}` is neither",
-                        near=near_miss(text, ("true", "false")), remedy="write `true` or `false`",
-                    )  # fmt: skip
-                return text == "true"
+                return text == "true" if text in known else wrong("not_a_value_bool", False)
             case Enum(members=names):
-                if text not in names:
-                    self.sink.error(
-                        code, place, f"`{name}` is one of {listed(names)}; `{text[:40]}` is not",
-                        near=near_miss(text, names), remedy="choose one of them",
-                    )  # fmt: skip
-                    return names[0]
-                return text
+                return text if text in names else wrong("not_a_value_member", names[0], members=names)
         return 0
 
     def _settings_known(self) -> None:
         for name in self.settings:
             if name not in self.constants:
-                self.sink.error(
-                    "LH701", NOWHERE, f"there is no constant `{name[:40]}` to set",
-                    near=near_miss(name, self.constants),
-                    remedy=f"constants of this system: {listed(self.constants, 30)}",
-                )  # fmt: skip
+                self.sink.unknown("unknown_constant", NOWHERE, name, self.constants)
 
     def constant(self, node: Node, want: Type = INT, *, bounds: bool = False) -> Value | None:
         """The value of an expression over constants, or None when it is wrong (and reported).
@@ -178,7 +158,7 @@ class Declarer:
             self.bounding |= read
         value = evaluate(e, Context(NoState(), {n: c.value for n, c in self.constants.items()}))
         if isinstance(value, int) and abs(value) > MAX_VALUE:
-            self.sink.error("LH307", node.place, "the value is too large", remedy="numbers have at most 18 digits")
+            self.sink.error("large_value", node.place)
             return None
         return value
 
@@ -188,24 +168,16 @@ class Declarer:
         for name, place, node in entries(self.files.sections["types"]):
             listed_members, count = node.get("members"), node.get("count")
             if (listed_members is None) == (count is None):
-                self.sink.error(
-                    "LH204", place, f"the type `{name}` needs either `members` or `count`",
-                    remedy="`members: [red, green]` or `count: 3`",
-                )  # fmt: skip
+                self.sink.error("members_or_count", place, name=name)
             elif listed_members is not None:
                 found = [m.text for m in listed_members]
                 for member in listed_members:
                     if found.count(member.text) > 1:
-                        self.sink.error(
-                            "LH206", member.place, f"`{member.text}` stands twice in the type `{name}`",
-                            remedy="remove one",
-                        )  # fmt: skip
+                        self.sink.error("member_twice", member.place, member=member.text, name=name)
                 if found:
                     self.types[name] = Enum(name, tuple(dict.fromkeys(found)))
                 else:
-                    self.sink.error(
-                        "LH203", listed_members.place, f"the type `{name}` has no members", remedy="name one"
-                    )
+                    self.sink.error("no_members", listed_members.place, name=name)
             elif count is not None:
                 self.types[name] = Instance(
                     name, self._count(count, f"the type `{name}`"), counted_by=self._constant_named(count)
@@ -216,11 +188,8 @@ class Declarer:
         if value is None:
             return 1
         if not 1 <= value <= MAX_INSTANCES:
-            self.sink.error(
-                "LH702", node.place, f"{what} has {value} instances; 1 to {MAX_INSTANCES} are possible",
-                remedy="set the constant that it is counted by with `--set NAME=VALUE`"
-                if not node.text.lstrip("-").isdigit() else f"write a number from 1 to {MAX_INSTANCES}",
-            )  # fmt: skip
+            wording = "count_written" if node.text.lstrip("-").isdigit() else "count_set"
+            self.sink.error(wording, node.place, what=what, value=value, most=MAX_INSTANCES)
             return 1
         return int(value)
 
@@ -248,14 +217,11 @@ class Declarer:
             remembering = self._remembering(node, declared, MAX_PAIRS // max(1, len(events)))
             states = tuple(s for state in declared for s in (state, *remembering.get(state, ())))
             if len(states) * len(events) > MAX_PAIRS:
-                self.sink.error(
-                    "LH113", node.key_place("states"),
-                    f"{len(states):,} states and {len(events):,} events are more than "
-                    f"{MAX_PAIRS:,} pairs", remedy="split the role, or keep in data what is now told apart by states",
-                )  # fmt: skip
+                sizes = {"states": f"{len(states):,}", "events": f"{len(events):,}", "most": f"{MAX_PAIRS:,}"}
+                self.sink.error("too_many_pairs", node.key_place("states"), **sizes)
             for word, place, _ in as_mapping(node.get("data")).pairs():
                 if word in ("state", "self", "now", "event", "msg", "it"):
-                    self.sink.error("LH205", place, f"`{word}` has a meaning of its own", remedy="choose another name")
+                    self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(
                 name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed, remembering
             )
@@ -272,13 +238,10 @@ class Declarer:
                 name = name_of(state, running)
                 if name in declared or name in taken:
                     tasks = " and ".join(f"`{t}`" for t in sorted(running))
+                    run = f"run{'s' if len(running) == 1 else ''}"
                     also = "" if name in declared else f", and of one for `{taken[name]}`"
-                    self.sink.error(
-                        "LH206", declared.get(name, declared[state]),
-                        f"`{name}` is the name of the state that is made for `{state}` while {tasks} still "
-                        f"run{'s' if len(running) == 1 else ''}{also}",
-                        remedy="rename one of the states that the text has",
-                    )  # fmt: skip
+                    at = declared.get(name, declared[state])
+                    self.sink.error("taken_state_name", at, name=name, state=state, tasks=tasks, run=run, also=also)
                 taken[name] = state
             made[state] = tuple(n for r in found[state] if (n := name_of(state, r)) not in declared)
         return made
@@ -289,10 +252,7 @@ class Declarer:
             for word in known:
                 if word in clashes:
                     place = self.files.sections[section][word].place
-                    self.sink.error(
-                        "LH206", place, f"`{word}` is declared under {clashes[word]} and under {section}",
-                        remedy="rename one: an expression could not tell which is meant",
-                    )  # fmt: skip
+                    self.sink.error("ambiguous_name", place, word=word, clashes=clashes[word], section=section)
                 clashes[word] = section
 
 

@@ -1,16 +1,19 @@
 """What the language says when a specification is wrong.
 
-A diagnostic is a value: code, place, what is wrong, the near miss and the remedy. The catalogue below is the only list
-of codes; `docs/reference/diagnostics.md` is generated from it and `tests/bad_specs/` holds a spec for every one.
+A diagnostic is a value: code, place, what is wrong, the near miss and the remedy. diagnostics.yaml has all codes and
+their texts; `docs/reference/diagnostics.md` is generated from it and `tests/bad_specs/` holds a spec for every code.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal
+from string import Template
+from typing import Any, Literal
+
+from leasehold.spec.language import table
 
 Severity = Literal["error", "warning"]
 
@@ -29,75 +32,27 @@ class Place:
 
 NOWHERE = Place("<settings>")
 
-# code: what the code stands for. Groups: 1 files, 2 shape, 3 names and types, 4 machines, 5 the system, 6 properties,
-# 7 settings given at the call.
-CATALOGUE: dict[str, str] = {
-    "LH101": "a file cannot be read",
-    "LH102": "a file is too large",
-    "LH103": "a file is not text in UTF-8",
-    "LH104": "a file is not YAML",
-    "LH105": "a file is empty",
-    "LH106": "a key stands twice in one mapping",
-    "LH107": "an anchor, an alias, a tag or a second document is used",
-    "LH108": "a file is nested too deeply",
-    "LH109": "a file of the system is missing",
-    "LH110": "an include leads back to itself",
-    "LH111": "too many files",
-    "LH112": "too many findings",
-    "LH113": "a role is too large",
-    "LH201": "a key is not known",
-    "LH202": "a key is missing",
-    "LH203": "a value has the wrong kind",
-    "LH204": "two keys exclude each other",
-    "LH205": "a name is not a name",
-    "LH206": "a name is declared twice",
-    "LH301": "an expression cannot be parsed",
-    "LH302": "a name is not known",
-    "LH303": "an operand has the wrong type",
-    "LH304": "a construct is not part of the language",
-    "LH305": "a field is not known",
-    "LH306": "an expression is too large",
-    "LH307": "a value leaves the range of its type",
-    "LH308": "an expression is used where it has no meaning",
-    "LH309": "an opaque value is read",
-    "LH401": "a pair of state and event is not covered",
-    "LH402": "the guards of one state and event overlap",
-    "LH403": "a state cannot be reached",
-    "LH404": "a state is not known",
-    "LH405": "a task is not known",
-    "LH406": "an event is not known",
-    "LH407": "a machine has no initial state, or several",
-    "LH408": "a task is never started",
-    "LH409": "two messages go to one neighbour in one transition",
-    "LH410": "an internal transition changes what the state has sent",
-    "LH411": "a tick is taken without asking the clock",
-    "LH412": "an ignore or refuse never applies",
-    "LH413": "a message is sent with the wrong fields",
-    "LH414": "a field of data or of an event is never used",
-    "LH415": "the guards of one state and event leave a gap",
-    "LH416": "a task of a transition alone is not a send",
-    "LH417": "a task cannot outlive its state",
-    "LH418": "an answer does not tell which outliving task has ended",
-    "LH419": "a number may grow without end",
-    "LH501": "a message is never sent",
-    "LH502": "a message has no channel, or several",
-    "LH503": "a role is not known",
-    "LH504": "an event never arises",
-    "LH505": "a channel carries no message",
-    "LH506": "a constant is never used",
-    "LH507": "a type is not known",
-    "LH508": "requests go both ways between two roles",
-    "LH601": "a property has no claim, or several",
-    "LH602": "an expectation names something that does not exist",
-    "LH701": "a constant is not known",
-    "LH702": "a value given for a constant is wrong",
-    "LH703": "no such system",
-    "LH801": "a channel that no network keeps to",
-    "LH802": "a machine that is to run reads another one",
-    "LH803": "a machine that is to run looks at messages on their way",
-    "LH804": "a machine that is to run may begin with any value",
-    "LH805": "a subsidiary machine sends, or has a subsidiary itself",
-}
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The text of one kind of finding: a code, and templates with `$words` for what is wrong and for the remedy."""
+
+    code: str
+    what: Template
+    remedy: Template | None
+
+
+def _read() -> tuple[dict[str, str], dict[str, Wording]]:
+    titles, wordings = {}, {}
+    for code, entry in table("diagnostics.yaml").items():
+        titles[code] = entry.pop("title")
+        for name, texts in entry.items():
+            remedy = texts.get("remedy")
+            wordings[name] = Wording(code, Template(texts["what"]), None if remedy is None else Template(remedy))
+    return titles, wordings
+
+
+CATALOGUE, WORDINGS = _read()  # by code, what it stands for; by name, every kind of finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +114,30 @@ class Sink:
     found: list[Diagnostic] = field(default_factory=list)
     seen: set[Diagnostic] = field(default_factory=set)
 
-    def error(self, code: str, place: Place, what: str, *, near: str | None = None, remedy: str | None = None) -> None:
-        self._add(Diagnostic(code, place, what, near, remedy))
+    def error(self, wording: str, at: Place, /, *, near: str | None = None, code: str = "", **words: Any) -> None:
+        """Adds an error in the words of diagnostics.yaml, under another code if one is given.
 
-    def warning(
-        self, code: str, place: Place, what: str, *, near: str | None = None, remedy: str | None = None
+        Lists among `words` are joined by commas.
+        """
+        self._put(wording, at, near, "error", words, code)
+
+    def warning(self, wording: str, at: Place, /, *, near: str | None = None, **words: Any) -> None:
+        self._put(wording, at, near, "warning", words)
+
+    def unknown(self, wording: str, at: Place, word: str, known: Iterable[str], /, **words: Any) -> None:
+        """Adds an error about a name that is none of those that are known, with the nearest of them."""
+        names = list(known)
+        self._put(wording, at, near_miss(word, names), "error", {**words, "word": word[:60], "known": names})
+
+    def _put(
+        self, wording: str, at: Place, near: str | None, severity: Severity, words: Mapping[str, Any], code: str = ""
     ) -> None:
-        self._add(Diagnostic(code, place, what, near, remedy, "warning"))
+        row, shown = WORDINGS[wording], {name: _shown(word) for name, word in words.items()}
+        remedy = None if row.remedy is None else row.remedy.substitute(shown)
+        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity))
 
-    def _add(self, diagnostic: Diagnostic) -> None:
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Adds a finding whose words are its own."""
         assert diagnostic.code in CATALOGUE, diagnostic.code
         if len(diagnostic.what) > MAX_WORDS:
             diagnostic = replace(diagnostic, what=diagnostic.what[: MAX_WORDS - 3] + "...")
@@ -192,7 +162,7 @@ class Sink:
 class Quiet(Sink):
     """For a second look at what is reported elsewhere: keeps nothing."""
 
-    def _add(self, diagnostic: Diagnostic) -> None:
+    def add(self, diagnostic: Diagnostic) -> None:
         pass
 
 
@@ -212,6 +182,10 @@ def near_miss(word: str, known: Iterable[str]) -> str | None:
         return None
     matches = difflib.get_close_matches(word, list(islice(known, 1000)), n=1, cutoff=0.6)
     return f"`{matches[0]}`" if matches else None
+
+
+def _shown(word: object) -> str:
+    return str(word) if isinstance(word, str) or not isinstance(word, Iterable) else listed(word, 30)
 
 
 def listed(words: Iterable[str], limit: int = 12) -> str:

@@ -120,10 +120,7 @@ class Gatherer:
         if not _exists(path):
             if required:
                 near = f"`{path.with_suffix('.yml').name}`, renamed" if _exists(path.with_suffix(".yml")) else None
-                self.sink.error(
-                    "LH109", Place(shown) if asked == NOWHERE else asked, f"the file {shown} is missing", near=near,
-                    remedy="a system is a folder with system.yaml, messages.yaml and roles/",
-                )  # fmt: skip
+                self.sink.error("missing_file", Place(shown) if asked == NOWHERE else asked, near=near, shown=shown)
             return None
         if not self._counted(Place(shown) if asked == NOWHERE else asked):
             return None
@@ -137,10 +134,7 @@ class Gatherer:
         """Whether one more file may be read."""
         self.count += 1
         if self.count == MAX_FILES + 1:
-            self.sink.error(
-                "LH111", asked, f"more than {MAX_FILES} files belong to this system",
-                remedy="include each file once; join small ones",
-            )  # fmt: skip
+            self.sink.error("too_many_files", asked, max_files=MAX_FILES)
         return self.count <= MAX_FILES
 
     def _merge_system(self, node: Node, trail: tuple[Path, ...]) -> None:
@@ -154,9 +148,7 @@ class Gatherer:
             value = node.get(key)
             if value is not None:
                 if key in files.single:
-                    self.sink.error(
-                        "LH206", node.key_place(key), f"`{key}` is declared twice", remedy="keep one of the two"
-                    )
+                    self.sink.error("declared_twice", node.key_place(key), key=key)
                 files.single[key] = value
         included = node.get("include")
         for item in [] if included is None else [included] if included.kind == "text" else included:
@@ -166,17 +158,11 @@ class Gatherer:
     def _include(self, item: Node, trail: tuple[Path, ...]) -> None:
         path = trail[-1].parent / item.text
         if not _exists(path):
-            self.sink.error(
-                "LH109", item.place, f"the file {_shown_text(item.text)} is missing",
-                remedy=f"name a YAML file, relative to {self._show(trail[-1].parent)}",
-            )  # fmt: skip
+            self.sink.error("missing_include", item.place, file=_shown_text(item.text), to=self._show(trail[-1].parent))
             return
         if any(path.resolve() == earlier.resolve() for earlier in trail):
-            self.sink.error(
-                "LH110", item.place, f"`{item.text}` leads back to itself: "
-                + " -> ".join(self._show(p) for p in (*trail, path)),
-                remedy="leave this include out",
-            )  # fmt: skip
+            trace = " -> ".join(self._show(p) for p in (*trail, path))
+            self.sink.error("include_cycle", item.place, item=item.text, trace=trace)
             return
         if not self._counted(item.place):
             return
@@ -212,10 +198,7 @@ class Gatherer:
     def _merge(self, into: dict[str, Item], found: Node, section: str) -> None:
         for name, place, value in found.pairs():
             if name in into:
-                self.sink.error(
-                    "LH206", place, f"`{name}` is declared twice under {section}; first at {into[name].place}",
-                    remedy="rename one",
-                )  # fmt: skip
+                self.sink.error("declared_twice_under", place, name=name, section=section, place=into[name].place)
             else:
                 into[name] = Item(place, value)
 
@@ -225,10 +208,7 @@ class Gatherer:
         folder = self.folder / "roles"
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else []:
             if _exists(path) and path.resolve() not in used:
-                self.sink.error(
-                    "LH503", Place(self._show(path)), f"the role {path.stem} is not listed under `roles:`",
-                    remedy=f"add `{path.stem}: {{}}` there, or remove the file",
-                )  # fmt: skip
+                self.sink.error("stray_role", Place(self._show(path)), stem=path.stem)
 
     def _messages_are_there(self) -> None:
         """Without messages.yaml every send would be reported; say what is missing instead."""
@@ -237,10 +217,7 @@ class Gatherer:
         for name, role in self.files.roles.items():
             for _, place, task in as_mapping(role.get("tasks")).pairs():
                 if task.get("send") is not None and task.get("call") is None and task.get("drive") is None:
-                    self.sink.error(
-                        "LH109", place, f"the role `{name}` sends a message, but no messages.yaml can be read",
-                        remedy="declare the messages in messages.yaml, beside system.yaml",
-                    )  # fmt: skip
+                    self.sink.error("no_messages", place, name=name)
                     return
 
     def _path_of(self, role: str) -> Path:

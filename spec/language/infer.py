@@ -8,10 +8,12 @@ are states because the left side is a state.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
+from typing import Any
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign, operators
-from leasehold.spec.language.diagnostics import Place, Sink, a, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink, a, near_miss
 from leasehold.spec.language.names import RoleNames, Scope
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import (
@@ -59,10 +61,12 @@ class Inference:
     def place(self, tree: ast.AST) -> Place:
         return self.node.inside(self.lead + getattr(tree, "col_offset", 0))
 
-    def error(
-        self, code: str, tree: ast.AST, what: str, near: str | None = None, remedy: str | None = None
-    ) -> x.Expression:
-        self.sink.error(code, self.place(tree), what, near=near, remedy=remedy)
+    def error(self, wording: str, tree: ast.AST, /, *, near: str | None = None, **words: Any) -> x.Expression:
+        self.sink.error(wording, self.place(tree), near=near, **words)
+        return wrong(self.place(tree))
+
+    def unknown(self, wording: str, tree: ast.AST, word: str, known: Iterable[str], /, **words: Any) -> x.Expression:
+        self.sink.unknown(wording, self.place(tree), word, known, **words)
         return wrong(self.place(tree))
 
     def words(self, tree: ast.AST) -> str:
@@ -72,20 +76,21 @@ class Inference:
         """An error about Python that is not part of the language, with the remedy for this construct."""
         general = "docs/reference/language.md says what an expression may hold"
         near, remedy = foreign.construct(construct) or (None, general)
-        return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language", near, remedy)
+        return self.error("foreign_construct", tree, near=near, source=self.words(tree), remedy=remedy)
 
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):
-            return self.error(
-                "LH303", tree, f"`{self.words(tree)}` is of type {e.type}; {expected} is wanted here",
-                remedy="YAML takes what follows ` #` for a comment: quote the text" if self.node.commented else
-                "compare it, or name the field that you mean" if isinstance(expected, Bool) else
-                f"write one of {listed(expected.members)}" if isinstance(expected, Enum) else
-                f"which {expected} is meant must be written: `{expected}[0]`; or quantify over all and compare: "
-                f"`any(index(x) == {self.words(tree)} and ... for x in {expected})`"
-                if isinstance(expected, Instance) and isinstance(e.type, Int) else
-                f"write a value of type {expected}",
-            )  # fmt: skip
+            words: dict[str, Any] = {"source": self.words(tree), "type": e.type, "expected": expected}
+            if self.node.commented:
+                return self.error("commented_operand", tree, **words)
+            match expected, e.type:
+                case Bool(), _:
+                    return self.error("bool_wanted", tree, **words)
+                case Enum(members=members), _:
+                    return self.error("member_wanted", tree, members=members, **words)
+                case Instance(), Int():
+                    return self.error("instance_wanted", tree, **words)
+            return self.error("other_type_wanted", tree, **words)
         return e
 
     # Inference
@@ -109,13 +114,11 @@ class Inference:
             return x.Literal_(type=BOOL, value=tree.value, place=place)
         if isinstance(tree.value, int):
             if tree.value > MAX_LITERAL:
-                return self.error("LH307", tree, "the number is too large", remedy="numbers have at most 18 digits")
+                return self.error("large_number", tree)
             return x.Literal_(type=INT, value=tree.value, place=place)
         if tree.value is None:
             return x.Literal_(type=Option(None), value=None, place=place)
-        return self.error(
-            "LH304", tree, f"`{self.words(tree)}` is not part of the language", remedy="write the bare name"
-        )
+        return self.error("quoted_name", tree, source=self.words(tree))
 
     def _name(self, tree: ast.Name, scope: Scope, expected: Type | None) -> x.Expression:
         name, place, names = tree.id, self.place(tree), scope.names
@@ -128,11 +131,7 @@ class Inference:
             return x.Literal_(type=Option(None), value=None, place=place)
         if name == "now":
             if not scope.clock:
-                return self.error(
-                    "LH308", tree, "`now` has no value here",
-                    remedy="constants and tasks cannot read the clock (keep the time in a field); elsewhere, the "
-                    "system needs a `clock:`",
-                )  # fmt: skip
+                return self.error("no_clock", tree)
             return x.Now(place=place)
         if name == "self" and own:
             return x.Self(type=own.instance, place=place)
@@ -158,21 +157,19 @@ class Inference:
         name, names = tree.id, scope.names
         if isinstance(wanted, Unknown):
             return wrong(self.place(tree))  # what could explain the name was reported
+        words: dict[str, Any] = {"name": name}
         known: list[str] = [*scope.variables, *names.constants, *names.types, *names.roles, "now", *FUNCTIONS]
         if scope.role:
             known += [*names.roles[scope.role].data, "state", "self"]
         if isinstance(wanted, Enum):
             known = [*wanted.members, *known]
             of = "" if wanted.name.startswith("a ") else "of type "
-            what = f"`{name}` is not {of}{wanted}: {listed(wanted.members)}"
+            words |= {"type": f"{of}{wanted}", "members": wanted.members}
         elif scope.arguments and name in scope.arguments:
-            return self.error("LH302", tree, f"`{name}` is not known here", near=f"`event.{name}`")
-        else:
-            what = f"`{name}` is not known here"
-        return self.error(
-            "LH302", tree, what, near=f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known),
-            remedy=f"known here: {listed([w for w in known if w not in FUNCTIONS], 30)}",
-        )  # fmt: skip
+            return self.error("event_field_name", tree, near=f"`event.{name}`", name=name)
+        near = f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known)
+        words["names"] = [w for w in known if w not in FUNCTIONS]
+        return self.error("unknown_member" if "members" in words else "unknown_name", tree, near=near, **words)
 
     def _attribute(self, tree: ast.Attribute, scope: Scope, expected: Type | None) -> x.Expression:
         name, place = tree.attr, self.place(tree)
@@ -186,10 +183,7 @@ class Inference:
             owner = self.infer(base, scope)
             if isinstance(owner.type, Unknown):
                 return owner
-            return self.error(
-                "LH303", base, f"`{self.words(base)}` is of type {owner.type}, which has no fields",
-                remedy="fields are read from a machine (`broker.units`), an event (`event.units`) or a message",
-            )  # fmt: skip
+            return self.error("no_fields", base, source=self.words(base), owner_type=owner.type)
         role, owner = found
         if role is None:
             return owner  # reported
@@ -197,10 +191,7 @@ class Inference:
             return x.State(type=role.states, role=role.name, owner=owner, place=place)
         if name not in role.data:
             known = [*role.data, "state"]
-            return self.error(
-                "LH305", tree, f"{a(role.name)} has no field `{name}`", near=near_miss(name, known),
-                remedy=f"its fields: {listed(known)}",
-            )  # fmt: skip
+            return self.unknown("unknown_field", tree, name, known, role=a(role.name))
         return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
 
     def _machine(self, tree: ast.expr, scope: Scope) -> tuple[RoleNames | None, x.Expression] | None:
@@ -209,22 +200,15 @@ class Inference:
         if isinstance(tree, ast.Name) and tree.id in roles and tree.id not in scope.variables:
             role = roles[tree.id]
             if role.indexed:
-                return None, self.error(
-                    "LH303", tree, f"there are {role.instance.count} machines of role {role.name}",
-                    remedy=f"name one (`{role.name}[0]`) or quantify: `all(r.state == ... for r in {role.name})`",
-                )  # fmt: skip
+                return None, self.error("several_machines", tree, count=role.instance.count, role=role.name)
             return role, x.Literal_(type=role.instance, value=0, place=self.place(tree))
         if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name) and tree.value.id in roles:
             role = roles[tree.value.id]
             key = self.infer(tree.slice, scope)
             if isinstance(key, x.Literal_) and isinstance(key.type, Int):
                 if not 0 <= key.value < role.instance.count:
-                    return None, self.error(
-                        "LH307",
-                        tree,
-                        f"`{self.words(tree)}`: there are {role.instance.count} machines, from 0",
-                        remedy=f"write a number from 0 to {role.instance.count - 1}",
-                    )
+                    count, named = role.instance.count, self.words(tree)
+                    return None, self.error("machine_number", tree, source=named, count=count, last=count - 1)
                 return role, x.Literal_(type=role.instance, value=key.value, place=self.place(tree))
             return role, self.want(key, role.instance, tree.slice)
         if isinstance(tree, ast.Name) and not (
@@ -239,21 +223,13 @@ class Inference:
     def _argument(self, tree: ast.Attribute, scope: Scope) -> x.Expression:
         name = tree.attr
         if scope.arguments is None:
-            return self.error("LH308", tree, "no event is being consumed here", remedy="read a machine's data instead")
+            return self.error("no_event", tree)
         if name == "sender":
             if scope.sender is None:
-                return self.error(
-                    "LH308",
-                    tree,
-                    "this event has no sender: it is not a message",
-                    remedy="only messages have `msg.sender`",
-                )
+                return self.error("no_sender", tree)
             return x.Sender(type=scope.sender, place=self.place(tree))
         if name not in scope.arguments:
-            return self.error(
-                "LH305", tree, f"the event has no field `{name}`", near=near_miss(name, scope.arguments),
-                remedy=f"its fields: {listed(scope.arguments)}",
-            )  # fmt: skip
+            return self.unknown("unknown_event_field", tree, name, scope.arguments)
         return x.Argument(type=scope.arguments[name], name=name, place=self.place(tree))
 
     def _message_field(self, tree: ast.Attribute, variable: str, message: Message, scope: Scope) -> x.Expression:
@@ -265,10 +241,8 @@ class Inference:
         if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
             return x.MessageField(type=known[name], variable=variable, name=name, place=place)
         fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
-        return self.error(
-            "LH305", tree, f"the message has no field `{name}`", near=near_miss(name, fields),
-            remedy=f"its fields: {listed([*fields, 'number', 'kind'])}",
-        )  # fmt: skip
+        others = [*fields, "number", "kind"]
+        return self.error("unknown_message_field", tree, near=near_miss(name, fields), word=name, known=others)
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:
         if isinstance(tree.value, ast.Name) and tree.value.id in scope.names.roles:
@@ -283,24 +257,13 @@ class Inference:
                 return key
             if not isinstance(key, x.Literal_):
                 return self.want(key, of, tree.slice)
-            return self.error(
-                "LH307",
-                tree,
-                f"`{self.words(tree)}`: there are {of.count}, from 0",
-                remedy=f"write a number from 0 to {of.count - 1}",
-            )
+            return self.error("instance_number", tree, source=self.words(tree), count=of.count, last=of.count - 1)
         cells = self.infer(tree.value, scope)
         if isinstance(cells.type, Unknown):
             return cells
         if not isinstance(cells.type, Map):
-            return self.error(
-                "LH303",
-                tree.value,
-                f"`{self.words(tree.value)}` is of type {cells.type}, not a map",
-                remedy="this map has one key: keep a map for each, or count its cells by a type of their own"
-                if isinstance(tree.value, ast.Subscript)
-                else "only maps have cells: `votes[self]`",
-            )
+            wording = "cell_of_cell" if isinstance(tree.value, ast.Subscript) else "cell_of_no_map"
+            return self.error(wording, tree.value, source=self.words(tree.value), type=cells.type)
         key = self.of(tree.slice, scope, cells.type.key)
         return x.Apply(type=cells.type.of, op="[]", operands=(cells, key), place=self.place(tree))
 

@@ -41,29 +41,21 @@ class Typing(Operators):
         if not isinstance(tree.func, ast.Name) or tree.func.id not in FUNCTIONS:
             name = self.words(tree.func)
             near, remedy = foreign.function(name) or (near_miss(name, FUNCTIONS), f"functions: {listed(FUNCTIONS, 30)}")
-            return self.error("LH302", tree, f"`{name}` is not a function of the language", near, remedy)
+            return self.error("unknown_function", tree, near=near, name=name, remedy=remedy)
         name, args = tree.func.id, tree.args
         if tree.keywords:
-            return self.error("LH304", tree, "arguments have no names here", remedy="leave the name out")
+            return self.error("named_argument", tree)
         if name in QUANTIFIERS:
             if len(args) != 1 or not isinstance(args[0], ast.GeneratorExp):
-                return self.error(
-                    "LH303", tree, f"`{name}` takes one clause with `for`",
-                    remedy=f"write `{name}(r.state == ... for r in role)`",
-                )  # fmt: skip
+                return self.error("no_clause", tree, name=name)
             return self._quantified(name, args[0], scope)  # type: ignore[arg-type]
         pure = OPERATORS.get(name)
         low, high = pure.arguments if pure else (2, 2) if name == "reachable" else (1, 1)
         if not low <= len(args) <= high:
-            return self.error(
-                "LH303",
-                tree,
-                f"`{name}` takes {counted(low, high)}",
-                remedy="numbers are compared one by one, `min(a, b)`; a set has no least or greatest member: claim "
-                "what holds of each with `all(...)`, or keep the number in a datum"
-                if name in ("min", "max")
-                else f"write `{_USAGE.get(name, f'{name}(n)')}`",
-            )
+            if name in ("min", "max"):
+                return self.error("numbers_of_arguments", tree, name=name, count=counted(low, high))
+            usage = _USAGE.get(name, f"{name}(n)")
+            return self.error("number_of_arguments", tree, name=name, count=counted(low, high), usage=usage)
         if pure:
             return self._applied(name, tree, args, scope, expected)
         result: x.Expression = getattr(self, f"_call_{name}")(tree, args, scope, expected)
@@ -83,17 +75,13 @@ class Typing(Operators):
 
     def _call_old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not scope.step:
-            return self.error(
-                "LH308", tree, "`old` has a meaning in `step` properties alone", remedy="claim it under `step:`"
-            )
+            return self.error("old_outside_step", tree)
         operand = self.infer(args[0], scope, expected)
         return x.Old(type=operand.type, operand=operand, place=self.place(tree))
 
     def _call_took(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not scope.step:
-            return self.error(
-                "LH308", tree, "`took` has a meaning in `step` properties alone", remedy="claim it under `step:`"
-            )
+            return self.error("took_outside_step", tree)
         roles = scope.names.roles
         arg, event = args[0], None
         if isinstance(arg, ast.Attribute):
@@ -103,16 +91,10 @@ class Typing(Operators):
         else:
             found = self._machine(arg, scope)
             if found is None or found[0] is None:
-                return self.error(
-                    "LH503", arg, f"`{self.words(arg)}` is not a role", near=near_miss(self.words(arg), roles),
-                    remedy="write `took(broker.granted)` or `took(broker)`",
-                )  # fmt: skip
+                return self.unknown("took_no_role", arg, self.words(arg), roles)
             role, owner = found[0], found[1]
         if event is not None and event not in role.events:
-            return self.error(
-                "LH406", tree, f"{a(role.name)} consumes no event `{event}`", near=near_miss(event, role.events),
-                remedy=f"its events: {listed(sorted(role.events), 30)}",
-            )  # fmt: skip
+            return self.unknown("unknown_event", tree, event, sorted(role.events), role=a(role.name))
         return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))
 
     def _call_running(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
@@ -133,33 +115,21 @@ class Typing(Operators):
         self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None
     ) -> x.Expression:
         if not scope.outside:
-            return self.error(
-                "LH308", tree, "`byzantine` has a meaning in properties and under `environment` alone",
-                remedy="a machine cannot see whether another is honest",
-            )  # fmt: skip
+            return self.error("byzantine_inside", tree)
         name, roles = self.words(args[0]), scope.names.roles
         if name not in roles:
-            return self.error(
-                "LH503", args[0], f"`{name}` is not a role", near=near_miss(name, roles),
-                remedy=f"roles: {listed(roles)}",
-            )  # fmt: skip
+            return self.unknown("byzantine_no_role", args[0], name, roles)
         return x.Byzantine(role=name, place=self.place(tree))
 
     def _one_machine(self, tree: ast.Call, arg: ast.expr, scope: Scope) -> tuple[RoleNames, x.Expression] | None:
         """The machine that an argument names, where it may be asked whether its actor is up."""
         if not scope.outside:
-            self.error(
-                "LH308", tree, f"`{self.words(tree.func)}` has a meaning in properties and under `environment` alone",
-                remedy="a machine cannot see whether another is up: it hears from it, or it does not",
-            )  # fmt: skip
+            self.error("machine_query_inside", tree, source=self.words(tree.func))
             return None
         found = self._machine(arg, scope)
         if found is None:
             roles = scope.names.roles
-            self.error(
-                "LH503", arg, f"`{self.words(arg)}` is not a machine", near=near_miss(self.words(arg), roles),
-                remedy="write `running(broker)`, or `running(p)` with `for p in participant`",
-            )  # fmt: skip
+            self.unknown("not_a_machine", arg, self.words(arg), roles)
             return None
         return None if found[0] is None else (found[0], found[1])
 
@@ -168,16 +138,10 @@ class Typing(Operators):
 
     def _call_heard(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not scope.outside:
-            return self.error(
-                "LH308", tree, "`heard` has a meaning in properties and under `environment` alone",
-                remedy="a machine cannot see whether it was heard, but by an answer",
-            )  # fmt: skip
+            return self.error("heard_inside", tree)
         name, channels = self.words(args[0]), scope.names.channels
         if name not in channels:
-            return self.error(
-                "LH302", args[0], f"`{name}` is not a channel", near=near_miss(name, channels),
-                remedy=f"channels: {listed(channels)}",
-            )  # fmt: skip
+            return self.unknown("unknown_channel", args[0], name, channels)
         return x.Heard(name=name, place=self.place(tree))
 
     def _pending(self, tree: ast.expr, scope: Scope) -> x.Expression:
@@ -185,10 +149,7 @@ class Typing(Operators):
         name = tree.id if isinstance(tree, ast.Name) else self.words(tree)
         known = [*names.messages, *names.channels]
         if name not in known:
-            return self.error(
-                "LH302", tree, f"`{name}` is neither a message nor a channel", near=near_miss(name, known),
-                remedy=f"messages and channels: {listed(known, 30)}",
-            )  # fmt: skip
+            return self.unknown("unknown_pending", tree, name, known)
         kinds = (name,) if name in names.messages else names.channels[name]
         return x.Pending(type=Message(kinds), name=name, place=self.place(tree))
 
@@ -200,7 +161,7 @@ class Typing(Operators):
         if more:
             inner_kind = kind if kind in ("all", "any", "union") else None
             if inner_kind is None:
-                return self.error("LH304", tree, f"`{kind}` takes one `for`", remedy="nest another quantifier in it")
+                return self.error("one_for", tree, kind=kind)
             inner = ast.copy_location(ast.GeneratorExp(elt=tree.elt, generators=more), tree)
             return self._one_quantifier(kind, tree, first, inner, scope)
         return self._one_quantifier(kind, tree, first, tree.elt, scope)
@@ -209,9 +170,7 @@ class Typing(Operators):
         self, kind: x.QuantifierKind, tree: ast.expr, clause: ast.comprehension, body_tree: ast.expr, scope: Scope
     ) -> x.Expression:
         if not isinstance(clause.target, ast.Name) or clause.is_async:
-            return self.error(
-                "LH304", tree, "a quantifier has one plain variable", remedy="write `all(... for r in role)`"
-            )
+            return self.error("quantifier_variable", tree)
         variable = clause.target.id
         domain = self.infer(clause.iter, scope)
         if isinstance(domain.type, Unknown):
@@ -221,10 +180,7 @@ class Typing(Operators):
         elif isinstance(domain.type, Set) and domain.type.of is not None:
             bound = domain.type.of
         else:
-            return self.error(
-                "LH303", clause.iter, f"`{self.words(clause.iter)}` is of type {domain.type}; a quantifier ranges over "
-                "a role, a type, a set or pending messages",
-            )  # fmt: skip
+            return self.error("quantifier_domain", clause.iter, source=self.words(clause.iter), domain_type=domain.type)
         inner = scope.bind(**{variable: bound})
         condition: x.Expression | None = None
         if clause.ifs:
@@ -246,12 +202,7 @@ class Typing(Operators):
             result = body.type
         else:
             if not isinstance(body, x.Variable) or body.name != variable or isinstance(bound, Message):
-                return self.error(
-                    "LH304",
-                    tree,
-                    "a set clause collects its own variable: `{r for r in role if ...}`",
-                    remedy="use `union` for anything else",
-                )
+                return self.error("set_clause", tree)
             result = Set(bound)  # type: ignore[arg-type]
         return x.Quantifier(
             type=result, kind=kind, variable=variable, domain=domain, condition=condition, body=body,

@@ -65,7 +65,8 @@ class Operators(Inference):
             wanted = None if "[" in pattern else instantiated(pattern, bound)
             operand = self.infer(arg, scope) if wanted is None else self.of(arg, scope, wanted)
             if wanted is None and not fits(pattern, operand.type, bound):
-                return self.error("LH303", arg, f"`{op}` takes {row.takes}, not {operand.type}", remedy=row.remedy)
+                words = {"op": op, "takes": row.takes, "remedy": row.remedy}
+                return self.error("function_operand", arg, type=operand.type, **words)
             if instantiated(signature.result, bound) is None and isinstance(operand.type, Unknown):
                 return operand  # reported; it would have said what the result is
             typed.append(operand)
@@ -93,12 +94,7 @@ class Operators(Inference):
             return wrong(self.place(tree))
         result = OPERATORS[op].result((left.type, right.type))
         if result is None:
-            return self.error(
-                "LH303",
-                tree,
-                f"`{op}` does not take {left.type} and {right.type}",
-                remedy="ints and times are added and subtracted, ints multiplied; sets have |, & and -",
-            )
+            return self.error("operand_types", tree, op=op, left_type=left.type, right_type=right.type)
         return x.Apply(type=result, op=op, operands=(left, right), place=self.place(tree))
 
     def _pair(
@@ -135,18 +131,14 @@ class Operators(Inference):
         op = _COMPARE.get(type(op_tree))
         if op is None:
             same = isinstance(op_tree, ast.Is)
-            return self.error("LH304", tree, "`is` is not part of the language", near="`==`" if same else "`!=`")
+            return self.error("identity", tree, near="`==`" if same else "`!=`")
         if op in ("in", "not in"):
             left = self.infer(left_tree, scope)
             of = left.type if isinstance(left.type, (Enum, Instance)) else None
             right = self.infer(right_tree, scope, Set(of))
             if not isinstance(left.type, (Enum, Instance, Unknown)):
-                return self.error(
-                    "LH303", left_tree, f"`{self.words(left_tree)}` is of type {left.type}; sets hold states, members "
-                    "of an enumeration or instances",
-                    remedy="numbers are compared one by one: `n == 1 or n == 2`, `0 <= n and n <= 3`"
-                    if isinstance(left.type, (Int, Time)) else "name a machine, a state or a member of a type",
-                )  # fmt: skip
+                wording = "number_in_set" if isinstance(left.type, (Int, Time)) else "no_member_of_sets"
+                return self.error(wording, left_tree, source=self.words(left_tree), type=left.type)
             self.want(right, Set(of), right_tree)
         else:
             left, right = self._pair(left_tree, right_tree, scope, None)
@@ -164,10 +156,7 @@ class Operators(Inference):
             made = scope.names.remembering(side.type.of) if isinstance(side.type, Set) else {}
             alone = named_alone(side, made) if made and not (member and written_out(side)) else None
             if alone is not None:
-                return self.error(
-                    "LH304", tree, f"`{x.text(alone)}` is named in a set that is computed",
-                    remedy=f"compare with it by itself: `... == {x.text(alone)}`",
-                )  # fmt: skip
+                return self.error("computed_set", tree, text=x.text(alone))
         of = left.type
         made = scope.names.remembering(of)
         if not made or not isinstance(of, Enum) or right.type != (Set(of) if member else of):
@@ -184,16 +173,12 @@ class Operators(Inference):
         if isinstance(a, Unknown) or isinstance(b, Unknown):
             return None
         if (isinstance(a, Opaque) or isinstance(b, Opaque)) and not scope.opaque:
-            return self.error(
-                "LH309", tree, f"`{self.words(tree)}` reads an opaque value",
-                remedy="opaque data is carried and stored; only properties may compare it",
-            )  # fmt: skip
+            return self.error("opaque_read", tree, source=self.words(tree))
         if not (agrees(a, b) or agrees(b, a)):
-            words = f"`{self.words(tree)}` compares {a} with {b}"
-            return self.error("LH303", tree, words, remedy="compare values of one type")
+            return self.error("compared_types", tree, source=self.words(tree), left=a, right=b)
         for side in (a, b):
             if op not in ("==", "!=") and not isinstance(side, (Int, Time, Set)):
-                return self.error("LH303", tree, f"`{op}` does not order values of type {side}", near="`==`")
+                return self.error("unordered_type", tree, near="`==`", op=op, side=side)
         return None
 
     def _boolop(self, tree: ast.BoolOp, scope: Scope, expected: Type | None) -> x.Expression:
@@ -205,10 +190,7 @@ class Operators(Inference):
         then, otherwise = self._pair(tree.body, tree.orelse, scope, expected)
         type_ = _joined(then.type, otherwise.type)
         if type_ is None:
-            return self.error(
-                "LH303", tree, f"the branches have types {then.type} and {otherwise.type}",
-                remedy="give both branches one type",
-            )  # fmt: skip
+            return self.error("branch_types", tree, then_type=then.type, otherwise_type=otherwise.type)
         return x.Apply(type=type_, op="if", operands=(test, then, otherwise), place=self.place(tree))
 
     def _set(self, tree: ast.Set, scope: Scope, expected: Type | None) -> x.Expression:
@@ -224,12 +206,7 @@ class Operators(Inference):
         if any(isinstance(i.type, Unknown) for i in items):
             return wrong(self.place(tree))
         if not isinstance(of, (Enum, Instance)):
-            return self.error(
-                "LH303",
-                tree,
-                f"a set cannot hold {items[0].type}",
-                remedy="sets hold instances or members of an enumeration",
-            )
+            return self.error("set_member_type", tree, items_type=items[0].type)
         if made := scope.names.remembering(of):
             items = [plain(i, made) for i in items]
             self.steps += sum(1 for i in items for _ in x.walk(i))
@@ -237,7 +214,7 @@ class Operators(Inference):
 
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
         if tree.keys:
-            return self.error("LH304", tree, f"`{self.words(tree)}` is not part of the language")
+            return self.error("written_map", tree, source=self.words(tree))
         type_ = expected if isinstance(expected, Set) else Set(None)
         return x.Apply(type=type_, op="{}", operands=(), place=self.place(tree))
 

@@ -107,26 +107,16 @@ def _covered(
     wanted = must_cover(system, role, state)
     for event in wanted:
         if event not in state.on and event not in state.ignore and event not in state.refuse:
-            sink.error(
-                "LH401", state.place, f"{role.name}/{state.name} does not say what happens on `{event}`",
-                remedy=f"add a transition, or `ignore: {{{event}: \"why\"}}`, or `refuse: {{{event}: \"why\"}}`",
-            )  # fmt: skip
+            sink.error("uncovered_pair", state.place, role=role.name, state=state.name, event=event)
     for event, choices in state.on.items():
         if event != TICK and event not in wanted:
-            sink.error(
-                "LH412", choices[0].place,
-                f"`{event}` cannot come in {role.name}/{state.name}: no task that it answers "
-                "is started there", remedy="start the task in this state, or remove the transition",
-            )  # fmt: skip
+            sink.error("event_cannot_come", choices[0].place, event=event, role=role.name, state=state.name)
         check_guards(system, role, state, event, choices, sink, reasons, work)
     for kind in (state.ignore, state.refuse):
         for event in kind:
             if event not in wanted and event != TICK:
-                sink.error(
-                    "LH412", reasons[role.name, state.name, event],
-                    f"{role.name}/{state.name} ignores or refuses `{event}`, which cannot come there",
-                    remedy=f"remove it; `{event}` answers a task that {state.name} does not start",
-                )  # fmt: skip
+                place = reasons[role.name, state.name, event]
+                sink.error("reason_cannot_apply", place, role=role.name, state=state.name, event=event)
 
 
 def _reachable_states(role: Role, sink: Sink) -> None:
@@ -140,10 +130,7 @@ def _reachable_states(role: Role, sink: Sink) -> None:
                     todo.append(transition.target)
     for state in role.states.values():
         if state.name not in seen:
-            sink.error(
-                "LH403", state.place, f"no transition leads to {role.name}/{state.name}",
-                remedy="add a transition to it, or remove it",
-            )  # fmt: skip
+            sink.error("unreachable_state", state.place, role=role.name, state=state.name)
 
 
 def _sends(role: Role, names: Iterable[str]) -> list[Send]:
@@ -162,11 +149,8 @@ def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
             for first in sends[:i]:
                 if first.receiver == second.receiver and not _exclusive(first, second):
                     told.add(second.receiver)
-                    sink.error(
-                        "LH409", state.place, f"entering {role.name}/{state.name} sends `{first.message}` and "
-                        f"`{second.message}` to one {first.receiver}",
-                        remedy="send one message that says both, or add a state between the two",
-                    )  # fmt: skip
+                    sends_ = {"first": first.message, "second": second.message, "receiver": first.receiver}
+                    sink.error("two_messages", state.place, role=role.name, state=state.name, **sends_)
                     break
 
 
@@ -193,31 +177,21 @@ def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
             if transition.internal:
                 for update in transition.updates:
                     if update.name in sent:
-                        sink.error(
-                            "LH410", update.place,
-                            f"{role.name}/{state.name} has sent `{sent[update.name]}`, which reads "
-                            f"`{update.name}`; an internal transition must not change it",
-                            remedy=f"enter the state again (`to: {state.name}`), so that the message has a new number",
-                        )  # fmt: skip
+                        words = {"message": sent[update.name], "field": update.name}
+                        sink.error("internal_changes_sent", update.place, role=role.name, state=state.name, **words)
 
 
 def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:
     for transition in state.on.get(TICK, ()):
         if not x.mentions(transition.guard, lambda e: isinstance(e, x.Now)):
-            sink.error(
-                "LH411", transition.place, f"{transition.name} is taken at every tick",
-                remedy="say when it is due: `when: now >= term_end`",
-            )  # fmt: skip
+            sink.error("every_tick", transition.place, transition=transition.name)
 
 
 def _tasks_started(role: Role, sink: Sink) -> None:
     started = {t for s in role.states.values() for t in s.tasks} | {t for tr in role.transitions() for t in tr.also}
     for task in role.tasks.values():
         if task.name not in started:
-            sink.error(
-                "LH408", task.place, f"no state of {role.name} starts the task `{task.name}`",
-                remedy="list it under a state's `tasks`, or remove it",
-            )  # fmt: skip
+            sink.error("task_not_started", task.place, role=role.name, task=task.name)
 
 
 def _events_arise(system: System, role: Role, sink: Sink) -> None:
@@ -228,10 +202,7 @@ def _events_arise(system: System, role: Role, sink: Sink) -> None:
     }
     for event in role.events.values():
         if event.name not in answers | offered | driven:
-            sink.error(
-                "LH504", event.place, f"nothing makes the event `{event.name}` of {role.name} arise",
-                remedy="list it in a task's `answers`, offer it under `environment:`, or drive it from a parent",
-            )  # fmt: skip
+            sink.error("event_never_arises", event.place, event=event.name, role=role.name)
 
 
 # The system
@@ -240,22 +211,16 @@ def _events_arise(system: System, role: Role, sink: Sink) -> None:
 def _messages_and_channels(system: System, sink: Sink) -> None:
     sent = {t.message for r in system.roles.values() for t in r.tasks.values() if isinstance(t, Send)}
     for message in system.messages.values():
+        ends = {"message": message.name, "sender": message.sender, "receiver": message.receiver}
         if message.name not in sent:
-            sink.error(
-                "LH501", message.place, f"no task sends the message `{message.name}`",
-                remedy=f"add a task to {message.sender}: `{{send: {message.name}, to: {message.receiver}}}`",
-            )  # fmt: skip
+            sink.error("message_never_sent", message.place, **ends)
         carriers = [c for c in system.channels.values() if (c.sender, c.receiver) == (message.sender, message.receiver)]
         if len(carriers) != 1:
             names = f": {listed(c.name for c in carriers)}" if carriers else ""
-            sink.error(
-                "LH502", message.place, f"{len(carriers)} channels carry `{message.name}` from {message.sender} to "
-                f"{message.receiver}{names}; there must be one",
-                remedy=f"channels: {{NAME: {{from: {message.sender}, to: {message.receiver}, kind: mailbox}}}}",
-            )  # fmt: skip
+            sink.error("one_channel", message.place, count=len(carriers), names=names, **ends)
     for channel in system.channels.values():
         if not any((m.sender, m.receiver) == (channel.sender, channel.receiver) for m in system.messages.values()):
-            sink.error("LH505", channel.place, f"no message goes over the channel `{channel.name}`", remedy="remove it")
+            sink.error("empty_channel", channel.place, channel=channel.name)
 
 
 def _answers_are_known(system: System, sink: Sink) -> None:
@@ -269,12 +234,8 @@ def _answers_are_known(system: System, sink: Sink) -> None:
             for c in (channel, back[0])
         )
         if there and here:
-            sink.error(
-                "LH508", here[0].place, f"`{there[0].name}` and `{here[0].name}` go both ways between "
-                f"{channel.sender} and {channel.receiver}, and neither is an answer: after one duplicate each could "
-                "be sent again for ever",
-                remedy="write `answer: true` for the messages that answer the other side",
-            )  # fmt: skip
+            ends = {"sender": channel.sender, "receiver": channel.receiver}
+            sink.error("two_requests", here[0].place, there=there[0].name, here=here[0].name, **ends)
 
 
 def expressions(system: System) -> Iterator[x.Expression]:
@@ -325,14 +286,11 @@ def _fields_used(system: System, role: Role, sink: Sink) -> None:
     read = {e.name for e in inside if isinstance(e, x.Data) and e.role == role.name}
     for datum in role.data.values():
         if datum.name not in read and not isinstance(datum.type, Opaque):
-            sink.warning(
-                "LH414", datum.place, f"nothing reads `{datum.name}` of {role.name}",
-                remedy="remove it, or say a property about it",
-            )  # fmt: skip
+            sink.warning("unread_field", datum.place, datum=datum.name, role=role.name)
 
 
 def _constants_used(system: System, sink: Sink) -> None:
     used = {e.name for whole in expressions(system) for e in x.walk(whole) if isinstance(e, x.Constant)}
     for constant in system.constants.values():
         if constant.name not in used and constant.name not in system.counting:
-            sink.warning("LH506", constant.place, f"nothing reads the constant `{constant.name}`", remedy="remove it")
+            sink.warning("unread_constant", constant.place, constant=constant.name)

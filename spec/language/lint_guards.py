@@ -43,18 +43,11 @@ def check_guards(
     where = f"{role.name}/{state.name} on `{event}`"
     open_ended = [t for t in choices if t.guard is None]
     if open_ended and len(choices) > 1:
-        sink.error(
-            "LH402", open_ended[0].place, f"{where}: {len(choices)} transitions, of which one has no guard",
-            remedy="give every one of them a `when`, so that at most one holds",
-        )  # fmt: skip
+        sink.error("open_guard", open_ended[0].place, where=where, count=len(choices))
         return
     if open_ended:
         if left_over and event != TICK:
-            sink.error(
-                "LH412", reasons[role.name, state.name, event],
-                f"{where}: the ignore or refuse never applies, as the transition has no guard",
-                remedy="remove it, or add a guard",
-            )  # fmt: skip
+            sink.error("reason_beside_open", reasons[role.name, state.name, event], where=where)
         return
     tried = _Trial(system, role, event, choices)
     if not tried.possible or not work.take(tried.parts):
@@ -63,24 +56,16 @@ def check_guards(
     for values in tried.values():
         true = tried.holding(values)
         if len(true) > 1:
-            sink.error(
-                "LH402", (true[1].guard or x.TRUE).place, f"{where}: two guards hold at once, {tried.shown(values)}",
-                remedy=" and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2]) + " must exclude each other",
-            )  # fmt: skip
+            both = " and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2])
+            place = (true[1].guard or x.TRUE).place
+            sink.error("guards_overlap", place, where=where, example=tried.shown(values), both=both)
             return
         if not true and not left_over:
-            sink.error(
-                "LH415", choices[0].place, f"{where}: no guard holds, {tried.shown(values)}",
-                remedy=f"add a transition for this case, or `ignore: {{{event}: \"why\"}}` for what is left over",
-            )  # fmt: skip
+            sink.error("guards_gap", choices[0].place, where=where, example=tried.shown(values), event=event)
             return
         gap_seen = gap_seen or not true
     if left_over and event != TICK and not gap_seen and tried.exhaustive:
-        sink.error(
-            "LH412", reasons[role.name, state.name, event],
-            f"{where}: the ignore or refuse never applies: one of the guards always holds",
-            remedy="remove it",
-        )  # fmt: skip
+        sink.error("reason_never_applies", reasons[role.name, state.name, event], where=where)
 
 
 class _Trial:

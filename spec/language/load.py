@@ -17,7 +17,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
-from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, Sink, SpecError, a, listed, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
 from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, Item, as_mapping, entries
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
@@ -51,15 +51,9 @@ def find(name_or_folder: str | Path) -> tuple[Path, str]:
             return folder.parent, str(folder.parent)
     except (OSError, ValueError):
         pass
-    shown = words if len(words) <= 80 else words[:77] + "..."
-    raise SpecError(
-        [
-            Diagnostic(
-                "LH703", NOWHERE, f"`{shown}` is neither a shipped system nor a folder", near_miss(words, SHIPPED),
-                f"shipped systems: {listed(SHIPPED)}; or name a folder that holds system.yaml",
-            )
-        ]
-    )  # fmt: skip
+    sink, shown = Sink(), words if len(words) <= 80 else words[:77] + "..."
+    sink.error("unknown_system", NOWHERE, near=near_miss(words, SHIPPED), word=shown, known=SHIPPED)
+    raise SpecError(sink.found)
 
 
 def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> m.System:
@@ -176,23 +170,15 @@ class _SystemParts:
         word, bracket, rest = node.text.partition("(")
         word = word.strip()
         if word not in ("mailbox", "fifo", "bag", "set") or (bracket and (word in ("mailbox", "set"))):
-            self.sink.error(
-                "LH203", node.place, f"`{node.text[:40]}` is not a kind of channel",
-                near=near_miss(word, ("mailbox", "fifo", "bag", "set")),
-                remedy="kinds: mailbox, fifo, fifo(n), bag, bag(n), set",
-            )  # fmt: skip
+            near = near_miss(word, ("mailbox", "fifo", "bag", "set"))
+            self.sink.error("unknown_channel_kind", node.place, near=near, kind=node.text[:40])
             return None, None
         capacity: int | None = None
         if bracket:
             inner = Node("text", node.place, rest.rstrip().removesuffix(")"))
             capacity = self.declarer.constant(inner)
             if capacity is not None and capacity < 1:
-                self.sink.error(
-                    "LH307",
-                    node.place,
-                    f"a channel for {capacity} messages carries nothing",
-                    remedy="give it room for one message or more",
-                )
+                self.sink.error("no_capacity", node.place, capacity=capacity)
         return word, capacity  # type: ignore[return-value]
 
     def _paired(self, node: Node, sender: str, receiver: str) -> bool:
@@ -201,12 +187,10 @@ class _SystemParts:
             return False
         counts = [self.names.roles[r].instance.count for r in (sender, receiver)]
         if pairs.text != "same":
-            self.sink.error("LH203", pairs.place, f"pairs are `every` or `same`, not `{pairs.text[:40]}`")
+            self.sink.error("unknown_pairs", pairs.place, pairs=pairs.text[:40])
         elif counts[0] != counts[1]:
-            self.sink.error(
-                "LH307", pairs.place, f"there are {counts[0]} machines of role {sender} and {counts[1]} of role "
-                f"{receiver}: they cannot be paired", remedy="give both roles the same number of `instances`",
-            )  # fmt: skip
+            numbers = {"senders": str(counts[0]), "receivers": str(counts[1])}
+            self.sink.error("unequal_pairs", pairs.place, sender=sender, receiver=receiver, **numbers)
         return True
 
     def _budget(self, node: Node | None) -> m.Budget:
@@ -216,7 +200,7 @@ class _SystemParts:
             return "any"
         value = self.declarer.constant(node)
         if value is not None and value < 0:
-            self.sink.error("LH307", node.place, f"a budget of {value} has no meaning", remedy="0, more, or `any`")
+            self.sink.error("negative_budget", node.place, value=value)
         return int(value or 0)
 
     def clock(self) -> m.Clock | None:
@@ -227,16 +211,9 @@ class _SystemParts:
         value = self.declarer.constant(horizon)
         timers = text_of(node, "timers") or "prompt"
         if timers not in ("prompt", "late"):
-            self.sink.error(
-                "LH203",
-                (node.get("timers") or node).place,
-                f"timers are `prompt` or `late`, not `{timers[:40]}`",
-                remedy="prompt: the clock waits for machines whose tick is due; late: it may go on",
-            )
+            self.sink.error("unknown_timers", (node.get("timers") or node).place, timers=timers[:40])
         if value is not None and value < 0:
-            self.sink.error(
-                "LH307", horizon.place, f"the clock cannot run from 0 to {value}", remedy="give a horizon of 0 or more"
-            )
+            self.sink.error("negative_horizon", horizon.place, value=value)
         return m.Clock(int(value or 0), timers == "late", node.place)
 
     def environment(self) -> dict[str, m.Outside]:
@@ -251,10 +228,7 @@ class _SystemParts:
             local = as_mapping(as_mapping(self.files.roles.get(role)).get("events"))
             if local.get(event) is None:
                 known = [e for e, _, _ in local.pairs()]
-                self.sink.error(
-                    "LH406", where, f"{a(role)} declares no local event `{event}`", near=near_miss(event, known),
-                    remedy=f"its local events: {listed(known, 30)}",
-                )  # fmt: skip
+                self.sink.unknown("unknown_local_event", where, event, known, role=a(role))
                 continue
             scope = Scope(
                 self.names, arguments=self.builder._event_scope(role, event).arguments,
@@ -272,10 +246,7 @@ class _SystemParts:
     def lemmas(self) -> dict[str, m.Property]:
         for name, item in self.files.lemmas.items():
             if name in self.files.properties:
-                self.sink.error(
-                    "LH206", item.place, f"`{name}` is a property; first at {self.files.properties[name].place}",
-                    remedy="rename the lemma",
-                )  # fmt: skip
+                self.sink.error("lemma_is_property", item.place, name=name, place=self.files.properties[name].place)
         return self._claims(self.files.lemmas)
 
     def _claims(self, declared: Mapping[str, Item]) -> dict[str, m.Property]:
@@ -285,35 +256,17 @@ class _SystemParts:
                 k for k in ("always", "step", "sometimes", "leads_to", "always_possible") if node.get(k) is not None
             ]
             if len(kinds) != 1:
-                self.sink.error(
-                    "LH601", place, f"the property `{name}` claims {listed(kinds)}; it needs exactly one claim",
-                    remedy="one of always, step, sometimes, leads_to and always_possible",
-                )  # fmt: skip
+                self.sink.error("one_claim", place, name=name, kinds=kinds)
                 continue
             kind = kinds[0]
             claim, when, within = node.get(kind), node.get("when"), node.get("within")
             assert claim is not None
             if kind == "leads_to" and when is None:
-                self.sink.error(
-                    "LH202",
-                    place,
-                    f"`{name}`: a leads_to needs `when`, from where it leads",
-                    remedy="write `when: ...`",
-                )
+                self.sink.error("leads_to_when", place, name=name)
             if kind == "sometimes" and when is not None:
-                self.sink.error(
-                    "LH204",
-                    place,
-                    f"`{name}`: a sometimes has no antecedent; say all of it in the claim",
-                    remedy="join the two with `and`",
-                )
+                self.sink.error("sometimes_when", place, name=name)
             if within is not None and (kind != "leads_to" or "clock" not in self.files.single):
-                self.sink.error(
-                    "LH204",
-                    within.place,
-                    f"`{name}`: `within` belongs to a leads_to in a system with a clock",
-                    remedy="leave it out",
-                )
+                self.sink.error("within_leads_to", within.place, name=name)
             scope = Scope(self.names, clock=self.world.clock, opaque=True, outside=True, step=kind == "step")
             found[name] = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
@@ -396,7 +349,7 @@ class _SystemParts:
     def _exists(self, name: str, place: Place, known: Iterable[str], what: str) -> None:
         names = list(known)
         if name not in names and not ("*" in name and any(fnmatchcase(n, name) for n in names)):
-            self.sink.error("LH602", place, f"there is no {what} `{name[:60]}`", near=near_miss(name, names))
+            self.sink.unknown("unknown_expected", place, name, names, what=what)
 
 
 _COUNTED = ("distinct", "generated", "edges", "depth", "initial", "product", "reachable")

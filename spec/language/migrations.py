@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from leasehold.spec.language import model as m
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
-from leasehold.spec.language.diagnostics import Place, Sink, a, listed, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink, a
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.source import INTEGER, Node
 from leasehold.spec.language.types import Map, Opaque, Type, Value, in_range, members
@@ -43,59 +43,44 @@ class Migrations:
             return ""  # its key is misspelt, which was told
         text = node.text
         if not _DIGEST.match(text):
-            self.sink.error(
-                "LH203", node.place, f"`{text[:70]}` does not begin a digest",
-                remedy="write 12 to 64 digits of 0 to 9 and a to f; `leasehold migrate` says which a store has",
-            )  # fmt: skip
+            self.sink.error("no_digest", node.place, text=text[:70])
             return ""
         for other in earlier:
             if text.startswith(other.source) or other.source.startswith(text):
-                self.sink.error(
-                    "LH206", node.place, f"there is a migration from `{text[:12]}` already, at line {other.place.line}",
-                    remedy="join the two",
-                )  # fmt: skip
+                self.sink.error("same_migration", node.place, text=text[:12], line=other.place.line)
         return text
 
     def _role(self, name: str, place: Place, node: Node) -> m.MigratedRole | None:
         role = self.roles.get(name)
         if role is None:
-            self._unknown("LH503", place, f"there is no role `{name[:60]}` in this specification", self.roles)
+            self.sink.unknown("unknown_migrated_role", place, name, self.roles)
             return None
         states = {}
         for old, _, new in _pairs(node.get("states")):
             if new.text not in role.states:
-                self._unknown("LH404", new.place, f"{a(name)} has no state `{new.text[:60]}`", role.states)
+                self.sink.unknown("unknown_migrated_state", new.place, new.text, role.states, role=a(name))
             states[old] = new.text
         fields = {}
         for field, where, given in _pairs(node.get("fields")):
             if field not in role.data:
-                self._unknown("LH305", where, f"{a(name)} has no field `{field[:60]}`", role.data)
+                self.sink.unknown("unknown_migrated_field", where, field, role.data, role=a(name))
             else:
                 fields[field] = self._field(role.data[field], where, given)
         drop = _names(node.get("drop"))
         for rule in fields.values():
             if rule.source in drop:
-                self.sink.error(
-                    "LH204", rule.place, f"`{rule.source}` is given up under `drop`, and `{rule.name}` takes its value",
-                    remedy="leave one of the two out",
-                )  # fmt: skip
+                self.sink.error("dropped_and_taken", rule.place, source=rule.source, rule=rule.name)
         was = text_of(node, "was") or name
         return m.MigratedRole(name, was, states, fields, drop, _names(node.get("forget")), place)
 
     def _field(self, datum: m.Datum, place: Place, node: Node) -> m.MigratedField:
         given = [key for key in ("from", "value", "initial") if node.get(key) is not None]
         if len(given) != 1:
-            self.sink.error(
-                "LH204" if given else "LH202", place,
-                f"`{datum.name}` takes its value from {listed(given) if given else 'nowhere'}; one source is needed",
-                remedy="write `from: OLD_FIELD`, `value: VALUE`, or `initial: true`",
-            )  # fmt: skip
+            wording = "two_sources" if given else "no_source"
+            self.sink.error(wording, place, name=datum.name, given=given)
         cells = node.get("cells")
         if cells is not None and not (isinstance(datum.type, Map) and "from" in given):
-            self.sink.error(
-                "LH204", cells.place, f"`{datum.name}`: `cells` belongs to a map that is taken `from` an older one",
-                remedy="leave it out",
-            )  # fmt: skip
+            self.sink.error("cells_without_map", cells.place, datum=datum.name)
             cells = None
         value = datum.initial
         if "value" in given:
@@ -113,23 +98,15 @@ class Migrations:
             return int(node.text) if INTEGER.match(node.text) else node.text
         value = self.declarer.constant(node, wanted)
         if value is not None and not in_range(wanted, value):
-            self.sink.error(
-                "LH307", node.place, f"`{datum.name}` would be {value}, outside of its bounds",
-                remedy="choose another value",
-            )  # fmt: skip
+            self.sink.error("value_outside", node.place, datum=datum.name, value=value)
         return value
 
     def _once(self, names: Iterable[tuple[str, Place]]) -> None:
         seen: set[str] = set()
         for name, place in names:
             if name in seen:
-                what = f"two roles are made of the old role `{name}`"
-                self.sink.error("LH206", place, what, remedy="correct one `was`")
+                self.sink.error("was_twice", place, name=name)
             seen.add(name)
-
-    def _unknown(self, code: str, place: Place, what: str, known: Iterable[str]) -> None:
-        names = list(known)
-        self.sink.error(code, place, what, near=near_miss(what.split("`")[1], names), remedy=f"it has {listed(names)}")
 
 
 def _pairs(node: Node | None) -> Iterable[tuple[str, Place, Node]]:

@@ -121,11 +121,8 @@ def check(role: Role, reasons: Mapping[tuple[str, str, str], Place], sink: Sink)
                     others = [t for t in begun if t != task and answer in _answers(role, t)]
                     if others and frozenset((task, *others)) not in told:
                         told.add(frozenset((task, *others)))
-                        sink.error(
-                            "LH418", role.tasks[task].place, f"`{answer}` answers both `{task}` and `{others[0]}`, and "
-                            f"both may run in {role.name}/{state.name}: it could not be told which of them has ended",
-                            remedy="give each of them answers of its own",
-                        )  # fmt: skip
+                        words = {"answer": answer, "task": task, "other": others[0]}
+                        sink.error("shared_answer", role.tasks[task].place, role=role.name, state=state.name, **words)
                     elif not others and task in running:
                         _says_it_itself(role, state, task, answer, reasons, sink)
 
@@ -135,11 +132,7 @@ def _says_it_itself(
 ) -> None:
     place = state.on[answer][0].place if answer in state.on else reasons.get((role.name, state.name, answer))
     if place is not None:
-        sink.error(
-            "LH418", place, f"`{task}` may still run in {role.name}/{state.name}, where `{answer}` means that it has "
-            "ended and nothing else",
-            remedy=f"remove this; or list `{task}` under the tasks of {state.name}, if its answer matters there",
-        )  # fmt: skip
+        sink.error("answer_of_outliving", place, task=task, role=role.name, state=state.name, answer=answer)
 
 
 def _answers(role: Role, task: str) -> tuple[str, ...]:

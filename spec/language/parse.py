@@ -28,17 +28,11 @@ MAX_CASES = 300_000  # parts, once quantifiers are written out
 def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) -> x.Expression:
     """Parses and types the text of a node; errors go to the sink."""
     if node.kind != "text":
-        sink.error(
-            "LH203", node.place, f"an expression is wanted here, not a {node.kind}",
-            remedy="quote it, if it begins with a bracket",
-        )  # fmt: skip
+        sink.error("expression_wanted", node.place, kind=node.kind)
         return wrong(node.place)
     source = node.text.strip()
     if len(source) > MAX_TEXT:
-        sink.error(
-            "LH306", node.place, f"the expression has {len(source):,} characters; at most {MAX_TEXT:,} are read",
-            remedy="name parts of it as data or as several properties",
-        )  # fmt: skip
+        sink.error("long_expression", node.place, count=f"{len(source):,}", max_text=f"{MAX_TEXT:,}")
         return wrong(node.place)
     source = source.replace("\n", " ").replace("\t", " ")
     lead = len(node.text) - len(node.text.lstrip())
@@ -47,11 +41,8 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
         habit = operator_in(source)
         if habit is not None and habit.offset <= foreign:
             return _foreign(habit, node, lead, sink)
-        sink.error(
-            "LH301", node.inside(lead + foreign), f"{_character(source[foreign])} has no place in an expression",
-            near=_look_alike(source[foreign]),
-            remedy="expressions are written in ASCII; comments go before the key or behind a quoted text",
-        )  # fmt: skip
+        c = source[foreign]
+        sink.error("foreign_character", node.inside(lead + foreign), near=_look_alike(c), character=_character(c))
         return wrong(node.place)
     try:
         with warnings.catch_warnings():
@@ -61,30 +52,24 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
         habit = operator_in(source)
         if habit is not None:
             return _foreign(habit, node, lead, sink)
-        sink.error(
-            "LH301", node.inside(lead + _offset(error, source)),
-            f"`{short(source)}` is not an expression: {error.msg.removesuffix('. Perhaps you forgot a comma?')}",
-            remedy=SYNTAX,
-        )  # fmt: skip
+        place, why = node.inside(lead + _offset(error, source)), error.msg.removesuffix(". Perhaps you forgot a comma?")
+        sink.error("not_an_expression", place, source=short(source), why=why, syntax=SYNTAX)
         return wrong(node.place)
     except (ValueError, MemoryError, RecursionError):
-        sink.error("LH306", node.place, "the expression is nested too deeply", remedy="split it")
+        sink.error("deep_expression", node.place)
         return wrong(node.place)
     if _depth(tree) > MAX_NESTING:
-        sink.error("LH306", node.place, f"the expression is nested deeper than {MAX_NESTING}", remedy="split it")
+        sink.error("nested_expression", node.place, max_nesting=MAX_NESTING)
         return wrong(node.place)
     parser = Typing(node, lead, source, sink)
     result = parser.infer(tree, scope, expected)
     if parser.steps > MAX_STEPS:
-        sink.error("LH306", node.place, "the expression takes too many steps to type", remedy="split it")
+        sink.error("slow_expression", node.place)
         return wrong(node.place)
     if expected is not None:
         parser.want(result, expected, tree)
     if (count := x.cases(result)) > MAX_CASES:
-        sink.error(
-            "LH306", node.place, f"written out, the expression has {count:,} parts; at most {MAX_CASES:,} are possible",
-            remedy="nest fewer quantifiers, or set fewer instances",
-        )  # fmt: skip
+        sink.error("wide_expression", node.place, count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
         return wrong(node.place)
     return result
 
@@ -99,7 +84,7 @@ _MATHEMATICS = {
 def _foreign(habit: Habit, node: Node, lead: int, sink: Sink) -> x.Expression:
     kind = "a word" if habit.text.isalpha() else "an operator"
     place = node.inside(lead + habit.offset)
-    sink.error("LH301", place, f"`{habit.text}` is not {kind} of the language", near=habit.near, remedy=habit.remedy)
+    sink.error("foreign_word", place, near=habit.near, habit=habit.text, kind=kind, remedy=habit.remedy)
     return wrong(node.place)
 
 

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Mapping
 
-from leasehold.spec.language.diagnostics import Sink, listed, near_miss
+from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.source import Node
 from leasehold.spec.language.types import (
     BOOL,
@@ -33,10 +33,7 @@ def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> 
 
     def unknown(word: str) -> Type:
         known = [*basic, *names, "set[...]", "map[..., ...]", "option[...]"]
-        sink.error(
-            "LH507", node.place, f"`{word}` is not a type", near=near_miss(word, known),
-            remedy=f"types: {listed(known, 30)}",
-        )  # fmt: skip
+        sink.unknown("unknown_type", node.place, word, known)
         return UNKNOWN
 
     def small(tree: ast.expr) -> Enum | Instance | None:
@@ -44,10 +41,7 @@ def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> 
         if isinstance(found, (Enum, Instance)):
             return found
         if not isinstance(found, Unknown):
-            sink.error(
-                "LH303", node.place, f"`{ast.unparse(tree)}` has too many values to be counted one by one",
-                remedy="sets and the keys of maps are of a role or of a type under `types:`",
-            )  # fmt: skip
+            sink.error("no_small_type", node.place, why=ast.unparse(tree))
         return None
 
     def build(tree: ast.expr) -> Type:
@@ -74,10 +68,7 @@ def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> 
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return unknown(node.text[:40])
     if (count := _cells(result)) > MAX_CELLS:
-        sink.error(
-            "LH306", node.place, f"a value of type {result} has {count:,} cells; at most {MAX_CELLS:,} are possible",
-            remedy="use fewer maps of maps",
-        )  # fmt: skip
+        sink.error("too_many_cells", node.place, result=result, count=f"{count:,}", max_cells=f"{MAX_CELLS:,}")
         return UNKNOWN
     return result
 

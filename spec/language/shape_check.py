@@ -67,11 +67,9 @@ def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
         empty = node.kind == "text" and not node.text
         found = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
         quoted = isinstance(shape, TextShape) and node.kind != "text" and not node.entries and not node.items
-        sink.error(
-            "LH203", node.place, f"{where}: {_wanted(shape)} is wanted here, not {found}",
-            near=f'`"{"{}" if node.kind == "mapping" else "[]"}"`, in quotes' if quoted else None,
-            remedy=_remedy(shape),
-        )  # fmt: skip
+        near = f'`"{"{}" if node.kind == "mapping" else "[]"}"`, in quotes' if quoted else None
+        words = {"wanted": _wanted(shape), "found": found, "remedy": _remedy(shape)}
+        sink.error("wrong_kind", node.place, near=near, where=where, **words)
         return
     match shape:
         case TextShape(of=of):
@@ -90,7 +88,7 @@ def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
 
 def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
     if name in RESERVED:
-        sink.error("LH205", place, f"{where}: `{name}` is a word of the language", remedy=f"write `{name}_`, or so")
+        sink.error("reserved_name", place, where=where, name=name)
     elif not NAME.match(name):
         long = NAME.match(name[:MAX_NAME]) is not None and len(name) > MAX_NAME
         foreign = next((c for c in name[:MAX_NAME] if not " " <= c <= "~"), None)
@@ -98,34 +96,23 @@ def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
         if foreign is not None:
             why = f": it has {unicodedata.name(foreign, 'a control character')} (U+{ord(foreign):04X}) in it"
         fixed = re.sub(r"[^a-z0-9_]+", "_", name[:MAX_NAME].lower()).strip("_")
-        sink.error(
-            "LH205", place, f"{where}: {printable(name[:40])} is not a name{why}",
-            near=f"`{fixed}`" if name.isascii() and NAME.match(fixed) and not long else None,
-            remedy="a name has letters from a to z, digits and underscores, begins with a letter, and has at most "
-            f"{MAX_NAME} characters",
-        )  # fmt: skip
+        near = f"`{fixed}`" if name.isascii() and NAME.match(fixed) and not long else None
+        sink.error("not_a_name", place, near=near, where=where, name=printable(name[:40]), why=why, most=MAX_NAME)
 
 
 def _check_text(node: Node, of: str, sink: Sink, where: str) -> None:
     if of in CHOICES and node.text not in CHOICES[of]:
         *others, last = (f"`{word}`" for word in CHOICES[of])
-        sink.error(
-            "LH203", node.place, f"{where}: {', '.join(others)} or {last} is wanted here, not `{node.text[:40]}`",
-            near=f"`{_FLAGS[node.text.lower()]}`" if node.text.lower() in _FLAGS else near_miss(node.text, CHOICES[of]),
-            remedy="write `true`, or leave the key out",
-        )  # fmt: skip
+        flag = _FLAGS.get(node.text.lower())
+        near = f"`{flag}`" if flag else near_miss(node.text, CHOICES[of])
+        choices = f"{', '.join(others)} or {last}"
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=node.text[:40])
     elif of == "number" and not INTEGER.match(node.text):
-        sink.error(
-            "LH203", node.place, f"{where}: a number is wanted here, not `{node.text[:40]}`",
-            remedy="write digits, at most 18 of them",
-        )  # fmt: skip
+        sink.error("not_a_number", node.place, where=where, node=node.text[:40])
     elif of == "name":
         _check_name(node.text, node.place, sink, where)
     elif of in ("expression", "type") and not node.text.strip():
-        sink.error(
-            "LH203", node.place, f"{where}: {'an' if of == 'expression' else 'a'} {of} is wanted here",
-            remedy="write one, or leave the key out",
-        )  # fmt: skip
+        sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
 
 
 def _check_record(node: Node, shape: RecordShape, sink: Sink, where: str) -> None:
@@ -134,22 +121,14 @@ def _check_record(node: Node, shape: RecordShape, sink: Sink, where: str) -> Non
     for name, place, value in node.pairs():
         key = shape.keys.get(name)
         if key is None and " " in name and value.kind == "text" and not value.text:
-            sink.error(
-                "LH201", place, f"{where}: `{name[:40]}` is read as a key of {shape.title}",
-                remedy="inside braces a comma ends a text: put quotes around the text that holds it",
-            )  # fmt: skip
+            sink.error("comma_in_braces", place, where=where, name=name[:40], title=shape.title)
         elif key is None:
             near = near_miss(name, shape.keys)
             meant.add(near)
-            sink.error(
-                "LH201", place, f"{prefix}{printable(name[:40])} is not a key of {shape.title}", near=near,
-                remedy=f"its keys: {listed(shape.keys, 30)}",
-            )  # fmt: skip
+            words = {"prefix": prefix, "name": printable(name[:40]), "title": shape.title}
+            sink.error("unknown_key", place, near=near, keys=shape.keys, **words)
         else:
             _check(value, key.shape, sink, f"{where}.{name}" if where != "the file" else name)
     for name, key in shape.keys.items():
         if key.required and node.get(name) is None and f"`{name}`" not in meant:
-            sink.error(
-                "LH202", node.place, f"{prefix}the key `{name}` of {shape.title} is missing",
-                remedy=f"write `{name}: ...`. {key.doc}",
-            )  # fmt: skip
+            sink.error("missing_key", node.place, prefix=prefix, name=name, title=shape.title, doc=key.doc)

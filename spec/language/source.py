@@ -86,27 +86,23 @@ def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-            sink.error("LH101", start, f"the file cannot be read: it is {what}", remedy="put a text file in its place")
+            sink.error("not_a_file", start, what=what)
             return None
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        sink.error("LH101", start, f"the file cannot be read: {why}", remedy="check that it is there and may be read")
+        sink.error("unreadable", start, why=why)
         return None
     if len(raw) > MAX_BYTES:
         size = max(status.st_size, len(raw))
-        sink.error(
-            "LH102", start, f"the file has {size:,} bytes; at most {MAX_BYTES:,} are read",
-            remedy="split the system into a file per role",
-        )  # fmt: skip
+        sink.error("too_large", start, size=f"{size:,}", max_bytes=f"{MAX_BYTES:,}")
         return None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = _place_of(raw[: error.start].decode(), error.start, shown)
-        what = f"the byte 0x{raw[error.start]:02X} is not UTF-8"
-        sink.error("LH103", place, what, remedy="save the file as UTF-8 text")
+        sink.error("not_utf_8", place, byte=f"{raw[error.start]:02X}")
         return None
     return read_text(text, shown, sink)
 
@@ -117,10 +113,7 @@ def read_text(text: str, shown: str, sink: Sink) -> Node | None:
     try:
         return _Builder(text, shown, sink).build()
     except yaml.reader.ReaderError as error:
-        sink.error(
-            "LH103", _place_of(text, error.position, shown),
-            f"the control character U+{error.character:04X} stands here", remedy="remove it",
-        )  # fmt: skip
+        sink.error("control_character", _place_of(text, error.position, shown), character=f"{error.character:04X}")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else start
@@ -128,14 +121,14 @@ def read_text(text: str, shown: str, sink: Sink) -> Node | None:
         if error.context_mark and error.context_mark.line + 1 != place.line:
             context += f" that begins at line {error.context_mark.line + 1}"
         began = _line(text, error.context_mark.line + 1) if error.context_mark else ""
-        remedy = _trap(_line(text, place.line), place.column, str(error.problem), began)
-        tab = "\t" in _line(text, place.line)
-        sink.error(
-            "LH104", place, "this is not YAML: " + ("a tab stands here" if tab else f"{error.problem}{context}"),
-            remedy="indent with spaces" if tab else remedy,
-        )  # fmt: skip
+        line = _line(text, place.line)
+        if "\t" in line:
+            sink.error("tab", place)
+        else:
+            remedy = _trap(line, place.column, str(error.problem), began)
+            sink.error("not_yaml", place, problem=f"{error.problem}{context}", remedy=remedy)
     except yaml.YAMLError as error:
-        sink.error("LH104", start, f"this is not YAML: {error}", remedy="check indentation, quotes and brackets")
+        sink.error("not_yaml_at_all", start, error=error)
     except _Refused:
         pass  # already reported
     return None
@@ -192,34 +185,31 @@ class _Builder:
                 continue
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
-                    self._refuse("LH107", event, "a second document starts here", "keep one document in a file")
+                    self._refuse("second_document", event)
                 continue
             root = self._node(event, 1)
         if root is None or (root.kind == "text" and not root.text):
-            self.sink.error("LH105", Place(self.shown), "the file is empty", remedy="write it, or remove it")
+            self.sink.error("empty_file", Place(self.shown))
             raise _Refused
         return root
 
     def _place(self, event: Any) -> Place:
         return Place(self.shown, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _refuse(self, code: str, event: Any, what: str, remedy: str) -> None:
-        self.sink.error(code, self._place(event), what, remedy=remedy)
+    def _refuse(self, wording: str, event: Any, **words: Any) -> None:
+        self.sink.error(wording, self._place(event), **words)
         raise _Refused
 
     def _node(self, event: Any, depth: int) -> Node:
         place = self._place(event)
         if depth > MAX_DEPTH:
-            self._refuse("LH108", event, f"nested deeper than {MAX_DEPTH} levels", "a spec needs about eight levels")
+            self._refuse("too_deep", event, max_depth=MAX_DEPTH)
         if isinstance(event, yaml.AliasEvent):
-            remedy = "write the value out; quote a text that begins with `*`"
-            self._refuse("LH107", event, f"the alias `*{event.anchor}` is not allowed", remedy)
+            self._refuse("alias", event, name=event.anchor)
         if event.anchor is not None:
-            remedy = "write the value out; quote a text that begins with `&`"
-            self._refuse("LH107", event, f"the anchor `&{event.anchor}` is not allowed", remedy)
+            self._refuse("anchor", event, name=event.anchor)
         if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
-            remedy = "leave the tag out; `not ...` is the negation, and a text that begins with `!` is quoted"
-            self._refuse("LH107", event, f"the tag `{event.tag}` is not allowed", remedy)
+            self._refuse("tag", event, name=event.tag)
         if isinstance(event, yaml.ScalarEvent):
             return self._text(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -268,18 +258,10 @@ class _Builder:
             key = self._node(event, depth + 1)
             value = self._node(next(self.events), depth + 1)
             if key.kind != "text":
-                self.sink.error(
-                    "LH203",
-                    key.place,
-                    f"a key is a word, not a {key.kind}",
-                    remedy="quote it, if it begins with a bracket",
-                )
+                self.sink.error("key_not_a_word", key.place, kind=key.kind)
             elif key.text in entries:
                 first = entries[key.text].key
-                self.sink.error(
-                    "LH106", key.place, f"the key `{key.text[:40]}` stands here again; first at line {first.line}",
-                    remedy="join the two, or rename one",
-                )  # fmt: skip
+                self.sink.error("key_again", key.place, key=key.text[:40], line=first.line)
             else:
                 entries[key.text] = Entry(key.place, value)
         return Node("mapping", place, entries=tuple(entries.items()))

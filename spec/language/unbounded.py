@@ -23,12 +23,8 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
     """Warns of each number that may grow without end."""
     for field, transition in unbounded(system).items():
         role, name = field
-        sink.warning(
-            "LH419", system.roles[role].data[name].place,
-            f"nothing bounds `{role}.{name}`: {transition.name} adds to it each time",
-            remedy="give it a `max:`, compare it in the guard, or bound it by a `constraint:` in system.yaml; "
-            "otherwise `leasehold check` may find ever more states",
-        )  # fmt: skip
+        place = system.roles[role].data[name].place
+        sink.warning("unbounded_number", place, role=role, name=name, transition=transition.name)
 
 
 def unbounded(system: System) -> dict[_Field, Transition]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from leasehold.faults.budget import Budget, BudgetError
 from leasehold.spec import SpecError, System, load, shipped_folder
 from leasehold.spec.language.declare import text_of
-from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.diagnostics import Diagnostic, Sink
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
 from leasehold.spec.language.shape_check import check
@@ -151,17 +151,19 @@ def read(path: Path) -> Mutant:
     found_by = _several(node.get("found_by"))
     semantics = [(name, place, value) for name, place, value in as_mapping(node.get("semantics")).pairs()]
     if not found_by:
-        sink.error("LH202", node.key_place("found_by"), "nothing is named that finds it")
+        sink.add(Diagnostic("LH202", node.key_place("found_by"), "nothing is named that finds it"))
     changes = list(node.get("patch") or ())
     if not changes and not semantics:
-        sink.error("LH202", node.place, "nothing is changed", remedy="give it a `patch`, or `semantics`")
+        sink.add(Diagnostic("LH202", node.place, "nothing is changed", remedy="give it a `patch`, or `semantics`"))
     for name, place, _ in semantics[1:]:
-        sink.error("LH201", place, f"`{name}` is a second deviation", remedy="make it another file")
+        sink.add(Diagnostic("LH201", place, f"`{name}` is a second deviation", remedy="make it another file"))
     budget = Budget()
     try:
         budget = Budget.parse(text_of(node, "faults"))
     except BudgetError as error:
-        sink.error("LH203", node.key_place("faults"), f"`{text_of(node, 'faults')[:40]}` is no budget: {error}")
+        sink.add(
+            Diagnostic("LH203", node.key_place("faults"), f"`{text_of(node, 'faults')[:40]}` is no budget: {error}")
+        )
     sink.raise_errors()
     deviation = Deviation(semantics[0][0], _several(semantics[0][2])) if semantics else None
     patches = tuple(Patch(text_of(p, "file"), text_of(p, "old"), text_of(p, "new")) for p in changes)

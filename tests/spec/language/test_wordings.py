@@ -1,0 +1,59 @@
+"""diagnostics.yaml and the places that report: every wording is used, and each report gives the words that it needs."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.spec.language.diagnostics import WORDINGS, Wording
+
+ROOT = Path(__file__).resolve().parents[3]
+METHODS = {"error": (), "warning": (), "unknown": ("word", "known"), "_refuse": (), "wrong": ("name", "text")}
+
+
+def reports() -> Iterator[tuple[str, str, set[str]]]:
+    """Where something is reported, in which wording, and the words that stand there or in a dict of that function."""
+    for folder in ("spec", "impl", "checker"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            functions = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.FunctionDef)]
+            for function in functions:
+                inside = list(ast.walk(function))
+                dicts = {
+                    k.value for n in inside if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)
+                }
+                dicts |= {
+                    n.slice.value for n in inside if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)
+                }
+                names = {n.value for n in inside if isinstance(n, ast.Constant) and n.value in WORDINGS}
+                for call in (n for n in inside if isinstance(n, ast.Call)):
+                    method = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+                    if method not in METHODS or not call.args:
+                        continue
+                    words = {*METHODS[method], *(k.arg for k in call.keywords if k.arg)}
+                    if any(k.arg is None for k in call.keywords):
+                        words |= dicts
+                    at = f"{file.relative_to(ROOT)}:{call.lineno}"
+                    if isinstance(call.args[0], ast.Constant):
+                        yield at, call.args[0].value, words
+                    elif file.match("spec/language/*.py") and isinstance(call.args[0], (ast.IfExp, ast.Name)):
+                        yield from ((at, name, set(needed(WORDINGS[name]))) for name in names)
+
+
+def needed(wording: Wording) -> list[str]:
+    return wording.what.get_identifiers() + (wording.remedy.get_identifiers() if wording.remedy else [])
+
+
+FOUND = [report for report in reports() if report[1] in WORDINGS]
+
+
+@pytest.mark.parametrize("wording", WORDINGS)
+def test_every_wording_is_used_with_its_words(wording: str) -> None:
+    uses = [(at, words) for at, name, words in FOUND if name == wording]
+    assert uses or used_by_name(wording)
+    for at, words in uses:
+        assert not set(needed(WORDINGS[wording])) - words, at
+
+
+def used_by_name(wording: str) -> bool:
+    return any(f'"{wording}"' in file.read_text() for file in (ROOT / "impl").rglob("rules.py"))
