@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from leasehold.cli.common import Exit, fail
-from leasehold.impl.core.errors import CoreError, RecordError
+from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import WatchError

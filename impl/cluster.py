@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -58,14 +58,14 @@ class Cluster:
 
     def __init__(
         self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
-        store: Callable[[str], Store] | None = None, options: Options | None = None, handler: Any = None,
+        store: Callable[[str], Store] | None = None, options: ActorOptions | None = None, handler: Any = None,
         transport: Callable[[str], Transport] | None = None,
     ) -> None:  # fmt: skip
         self.system, self.program = _compiled(**{"max_units": units, **(settings or {})})
         self.clock, self.network = HandClock(), Network(hand)
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
         self.handler = handler or Simulated()
-        self.options = options or Options(seed=0, reopen_pause=0.01)
+        self.options = options or ActorOptions(seed=0, reopen_pause=0.01)
         self.disks = {name: Disk() for name in _ROLES}
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._transport = transport or (lambda name: MemoryTransport(self.network, name))

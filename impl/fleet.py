@@ -32,7 +32,7 @@ START_LIMIT_SECONDS = 60.0
 HANDLER_SECONDS = 30.0  # after which the machines give a handler up
 
 
-class Process(Protocol):
+class ProcessHandle(Protocol):
     """A process, as subprocess.Popen has it."""
 
     pid: int
@@ -71,7 +71,7 @@ class Fleet:
         self._store = store or (lambda name: f"sqlite:{name}.db")
         self._handler = handler or {"name": "process", "directory": "units"}
         self._more = dict(more or {})
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, ProcessHandle] = {}
 
     def __enter__(self) -> Fleet:
         self.prepare()

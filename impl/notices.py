@@ -3,7 +3,7 @@
 Theory of operation (paper, section 4.4). The actor tells every transition, commit, send, receipt, task and handler
 call. A subscriber may *watch*; of what is about to happen (`Kind.about_to`) it may also *consume* the notice, so that
 it does not happen, or *alter* it. What a subscriber raises is masked and counted, as it must not harm the actor; only
-`Crash`, which stands for the end of the process, goes through everything.
+`SimulatedCrash`, which stands for the end of the process, goes through everything.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Notice:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Crash(BaseException):
+class SimulatedCrash(BaseException):
     """The process ends here, as far as the actor is concerned. Raised by a subscriber; nothing catches it."""
 
 

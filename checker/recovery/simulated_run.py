@@ -9,7 +9,7 @@ from typing import Any
 
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.instance import BELOW
-from leasehold.impl.notices import Crash
+from leasehold.impl.notices import SimulatedCrash
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
 CHECKS = {
@@ -58,7 +58,7 @@ class SimulatedRun:
     def report_errors(self) -> None:
         for context in self.sim.loop.errors:
             raised = context.get("exception")
-            if not isinstance(raised, Crash):
+            if not isinstance(raised, SimulatedCrash):
                 self.say("error", f"{context.get('message')}: {raised!r}")
 
     # A lease

@@ -19,7 +19,7 @@ from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.actor.ready import Ready
@@ -143,7 +143,7 @@ class Simulation:
     def start(self, name: str) -> ControlledActor:
         """Starts an actor, which recovers what its disk has."""
         at = list(self.roles).index(name)
-        options = Options(
+        options = ActorOptions(
             retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=RetryPolicy(3, 0.1, 30.0),
             seed=self.seed * 64 + at,
         )  # fmt: skip

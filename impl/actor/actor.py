@@ -22,10 +22,9 @@ from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.effects import EffectRunner
-from leasehold.impl.actor.envelopes import EnvelopeCodec
-from leasehold.impl.actor.environment import ActorError, Environment, EnvironmentMismatch, Options
+from leasehold.impl.actor.environment import ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.instance import RowCodec
-from leasehold.impl.actor.messages import MessageHandler, answer_to
+from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.ready import Effect, Ready
 from leasehold.impl.actor.requests import (
@@ -46,12 +45,12 @@ from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import Clock
+from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout, refusal, with_command
-from leasehold.impl.notices import Crash, Kind, Notice, Notices
+from leasehold.impl.notices import Kind, Notice, Notices, SimulatedCrash
 from leasehold.impl.store.store import Batch, Fenced, Key, Older, Store, StoreError
 from leasehold.impl.transport.transport import Answer, Reply, Transport
 
@@ -80,10 +79,10 @@ class Actor:
 
     def __init__(
         self, identity: Identity, program: Program, roles: tuple[str, ...], store: Store, transport: Transport,
-        clock: Clock, environment: Environment | None = None, options: Options | None = None,
+        clock: Clock, environment: Environment | None = None, options: ActorOptions | None = None,
     ) -> None:  # fmt: skip
         self.identity, self.program, self.store, self.transport, self.clock = identity, program, store, transport, clock
-        self.environment, self.options = environment or Environment(), options or Options()
+        self.environment, self.options = environment or Environment(), options or ActorOptions()
         self.roles = frozenset(roles) | {sub.role for role in roles for sub in program.roles[role].below}
         self.notices = Notices()
         self.counts: dict[str, int] = {}
@@ -429,7 +428,7 @@ class Actor:
             about, now = {"reason": refusal.reason}, self.clock.now()
             try:
                 self._tell(Notice(Kind.REFUSED, self.identity.name, now=now, data=about))
-            except Crash as crash:  # neither of the actor's loops could hear it here
+            except SimulatedCrash as crash:  # neither of the actor's loops could hear it here
                 await self._end(crash)
                 for task in self._tasks:
                     task.cancel()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from leasehold.impl.actor.instance import MachineInstance
-from leasehold.impl.core.work import Call
+from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action, Done, Handler
 from leasehold.impl.store.store import Key
 
@@ -48,7 +48,7 @@ class HandlerCalls:
         self._runs: dict[tuple[Key, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
         self._outliving: dict[tuple[Key, str], int] = {}  # the state epochs at which those that outlive a state began
 
-    def begin(self, instance: MachineInstance, call: Call, action: Action) -> None:
+    def begin(self, instance: MachineInstance, call: CallWork, action: Action) -> None:
         """Begins a call in place of the one before it on the same unit."""
         verb = call.target.partition(".")[2]
         handler = self._handlers.get(verb)
@@ -91,7 +91,7 @@ class HandlerCalls:
         self._runs.clear()
 
     async def _run(
-        self, handler: Handler, key: Key, call: Call, epoch: int, action: Action, before: asyncio.Task[None] | None
+        self, handler: Handler, key: Key, call: CallWork, epoch: int, action: Action, before: asyncio.Task[None] | None
     ) -> None:
         if before is not None:
             await asyncio.wait([before])

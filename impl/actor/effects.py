@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.envelopes import EnvelopeCodec
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.instance import MachineInstance
+from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import Effect, Ready, SendMessage, StartCall, TellPolicy, TickPolicies
 from leasehold.impl.actor.requests import Complete, Decide, Request
 from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import Clock
-from leasehold.impl.core.work import Send
+from leasehold.impl.core.work import SendWork
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.notices import Kind, Notice, Notices
@@ -48,7 +48,7 @@ class EffectRunner:
 
     def __init__(
         self, table: MachineTable, codec: EnvelopeCodec, address_of: Callable[[str], str], upcalls: Upcalls,
-        clock: Clock, environment: Environment, options: Options, notices: Notices, counts: dict[str, int],
+        clock: Clock, environment: Environment, options: ActorOptions, notices: Notices, counts: dict[str, int],
         put: Callable[[Request], None],
     ) -> None:  # fmt: skip
         self.table, self.codec, self.upcalls, self.clock = table, codec, upcalls, clock
@@ -85,7 +85,7 @@ class EffectRunner:
             work = instance.core.work[instance.state](instance.record)
             calls.keep(key, frozenset(piece.task for piece in work))
             if left:
-                outbox.keep(key, frozenset(piece.neighbour for piece in work if isinstance(piece, Send)))
+                outbox.keep(key, frozenset(piece.neighbour for piece in work if isinstance(piece, SendWork)))
 
     def start(self, effects: Iterable[Effect]) -> None:
         """Sends and starts, in order; the mistakes of one effect harm no other."""

@@ -84,7 +84,7 @@ class Units(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ActorOptions:
     """How an actor works.
 
     Attributes:

@@ -9,11 +9,9 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.core.codec import Codec
+from leasehold.impl.core.codec import Codec, RecordError
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.errors import RecordError
-from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.work import Record
+from leasehold.impl.core.work import Machines, Record
 from leasehold.impl.store.store import Key
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.actor.requests import Request
-from leasehold.impl.core.work import Call, Send
+from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.notices import Notice
 from leasehold.impl.store.store import Key
 
@@ -21,7 +21,7 @@ class SendMessage:
     """A message for a neighbour, built of the record that is committed."""
 
     key: Key
-    send: Send
+    send: SendWork
     number: int
     fields: tuple[Any, ...]
 
@@ -31,7 +31,7 @@ class StartCall:
     """A call of a policy or handler, for a state that was entered at a state epoch."""
 
     key: Key
-    call: Call
+    call: CallWork
     epoch: int
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.core.event import Event
+from leasehold.impl.core.work import Event
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.policy.policy import Decision

@@ -8,14 +8,12 @@ from typing import Any
 
 from leasehold.impl.actor.environment import ActorError, Environment
 from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of, role_of
-from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Ready, SendMessage, StartCall, TellPolicy, TickPolicies
 from leasehold.impl.actor.requests import Begin, Complete, Consume, Decide, Recheck, Recover, Tell, Tick
-from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.table import MachineTable, origin_of
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.event import TICK, Event, local
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.core.work import Call, Drive, Outcome, Record, Send, Work
+from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.notices import Kind, Notice, Notices
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import Key
@@ -220,16 +218,16 @@ class Stepper:
         record, key = instance.record, instance.key
         for piece in work:
             match piece:
-                case Drive():
+                case DriveWork():
                     self._drive(ready, instance, piece, record)
-                case Send():
+                case SendWork():
                     if instance.peers[piece.neighbour]:  # else nobody was heard of that could be told
                         number = record[instance.core.sent_at][piece.neighbour]
                         ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
-                case Call():
+                case CallWork():
                     ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at]))
 
-    def _drive(self, ready: Ready, instance: MachineInstance, piece: Drive, record: Record) -> None:
+    def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine
         core = self.program.roles[role]
         key = Key(BELOW, machine_of(core, index))

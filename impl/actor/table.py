@@ -1,16 +1,18 @@
-"""The machines of an actor in memory, and the indexes over them. A crash loses all of it."""
+"""The machines of an actor in memory, the indexes over them, and the leases that are forgotten."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
+import msgspec
+
 from leasehold.impl.actor.instance import BELOW, MachineInstance, role_of
-from leasehold.impl.actor.pruned import Pruned, origin_of
+from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.errors import RecordError
-from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.work import Record
+from leasehold.impl.core.work import Machines, Record
 from leasehold.impl.policy.policy import Lease
 from leasehold.impl.store.store import Key
 
@@ -18,7 +20,7 @@ PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
 
 
 class MachineTable:
-    """The machines of one actor.
+    """The machines of one actor. A crash loses all of it.
 
     Attributes:
         instances: by key.
@@ -200,3 +202,66 @@ class MachineTable:
         changed = {PRUNED + origin: self.pruned.write(origin)}
         self.metadata.update(changed)
         return changed
+
+
+_LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
+
+
+def origin_of(lease: str) -> tuple[str, int] | None:
+    """Who began a lease, and its number; None where the name has not that form."""
+    found = _LEASE.fullmatch(lease)
+    return None if found is None else (found[1], int(found[2]))
+
+
+class Pruned:
+    """Leases that are over and forgotten, so that a late duplicate of a lease's first message creates nothing.
+
+    A lease is named by who began it and a number, `tenant:17`. What is forgotten is kept as intervals of numbers by
+    origin: exact, and as short as the leases that are still remembered lie scattered.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, list[list[int]]] = {}  # by origin: intervals, both ends included, in order and apart
+
+    def __contains__(self, lease: str) -> bool:
+        named = origin_of(lease)
+        if named is None:
+            return False
+        intervals = self._of.get(named[0], [])
+        at = bisect_right(intervals, [named[1] + 1]) - 1
+        return at >= 0 and intervals[at][0] <= named[1] <= intervals[at][1]
+
+    def __len__(self) -> int:
+        """The number of intervals."""
+        return sum(map(len, self._of.values()))
+
+    def newest(self, origin: str) -> int:
+        """The highest number of an origin's leases that is forgotten; 0: none is."""
+        intervals = self._of.get(origin)
+        return intervals[-1][1] if intervals else 0
+
+    def add(self, lease: str) -> str:
+        """Forgets a lease; answers its origin, whose intervals have changed."""
+        named = origin_of(lease)
+        if named is None:
+            raise ValueError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
+        origin, number = named
+        intervals = self._of.setdefault(origin, [])
+        if lease in self:
+            return origin
+        at = bisect_right(intervals, [number])
+        intervals.insert(at, [number, number])
+        if at + 1 < len(intervals) and intervals[at + 1][0] == number + 1:
+            intervals[at][1] = intervals.pop(at + 1)[1]
+        if at and intervals[at - 1][1] == number - 1:
+            intervals[at - 1][1] = intervals.pop(at)[1]
+        return origin
+
+    def write(self, origin: str) -> bytes:
+        """The intervals of an origin."""
+        body: bytes = msgspec.msgpack.encode(self._of.get(origin, []))
+        return body
+
+    def read(self, origin: str, body: bytes) -> None:
+        """Takes the intervals of an origin."""
+        self._of[origin] = msgspec.msgpack.decode(body, type=list[list[int]])

@@ -10,7 +10,7 @@ from leasehold.impl.actor.environment import ActorError, Environment
 from leasehold.impl.actor.instance import MachineInstance, role_of
 from leasehold.impl.actor.requests import PolicyCommand
 from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.core.work import Call
+from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action
 from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
 
@@ -85,7 +85,7 @@ class Upcalls:
 
     # Policies
 
-    def begin(self, instance: MachineInstance, call: Call, now: int) -> list[Decision]:
+    def begin(self, instance: MachineInstance, call: CallWork, now: int) -> list[Decision]:
         """A state of a lease asks for a decision."""
         policy = self.environment.policies.get(instance.core.role)
         if policy is None:
@@ -129,7 +129,7 @@ class Upcalls:
 
     # Handlers
 
-    def action(self, instance: MachineInstance, call: Call, epoch: int) -> Action:
+    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> Action:
         """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
         self._attempt += 1
         verb = call.target.partition(".")[2]

@@ -25,7 +25,7 @@ def safe(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) or name in TAKEN else name
 
 
-class Names:
+class GeneratedNames:
     """Names of generated functions and constants: what they are for, made unique."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leasehold.impl.compiler.names import Names, Neighbours, Shape, neighbours, shape
+from leasehold.impl.compiler.names import GeneratedNames, Neighbours, Shape, neighbours, shape
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import lower
@@ -58,7 +58,7 @@ class RecordLayout:
 class WorkSource:
     """The source of a role's work."""
 
-    def __init__(self, system: System, role: Role, names: Names) -> None:
+    def __init__(self, system: System, role: Role, names: GeneratedNames) -> None:
         self.system, self.role, self.names = system, role, names
         self.lowered = lower(system)
         self.shape = shape(system, role)
@@ -91,7 +91,7 @@ class WorkSource:
         name = self._task_name(task.name)
         if isinstance(task, Call):
             machine = ", outlives=True" if task.outlives else ""
-            yield f"{name} = Call({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
+            yield f"{name} = CallWork({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
             return
         fields = self._fields_of(task)
         values = [self._source(task.fields[f.name]) for f in fields]
@@ -116,11 +116,11 @@ class WorkSource:
         fields = self._fields_name(task.name)
         build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
         if isinstance(task, Drive):
-            return f"Drive({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
+            return f"DriveWork({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
         first = self.near.first[task.receiver]
         at = str(first) if self._one_receiver(task) else f"{first} + {it}"
         answer = ", answer=True" if self.system.messages[task.message].answer else ""
-        return f"Send({task.name!r}, {task.message!r}, {at}, {build}{answer})"
+        return f"SendWork({task.name!r}, {task.message!r}, {at}, {build}{answer})"
 
     def _one_receiver(self, task: Send | Drive) -> bool:
         if isinstance(task, Drive):

@@ -14,12 +14,26 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.errors import CoreError, RecordError
-from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.values import ValueFault, bounds, from_plain, plain_maker
-from leasehold.impl.core.work import Record
+from leasehold.impl.core.work import Machines, Record
 
 VERSION = 1
+
+
+class CoreError(Exception):
+    """A value that the core was given does not fit its specification."""
+
+
+class RecordError(CoreError):
+    """Stored bytes are no record of this specification. The store's fault, or a record of another specification.
+
+    Attributes:
+        digest: of the specification that wrote it, where that could be read.
+    """
+
+    def __init__(self, words: str, digest: str = "") -> None:
+        super().__init__(words)
+        self.digest = digest
 
 
 class Codec:

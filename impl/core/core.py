@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from leasehold.impl.core.machines import Machines
 from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper, stepper_below
-from leasehold.impl.core.work import Outcome, Record, Stepped
+from leasehold.impl.core.work import Machines, Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from leasehold.impl.core.event import Event
-from leasehold.impl.core.work import Outcome, Record, Send, Stepped, Work
+from leasehold.impl.core.work import Event, Outcome, Record, SendWork, Stepped, Work
 
 Step: TypeAlias = Callable[[Record, Event, int], Stepped]
 # record, fields of the event, neighbour, number, now
@@ -66,7 +65,7 @@ def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
     """What follows from a transition whose messages depend on the record: they are counted."""
     sent = list(record[sent_at])
     for piece in outcome.work:
-        if isinstance(piece, Send):
+        if isinstance(piece, SendWork):
             sent[piece.neighbour] += 1
     return with_cell(record, sent_at, tuple(sent)), outcome
 
@@ -111,7 +110,7 @@ def stepper(
             return record, Outcome("stale", name, reason=f"number {number} comes after {last}")
         said: tuple[Work, ...] = ()
         if name not in answers:
-            said = tuple(w for w in work[record[0]](record) if isinstance(w, Send) and w.neighbour == neighbour)
+            said = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour == neighbour)
         return record, Outcome("duplicate", name, work=said)
 
     return step

@@ -1,7 +1,15 @@
-"""The work W(x) of a state: what follows a commit.
+"""Events, which machines consume, and work, which follows a commit.
 
-Nothing here is bound to a lease: a piece of work says what to do for any record in its state. So the work of a
-transition is a constant, and a message is built from the committed record alone: sent again, it is the same.
+An event is a plain tuple, as millions of them are consumed a second:
+
+    name        the message or local event of the specification; `tick` besides
+    fields      its fields, in the order of the specification
+    neighbour   of a message, the sender's position among the neighbours of the machine (`Core.neighbours`); else -1
+    number      of a message, its sequence number; else 0
+    state epoch of an answer, that of the state that asked for it; -1: it answers nothing
+
+Work, W(x) of a state x, is not bound to a lease: a piece of work says what to do for any record in its state. So the
+work of a transition is a constant, and a message is built from the committed record alone: sent again, it is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +23,7 @@ Build: TypeAlias = Callable[[Record], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendWork:
     """One message to one neighbour.
 
     Attributes:
@@ -34,7 +42,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallWork:
     """A call of a policy or a handler.
 
     Attributes:
@@ -51,7 +59,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
+class DriveWork:
     """One event to one subsidiary machine, as role and number."""
 
     task: str
@@ -60,7 +68,7 @@ class Drive:
     fields: Build
 
 
-Work: TypeAlias = Send | Call | Drive
+Work: TypeAlias = SendWork | CallWork | DriveWork
 
 
 class Outcome(NamedTuple):
@@ -86,3 +94,35 @@ class Outcome(NamedTuple):
 
 
 Stepped: TypeAlias = tuple[Record, Outcome]
+
+
+Event: TypeAlias = tuple[str, tuple[Any, ...], int, int, int]
+
+TICK: Event = ("tick", (), -1, 0, -1)
+
+
+def message(name: str, fields: tuple[Any, ...], neighbour: int, number: int) -> Event:
+    """A neighbour's message."""
+    return name, fields, neighbour, number, -1
+
+
+def local(name: str, fields: tuple[Any, ...] = (), state_epoch: int = -1) -> Event:
+    """An answer of a task, a word from outside, or what a parent hands to a subsidiary machine."""
+    return name, fields, -1, 0, state_epoch
+
+
+class Machines(dict[int, Record]):
+    """The subsidiary machines of an actor: their records by number; one that nothing has happened to is not stored.
+
+    A unit outlives the leases that use it: it may be quarantined, and its action numbers go on. So subsidiary machines
+    have records of their own, and the machines of all leases of an actor see the same ones (paper, section 4.3.3).
+    """
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: Callable[[int], Record]) -> None:
+        super().__init__()
+        self.first = first
+
+    def __missing__(self, index: int) -> Record:
+        return self.first(index)

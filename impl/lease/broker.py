@@ -1,7 +1,7 @@
 """First come, first served: a broker's policy over an inventory of units of one type.
 
 Theory of operation. Every ticket begins when it is granted, so a request can be granted when as many units are free now
-(calendar.py). Those for which there is no room wait in the order in which they came, and a later one does not overtake
+(`Calendar`). Those for which there is no room wait in the order in which they came, and a later one does not overtake
 an earlier one, or large requests would wait for ever. With `backfill` a later one may go first where that does not
 delay the first that waits: it ends before room comes for that one, or takes only what is to spare then. A request that
 waits is denied at its end, and at once where it could never be granted, or where none are to wait (`wait: false`).
@@ -20,10 +20,84 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from leasehold.impl.lease.calendar import Calendar
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.ticket import properties_of
 from leasehold.impl.policy.policy import Decision, Lease, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Units until a time."""
+
+    units: int
+    until: int
+
+
+class Calendar:
+    """Which lease holds how much until when, rebuilt from records at any time. Two are equal that hold the same.
+
+    A ticket counts from the moment that it is granted until the broker's record of it is closed, so everything in the
+    calendar is held *now*, and over the time to come holdings only end: the most that is held at any time of a term is
+    what is held at its beginning. That is why `free` needs no end of a term. Ends are looked at to foresee when room
+    comes. A holding whose term is over counts as long as its record says so: the clock of this actor may not have come
+    to it yet, and a promise is taken back by a record alone.
+    """
+
+    def __init__(self) -> None:
+        self._holdings: dict[str, Holding] = {}
+        self._held = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Calendar) and self._holdings == other._holdings and self._held == other._held
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Calendar({self._holdings})"
+
+    @property
+    def held(self) -> int:
+        """How many units are held now, over all leases."""
+        return self._held
+
+    def of(self, lease: str) -> int:
+        """How many units a lease holds."""
+        holding = self._holdings.get(lease)
+        return holding.units if holding else 0
+
+    def note(self, lease: Lease) -> None:
+        """Takes a lease as its record says."""
+        holds = lease.state in ("ticketed", "extending") and lease.data["units"] > 0
+        self._put(lease.name, Holding(lease.data["units"], lease.data["term_end"]) if holds else None)
+
+    def _put(self, lease: str, holding: Holding | None) -> None:
+        self._held -= self.of(lease)
+        self._holdings.pop(lease, None)
+        if holding is not None:
+            self._holdings[lease] = holding
+            self._held += holding.units
+
+    def room_comes(self, units: int, capacity: int) -> tuple[int, int]:
+        """When there is room for units if every holding goes at its end, and how many are to spare then.
+
+        Args:
+            units: no more than the capacity.
+            capacity: how many there are.
+        """
+        free, at = capacity - self._held, 0
+        for holding in sorted(self._holdings.values(), key=lambda h: h.until):
+            if free >= units and holding.until > at:
+                break  # the next goes later; those that go at the same time are all to spare
+            free, at = free + holding.units, holding.until
+        return at, free - units
+
+    @classmethod
+    def rebuilt(cls, leases: Iterable[Lease]) -> Calendar:
+        """The calendar that records make."""
+        calendar = cls()
+        for lease in leases:
+            calendar.note(lease)
+        return calendar
 
 
 @dataclass(frozen=True, slots=True)

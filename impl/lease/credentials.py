@@ -17,7 +17,7 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.refusal import Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
-from leasehold.impl.lease.redeemed import Redeemed
+from leasehold.impl.lease.ticket import Redeemed
 
 TICKET, REDEEMED, AUTHORITY = "ticket", "redeemed", "authority"  # names of a record's metadata
 GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for

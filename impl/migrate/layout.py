@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.errors import RecordError
 from leasehold.impl.store.store import Store
 from leasehold.spec import SHIPPED
 from leasehold.spec.language import types as t

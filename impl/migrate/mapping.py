@@ -18,9 +18,8 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.actor.instance import machine_of, role_of
-from leasehold.impl.core.codec import VERSION, Codec, read_head
+from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
-from leasehold.impl.core.errors import CoreError, RecordError
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
 from leasehold.impl.migrate.layout import FieldLayout, Layout, RoleLayout, described, neighbour_name
 from leasehold.impl.migrate.rules import check_rules, rules_for

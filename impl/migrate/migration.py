@@ -17,9 +17,8 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.core.codec import read_head
+from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.errors import RecordError
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem
 from leasehold.impl.migrate.rules import rules_for

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import BELOW, MachineInstance
-from leasehold.impl.core.work import Call
+from leasehold.impl.core.work import CallWork
 from leasehold.impl.notices import Notice
 from leasehold.impl.store.store import Key
 
@@ -124,6 +124,6 @@ class Calls:
         self._ended(begun, result)
 
 
-def _asked(held: MachineInstance) -> list[Call]:
+def _asked(held: MachineInstance) -> list[CallWork]:
     """The calls that a machine's state asks for."""
-    return [work for work in held.core.work[held.state](held.record) if isinstance(work, Call)]
+    return [work for work in held.core.work[held.state](held.record) if isinstance(work, CallWork)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.clock import RealClock
 from leasehold.impl.compiler.program import compile_system
@@ -73,7 +73,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     peers = _peers(config, system, identity, roles)
     credentials = TicketCredentials(program, identity, peers)
     environment = Environment(policies, handlers, peers, inventory, credentials)
-    options = Options(
+    options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
         backoff=Backoff(

@@ -155,7 +155,7 @@ def read(path: Path) -> Config:
         ConfigError: it cannot be read, or is none.
     """
     try:
-        value = yaml.load(path.read_text("utf-8"), Loader=_Loader)
+        value = yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except yaml.YAMLError as error:
@@ -202,11 +202,11 @@ def _words(said: str) -> str:
     return f"it is no configuration: {said[:1].lower()}{said[1:]}"
 
 
-class _Loader(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML in which a key that comes twice is an error, as one of the two would be lost."""
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen = set()
     for key, _ in node.value:
         if key.value in seen:
@@ -215,4 +215,4 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

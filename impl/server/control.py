@@ -11,7 +11,13 @@
 | `POST /leases/NAME/recover`, `POST /units/NAME/recover` | the scalpel: recovery of one machine |
 | `GET /metrics` | for Prometheus |
 
-impl/lease/demands.py adds the requests for new leases.
+A service manager takes the demands of clients for leases as well:
+
+| request | does |
+|---|---|
+| `POST /demand` | `{units, until, term, start?, lease?}`: a new lease |
+| `POST /leases/NAME/flex` | `{units, soon?}`: another number of units |
+| `POST /leases/NAME/prolong` | `{until}`: a later end, or an earlier one |
 
 Times are ticks of the actor's clock. An answer is given when what was asked for is committed. What cannot be is
 answered with a status and `{"error": words}`, and has changed nothing. Whether somebody may ask is the file system's
@@ -30,23 +36,80 @@ from errno import EEXIST
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.instance import BELOW
-from leasehold.impl.actor.pruned import origin_of
-from leasehold.impl.lease.demands import Demands
-from leasehold.impl.server.answers import Rejected, answered, read_body
+from leasehold.impl.actor.table import origin_of
+from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.views import Views
+
+
+class Rejected(Exception):
+    """A client asked for something that cannot be; nothing has changed."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+async def read_body(request: web.Request, needed: dict[str, type], may: dict[str, type]) -> dict[str, Any]:
+    """The JSON object of a request, with these keys.
+
+    Raises:
+        Rejected: it is none.
+    """
+    try:
+        given = msgspec.json.decode(await request.read() or b"{}")
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Rejected(400, f"the request is no JSON: {error}") from None
+    known = {**needed, **may}
+    if not isinstance(given, dict):
+        raise Rejected(400, "the request is no JSON object")
+    for name, value in given.items():
+        if name not in known:
+            raise Rejected(400, f"there is no {name[:60]!r} here (there are: {', '.join(known)})")
+        if type(value) is not known[name]:
+            raise Rejected(400, f"`{name}` is {str(value)[:60]!r}, and not of type {known[name].__name__}")
+    for name in needed:
+        if name not in given:
+            raise Rejected(400, f"`{name}` is missing")
+    return given
+
+
+@web.middleware
+async def answered(request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> web.StreamResponse:
+    """Plain data as JSON; errors as their status and words."""
+    try:
+        found = await handler(request)
+    except Rejected as error:
+        return web.json_response({"error": str(error)}, status=error.status)
+    except (ActorError, Refusal, ValueError) as error:
+        return web.json_response({"error": str(error)}, status=409)
+    except web.HTTPException as error:
+        return web.json_response({"error": error.reason}, status=error.status)
+    if isinstance(found, web.StreamResponse):
+        return found
+    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
 
 LARGEST = 64 * 1024
 PROBE_SECONDS = 2.0
 
+# The demands of clients: which keys a request needs, and which it may have.
+DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
+    "demand": ({"units": int, "until": int, "term": int}, {"start": int, "lease": str}),
+    "flex": ({"units": int}, {"soon": bool}),
+    "prolong": ({"until": int}, {}),
+}
+
 log = logging.getLogger("leasehold.control")
 
 
-class Control:
+class ControlSocket:
     """Listens on a Unix socket.
 
     Args:
@@ -69,16 +132,18 @@ class Control:
         app.add_routes(
             [
                 web.get("/about", self._about),
-                web.get("/states", self._states),
-                web.get("/leases", self._leases),
-                web.get("/units", self._units),
+                web.get("/states", self._tells(self.views.states)),
+                web.get("/leases", self._tells(self.views.leases)),
+                web.get("/units", self._tells(self.views.units)),
                 web.get("/leases/{lease}", self._lease),
                 web.post("/begin", self._begin),
                 web.post("/leases/{lease}/tell", self._tell),
                 web.post("/leases/{lease}/recover", self._recover),
                 web.post("/units/{unit}/recover", self._recover_unit),
                 web.get("/metrics", self._show_metrics),
-                *Demands(self.actor, self._name).routes(),
+                web.post("/demand", self._demand),
+                web.post("/leases/{lease}/flex", self._demand),
+                web.post("/leases/{lease}/prolong", self._demand),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -113,18 +178,17 @@ class Control:
     async def _about(self, request: web.Request) -> Any:
         return self.views.about()
 
-    async def _states(self, request: web.Request) -> Any:
-        return await self._read(self.views.states)
+    def _tells(self, view: Callable[[], Any]) -> Callable[[web.Request], Awaitable[Any]]:
+        """What is told of leases takes its turn, so that it is durable when it is seen."""
 
-    async def _leases(self, request: web.Request) -> Any:
-        return await self._read(self.views.leases)
+        async def tell(request: web.Request) -> Any:
+            return await self.actor.read(view)
 
-    async def _units(self, request: web.Request) -> Any:
-        return await self._read(self.views.units)
+        return tell
 
     async def _lease(self, request: web.Request) -> Any:
         lease = request.match_info["lease"]
-        found = await self._read(lambda: self.views.lease(lease))
+        found = await self.actor.read(lambda: self.views.lease(lease))
         if not found and self.views.pruned(lease):
             raise Rejected(404, f"the lease {lease[:80]} is over and forgotten")
         if not found:
@@ -146,10 +210,6 @@ class Control:
             if found is not None:
                 return dict(found)
         return known
-
-    async def _read(self, view: Callable[[], Any]) -> Any:
-        """What is told of leases takes its turn, so that it is durable when it is seen."""
-        return await self.actor.read(view)
 
     async def _show_metrics(self, request: web.Request) -> Any:
         if self._metrics is None:
@@ -174,6 +234,22 @@ class Control:
         if named is None or named[0] != name:
             raise Rejected(400, f"what begins here is named {name}:NUMBER, not {lease[:80]!r}")
         return lease
+
+    async def _demand(self, request: web.Request) -> Any:
+        """A client's demand, for the policy of the actor that takes it."""
+        what = request.path.rpartition("/")[2]
+        needed, may = DEMANDS[what]
+        given = await read_body(request, needed, may)
+        lease = request.match_info.get("lease") or self._name(given)
+        arguments = [given[name] for name in needed]
+        options = {name: given[name] for name in may if name in given and name != "lease"}
+        policies = self.actor.environment.policies
+        for role, policy in policies.items():
+            if hasattr(policy, what):
+                await self.actor.command(role, what, lease, *arguments, **options)
+                return {"lease": lease} if what == "demand" else {}
+        played = ", ".join(sorted(policies)) or "no role with a policy"
+        raise Rejected(409, f"{self.actor.identity.name} ({played}) has no policy that takes a {what}")
 
     async def _tell(self, request: web.Request) -> Any:
         given = await read_body(request, {"event": str}, {"machine": str, "fields": dict})

@@ -21,14 +21,12 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import EnvironmentMismatch
-from leasehold.impl.core.errors import RecordError
+from leasehold.impl.core.codec import RecordError
 from leasehold.impl.observe.watch import watch
-from leasehold.impl.server import points
-from leasehold.impl.server.archive import Archive
 from leasehold.impl.server.build import Built
 from leasehold.impl.server.config import Config, ConfigError
-from leasehold.impl.server.control import Control
-from leasehold.impl.server.history import History
+from leasehold.impl.server.control import ControlSocket
+from leasehold.impl.server.subscribers import Archive, History, crash_subscriber
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import StoreError, Transient
 from leasehold.impl.transport.transport import TransportError
@@ -53,7 +51,7 @@ async def serve(built: Built, ready: Callable[[str], None] = lambda address: Non
         observed = watch(actor, traces=config.traces)
         ends.callback(observed.close)
         ends.callback(actor.notices.subscribe(history))
-        if (dies := points.subscriber()) is not None:
+        if (dies := crash_subscriber()) is not None:
             ends.callback(actor.notices.subscribe(dies))
         if config.archive:
             archive = Archive(Path(config.archive))
@@ -68,7 +66,7 @@ async def serve(built: Built, ready: Callable[[str], None] = lambda address: Non
             ends.push_async_callback(handler.close)
         ends.push_async_callback(actor.stop)
         views = Views(actor, built.system, history, config.clock.tick_seconds)
-        control = Control(actor, views, lambda: (observed.metrics.render(), observed.metrics.content_type))
+        control = ControlSocket(actor, views, lambda: (observed.metrics.render(), observed.metrics.content_type))
         await control.start(config.socket)
         ends.push_async_callback(control.close)
         if config.metrics:

@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import BELOW, MachineInstance, machine_of
 from leasehold.impl.core.values import to_plain
-from leasehold.impl.server.history import History
+from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import Key
 from leasehold.spec import System
 from leasehold.spec.language.types import TIME

@@ -19,7 +19,7 @@ from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.actor.upcalls import WISH
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.event import Event
+from leasehold.impl.core.work import Event
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.store import Batch, Key, Store
 from tests.benchmarks.lives import Life, Lives, watch

@@ -16,8 +16,7 @@ from leasehold.impl.actor.ready import Ready
 from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import Cluster
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.event import Event
-from leasehold.impl.core.work import Outcome, Record
+from leasehold.impl.core.work import Event, Outcome, Record
 from leasehold.spec import System
 from tests.impl.actor.test_commit import MACHINES, NAMES, Group
 

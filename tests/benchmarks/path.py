@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
@@ -98,7 +98,14 @@ async def _measure() -> Watch:
     identity, peers = Identity("broker", keys["broker"], trust), {"authority": "site"}
     environment = Environment({"broker": policy}, {}, peers, credentials=TicketCredentials(program, identity, peers))
     actor = Actor(
-        identity, program, ("broker",), WatchedStore(watch), HttpTransport(), HandClock(), environment, Options(seed=0)
+        identity,
+        program,
+        ("broker",),
+        WatchedStore(watch),
+        HttpTransport(),
+        HandClock(),
+        environment,
+        ActorOptions(seed=0),
     )
     address = await actor.start()
     try:

@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from leasehold.impl.actor.environment import Options  # noqa: E402
+from leasehold.impl.actor.environment import ActorOptions  # noqa: E402
 from leasehold.impl.cluster import SITE, TENANT, Cluster  # noqa: E402
 from leasehold.impl.store.sqlite import SqliteStore  # noqa: E402
 from leasehold.impl.store.store import Key  # noqa: E402
@@ -118,7 +118,7 @@ async def measure(setup: str, leases: int, terms_ticks: tuple[int, ...], repeats
     points = []
     with tempfile.TemporaryDirectory() as folder:
         made = SETUPS[setup](Path(folder))
-        async with Cluster(UNITS, options=Options(seed=0, retire_after=FORGET_TICKS), **made) as cluster:
+        async with Cluster(UNITS, options=ActorOptions(seed=0, retire_after=FORGET_TICKS), **made) as cluster:
             site = Site(cluster, leases)
             for term_ticks in terms_ticks:
                 site.check(await site.flip(term_ticks) if not site.named else await site.term(term_ticks))

@@ -14,13 +14,12 @@ import time
 from dataclasses import dataclass
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.requests import Consume
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.core.event import Event, message
-from leasehold.impl.core.work import Outcome
+from leasehold.impl.core.work import Event, Outcome, message
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.broker import FirstComeFirstServed
@@ -50,7 +49,7 @@ def broker(program: Program, store: Store, units: int, clock: HandClock | None =
     )  # fmt: skip
     return Actor(
         identity, program, ("broker",), store, MemoryTransport(Network(), "broker"), clock or HandClock(), environment,
-        Options(seed=0),
+        ActorOptions(seed=0),
     )  # fmt: skip
 
 

@@ -13,9 +13,8 @@ from leasehold.impl.actor.requests import Consume
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
-from leasehold.impl.core.event import Event, local, message
 from leasehold.impl.core.stepping import Step, counted, with_cell
-from leasehold.impl.core.work import Outcome, Record, Send, Stepped
+from leasehold.impl.core.work import Event, Outcome, Record, SendWork, Stepped, local, message
 from tests.seeded_bugs.bug import PAPER, TODAY, Planted, bug, patched, stepping, together
 from tests.seeded_bugs.recovery import recovering, starting
 
@@ -112,7 +111,7 @@ def sent_once() -> Planted:
 @bug("communication")
 def messages_not_said_again() -> Planted:
     """Recovery begins the calls of a state, but does not send its messages."""
-    return recovering(lambda held, piece: not isinstance(piece, Send))
+    return recovering(lambda held, piece: not isinstance(piece, SendWork))
 
 
 @bug("communication", "paper, section 3.3: any reply is regenerated")
@@ -208,7 +207,7 @@ def said_again_under_a_new_number() -> Planted:
     """Recovery sends the messages of a state under new numbers, so that they are executed once more."""
 
     def again(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
-        sends = [w for w in held.core.recover(held.record)[1].work if isinstance(w, Send)]
+        sends = [w for w in held.core.recover(held.record)[1].work if isinstance(w, SendWork)]
         if sends:
             sent = counted(held.record[held.core.sent_at], tuple(w.neighbour for w in sends))
             stepper._set(ready, held, with_cell(held.record, held.core.sent_at, sent))

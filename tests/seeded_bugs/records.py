@@ -16,7 +16,7 @@ from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import Record
-from leasehold.impl.notices import Crash
+from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch
 from tests.seeded_bugs.bug import PAPER, TODAY, Planted, bug, patched, together
@@ -218,7 +218,7 @@ def _queued() -> Planted:
         async def crash(actor: Actor, ready: Ready) -> None:
             try:
                 await carry_out(actor, ready)
-            except Crash:
+            except SimulatedCrash:
                 for _ in range(3):
                     await asyncio.sleep(0)
                 raise

@@ -9,9 +9,8 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.core.event import Event, message
 from leasehold.impl.core.stepping import UNKNOWN
-from leasehold.impl.core.work import Outcome, Send, Work
+from leasehold.impl.core.work import Event, Outcome, SendWork, Work, message
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import Key
 from tests.seeded_bugs.bug import TODAY, Planted, bug, patched, together
@@ -105,7 +104,7 @@ def recovery_traps_starting() -> Planted:
 @bug("recovery")
 def recovery_sends_only() -> Planted:
     """Recovery sends the messages of a state, but does not begin its calls."""
-    return recovering(lambda held, piece: isinstance(piece, Send))
+    return recovering(lambda held, piece: isinstance(piece, SendWork))
 
 
 @bug("recovery")

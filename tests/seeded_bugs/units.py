@@ -12,7 +12,7 @@ from leasehold.impl.actor.requests import Complete
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.stepping import with_cell
-from leasehold.impl.core.work import Call
+from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action, Done, HandlerError
 from leasehold.impl.handlers.simulated import State, World
 from leasehold.impl.lease.authority import FirstFit
@@ -116,7 +116,7 @@ def redo_never_called() -> Planted:
     """What is to be done again for the units after a restart is written, and nothing calls it."""
 
     def keeps(held: MachineInstance, piece: object) -> bool:
-        return not (held.core.subsidiary and isinstance(piece, Call))
+        return not (held.core.subsidiary and isinstance(piece, CallWork))
 
     return recovering(keeps)
 

@@ -16,7 +16,7 @@ from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.notices import Crash, Kind, Notice
+from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.store import StoreError
 from leasehold.spec import load
 from tests.traces.driver import Command, check, files
@@ -131,7 +131,7 @@ class Actors:
         def stop(notice: Notice) -> None:
             if notice.kind is kind:
                 self.printed.append(f"  {name} crashes {point.replace('-', ' ')}")
-                raise Crash
+                raise SimulatedCrash
 
         self.sim.actors[name].notices.subscribe(stop)
 

@@ -9,9 +9,8 @@ import pytest
 
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.event import TICK, Event, local, message
 from leasehold.impl.core.values import named_fields
-from leasehold.impl.core.work import Outcome, Record, Work
+from leasehold.impl.core.work import TICK, Event, Outcome, Record, Work, local, message
 from leasehold.spec import load
 from tests.traces.driver import Command, check, files
 from tests.traces.words import data, word

@@ -25,9 +25,9 @@ from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.instance import BELOW
 from leasehold.impl.core.core import Program
-from leasehold.impl.lease.calendar import Calendar
+from leasehold.impl.lease.broker import Calendar
 from leasehold.impl.lease.service_manager import DemandError
-from leasehold.impl.notices import Crash
+from leasehold.impl.notices import SimulatedCrash
 
 BYSTANDER, LEASE, NEXT = f"{SERVICE_MANAGER}:1", f"{SERVICE_MANAGER}:2", f"{SERVICE_MANAGER}:3"
 LONG = 1_000  # ticks: later than any case ends
@@ -130,7 +130,7 @@ class CaseRun(SimulatedRun):
                 self.second.armed = True
             try:
                 self.replayer.step(step, n, self.reference)
-            except Crash:
+            except SimulatedCrash:
                 self.second.restart()
             if step.kind == "clock":
                 self.monitor.tick()

@@ -22,9 +22,9 @@ from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.instance import machine_of
 from leasehold.impl.actor.requests import Consume
-from leasehold.impl.core.event import TICK, local
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.notices import Consumed, Crash, Kind, Notice
+from leasehold.impl.core.work import TICK, local
+from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 
@@ -222,9 +222,9 @@ class Replayer:
     def _stop_within(self, step: ScriptStep, actor: ControlledActor, where: str) -> None:
         """The actor takes the step, as far as the point."""
         if where == BEFORE:
-            self._subscribe(actor, Kind.COMMIT, Crash())
+            self._subscribe(actor, Kind.COMMIT, SimulatedCrash())
         elif where == f"{AFTER}-commit":
-            self._subscribe(actor, Kind.COMMITTED, Crash())
+            self._subscribe(actor, Kind.COMMITTED, SimulatedCrash())
         elif where != ACKNOWLEDGE:
             actor.notices.subscribe(partial(self._only, step))
         self._do(step, answered=where == BEFORE)  # nobody is told yet that it was taken

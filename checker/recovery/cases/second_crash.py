@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.instance import BELOW
-from leasehold.impl.notices import Crash, Kind, Notice
+from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 
 _NAMES = {
     Kind.COMMIT: "before-commit",
@@ -47,7 +47,7 @@ class SecondCrash:
         self.seen.setdefault(name)
         if name == self.point and not self.met:
             self.met, self.stopped = True, notice.actor
-            raise Crash
+            raise SimulatedCrash
 
     def _where(self) -> str:
         """The states of the lease's machines."""

@@ -24,7 +24,7 @@ from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
 from leasehold.checker.recovery.processes.servers import SERVERS, Unavailable
 from leasehold.checker.recovery.processes.workload import STEPS, Workload
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.server.points import VARIABLE
+from leasehold.impl.server.subscribers import VARIABLE
 
 DATABASES, NATS = ("postgresql", "mariadb"), "nats"
 # Every so many commits at other stores and transports than SQLite and HTTP.

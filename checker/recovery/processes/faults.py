@@ -12,7 +12,7 @@ from leasehold.checker.recovery.processes.actors import TICK_SECONDS, Actors, fo
 from leasehold.checker.recovery.processes.servers import Server, Unavailable
 from leasehold.checker.recovery.processes.workload import Workload
 from leasehold.impl.fleet import ROLES
-from leasehold.impl.server.points import VARIABLE
+from leasehold.impl.server.subscribers import VARIABLE
 
 DURABLE = ("fdatasync", "fsync", "pwrite64")
 OUTAGE_SECONDS = 1.0

@@ -24,7 +24,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NoReturn
 
-from leasehold.impl.fleet import Process
+from leasehold.impl.fleet import ProcessHandle
 
 PRELOADED = ("leasehold.cli.run", "leasehold.impl.store.sqlite", "leasehold.impl.transport.http")
 
@@ -39,7 +39,7 @@ class ForkServer:
         self._children: dict[int, ForkedProcess] = {}
         self._lock = threading.Lock()
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
+    def start(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> ProcessHandle:
         """Starts `leasehold ARGUMENTS...` in a session of its own.
 
         Args:

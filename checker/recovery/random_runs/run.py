@@ -28,7 +28,7 @@ from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.lease.service_manager import DemandError
-from leasehold.impl.notices import Crash, Kind, Notice
+from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.spec import load
 
 TICK = 1.0  # seconds of a tick
@@ -181,7 +181,7 @@ class RandomRun(SimulatedRun):
         del self.down[name]
         try:
             self.sim.start(name)
-        except Crash:
+        except SimulatedCrash:
             self._crash(name, 1)
 
     def _hear(self, notice: Notice) -> None:
@@ -195,7 +195,7 @@ class RandomRun(SimulatedRun):
         del self.within[notice.actor]
         self.down.setdefault(notice.actor, self.sim.time.now + ticks)
         self.sim.loop.call_soon(self._take_away, notice.actor)
-        raise Crash
+        raise SimulatedCrash
 
     def _take_away(self, name: str) -> None:
         """The rest of an actor that has stopped goes."""

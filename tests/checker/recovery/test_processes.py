@@ -31,7 +31,7 @@ from leasehold.checker.recovery.processes.faults import CaseEnvironment, Process
 from leasehold.impl.fleet import SITE
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import TOKEN
-from leasehold.impl.server import points
+from leasehold.impl.server import subscribers
 
 SOME = ("kill/tenant/before-commit/12", "kill/site/before-call/handler.setup/2", "call/site/fsync/5")
 
@@ -186,8 +186,8 @@ def test_names() -> None:
 
 TELL = """
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.server import points
-hear = points.subscriber()
+from leasehold.impl.server import subscribers
+hear = subscribers.crash_subscriber()
 assert hear is not None
 for kind, name in ((Kind.COMMIT, ""), (Kind.SEND, "redeem"), (Kind.STOPPED, ""), (Kind.SEND, "close"),
                    (Kind.SEND, "redeem"), (Kind.COMMITTED, "")):
@@ -198,15 +198,15 @@ for kind, name in ((Kind.COMMIT, ""), (Kind.SEND, "redeem"), (Kind.STOPPED, ""),
 
 def _tell(asked: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", TELL], env={**os.environ, points.VARIABLE: asked}, capture_output=True, text=True,
+        [sys.executable, "-c", TELL], env={**os.environ, subscribers.VARIABLE: asked}, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
 
 
 def test_points(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Off where the variable is not set; else a point is counted, by kind and name."""
-    monkeypatch.delenv(points.VARIABLE, raising=False)
-    assert points.subscriber() is None
+    monkeypatch.delenv(subscribers.VARIABLE, raising=False)
+    assert subscribers.crash_subscriber() is None
     assert _tell(f"list:{tmp_path / 'points'}").returncode == 0
     passed = ["before-commit", "before-send/redeem", "before-send/close", "before-send/redeem", "after-commit"]
     assert (tmp_path / "points").read_text().splitlines() == passed
@@ -215,9 +215,9 @@ def test_points(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert died.stdout.splitlines()[-1] == "send redeem"
     assert died.stdout.count("send redeem") == 2
     for wrong in ("kill:before-commit", "die:before-commit/1", "list:"):
-        monkeypatch.setenv(points.VARIABLE, wrong)
+        monkeypatch.setenv(subscribers.VARIABLE, wrong)
         with pytest.raises(ValueError, match="write list:FILE or kill:POINT/NUMBER"):
-            points.subscriber()
+            subscribers.crash_subscriber()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorError, Options
+from leasehold.impl.actor.environment import ActorError, ActorOptions
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
@@ -19,7 +19,7 @@ from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
 from leasehold.impl.lease.inventory import Inventory, InventoryError
-from leasehold.impl.notices import Consumed, Crash, Kind, Notice
+from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Key, Older, StoreError
 from leasehold.impl.transport.memory import Weather
@@ -131,7 +131,7 @@ def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
         assert up(c) == set()
         assert not c.handler.world.overlaps
 
-    options = Options(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
+    options = ActorOptions(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
     play(story, hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options)
 
 
@@ -259,7 +259,7 @@ def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing
         assert c.state(lease) == (None, None, None)
         assert not any(key.lease == lease for key in c.broker.table.instances)
 
-    play(story, options=Options(seed=0, retire_after=20))
+    play(story, options=ActorOptions(seed=0, retire_after=20))
 
 
 def test_a_subscriber_may_consume_a_message_and_its_errors_are_masked() -> None:
@@ -286,13 +286,13 @@ def test_nothing_catches_a_crash() -> None:
     async def story(c: Cluster) -> None:
         def crash(notice: Notice) -> None:
             if notice.kind is Kind.COMMITTED:
-                raise Crash
+                raise SimulatedCrash
 
         site = c.site
         site.notices.subscribe(crash)
         lease = await c.lease(1, until=30)
         assert not site.running
-        with pytest.raises(Crash):
+        with pytest.raises(SimulatedCrash):
             await site.over()
         await c.kill(SITE)
         await c.start(SITE)
@@ -325,7 +325,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
         assert c.state(second)[2] != "active"
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = Options(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
+    options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
     play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
 
 
@@ -347,7 +347,7 @@ def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
         assert up(c) - {"unit-0"} == {"unit-1", "unit-2", "unit-3"}
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = Options(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
+    options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
     play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
 
 
@@ -421,7 +421,7 @@ def test_a_new_lease_has_a_name_that_none_had() -> None:
         assert c.tenant.table.new_name("tenant") == "tenant:8"
         assert c.tenant.table.new_name("other") == "other:1"
 
-    play(story, options=Options(seed=0, retire_after=5))
+    play(story, options=ActorOptions(seed=0, retire_after=5))
 
 
 def test_an_inventory_that_records_do_not_know_is_refused() -> None:
@@ -462,7 +462,7 @@ def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
             await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=Options(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
+    play(story, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
@@ -480,7 +480,7 @@ def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
             assert len(actor.table.pruned) == 1
             assert not [word for word in actor.table.metadata if word.startswith("wish of ")]
 
-    play(story, options=Options(seed=0, retire_after=5))
+    play(story, options=ActorOptions(seed=0, retire_after=5))
 
 
 def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
@@ -518,7 +518,7 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
         await c.settle()
         assert c.broker.running
 
-    play(story, options=Options(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
+    play(story, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 @pytest.mark.parametrize("number", [2**63, 2**70])
@@ -613,7 +613,7 @@ def test_a_consumed_commit_is_one_that_failed() -> None:
         assert c.broker.epoch > 1
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=Options(seed=0, reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05)))
+    play(story, options=ActorOptions(seed=0, reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05)))
 
 
 def test_a_refused_message_tells_nothing_of_its_sender() -> None:

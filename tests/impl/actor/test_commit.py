@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
@@ -69,7 +69,7 @@ class Group:
         self.actors[name] = Actor(
             Identity(name, self.keys[name], self.trust), self.program, (role,), MemoryStore(self.disks[name]),
             MemoryTransport(self.network, name), self.clock, Environment(votes),
-            Options(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02)),
+            ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02)),
         )  # fmt: skip
         await self.actors[name].start()
 

@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorError, Options
+from leasehold.impl.actor.environment import ActorError, ActorOptions
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.notices import Kind, Notice
@@ -24,7 +24,7 @@ from tests.impl.wire import Wire, wire_to
 
 ROLES = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
 PORTS = {"sqlite": 0, "postgresql": 5432, "mariadb": 3306}
-OPTIONS = Options(seed=0, reopen_pause=0.05, backoff=Backoff(first=0.01, longest=0.05, ask_again=0.2))
+OPTIONS = ActorOptions(seed=0, reopen_pause=0.05, backoff=Backoff(first=0.01, longest=0.05, ask_again=0.2))
 NAMES = pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import Environment, Options
+from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.handler import Action, Done
@@ -74,7 +74,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
             transport = MemoryTransport(Network(None), "own")
             world = Environment(handlers={"backup": backup})
             return Actor(
-                identity, program, ("owner",), MemoryStore(disk), transport, HandClock(), world, Options(seed=0)
+                identity, program, ("owner",), MemoryStore(disk), transport, HandClock(), world, ActorOptions(seed=0)
             )
 
         actor = made()

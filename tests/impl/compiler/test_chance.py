@@ -19,7 +19,7 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.step import SpecFault
 from leasehold.faults import Budget
-from leasehold.impl.compiler.runnable import NotRunnable
+from leasehold.impl.compiler.program import NotRunnable
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance, written
 from tests.impl.compiler.busy import busy

@@ -17,10 +17,8 @@ from leasehold.faults import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.event import TICK, Event, local
-from leasehold.impl.core.event import message as heard
-from leasehold.impl.core.machines import Machines
-from leasehold.impl.core.work import Call, Drive, Outcome, Record, Send
+from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Machines, Outcome, Record, SendWork, local
+from leasehold.impl.core.work import message as heard
 from leasehold.spec.language.model import System
 
 SENT, RECEIVED, ENTRY = 2_000, 1_000, 7
@@ -102,23 +100,23 @@ class Twin:
         expected = list(record[core.sent_at])
         if outcome.taken:
             for piece in outcome.work:
-                expected[piece.neighbour if isinstance(piece, Send) else 0] += isinstance(piece, Send)
+                expected[piece.neighbour if isinstance(piece, SendWork) else 0] += isinstance(piece, SendWork)
         assert became[core.sent_at] == tuple(expected)
 
     def _do(self, record: Record, outcome: Outcome, now: int) -> tuple[list[Any], list[Any]]:
         """Messages, and events for subsidiary machines, which take them."""
         messages, driven = [], []
         for piece in outcome.work:
-            if isinstance(piece, Send):
+            if isinstance(piece, SendWork):
                 messages.append((piece.message, piece.fields(record)))
-            elif isinstance(piece, Drive):
+            elif isinstance(piece, DriveWork):
                 role, index = piece.machine
                 core = self.program.roles[role]
                 machines = next(m for m in record if isinstance(m, Machines) and m.first == core.first)
                 machines[index], _ = core.step(machines[index], local(piece.event, piece.fields(record)), now)
                 driven.append((piece.machine, piece.event))
             else:
-                assert isinstance(piece, Call)
+                assert isinstance(piece, CallWork)
         return messages, driven
 
     def _plain(self, core: Core, record: Record) -> tuple[Any, ...]:

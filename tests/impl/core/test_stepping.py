@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.codec import Codec, read_head
+from leasehold.impl.core.codec import Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.errors import CoreError, RecordError
-from leasehold.impl.core.event import local, message
 from leasehold.impl.core.stepping import REMEMBERED, remembered
-from leasehold.impl.core.work import Call, Record, Work
+from leasehold.impl.core.work import CallWork, Record, Work, local, message
 from tests.systems import load
 
 PROGRAM: Program = compile_system(load("lease"))
@@ -39,7 +37,7 @@ def test_outcomes_are_remembered_but_not_without_end() -> None:
 
     def work(n: int) -> tuple[Work, ...]:
         asked.append(n)
-        return (Call(f"task_{n}", "policy.place", ()),)
+        return (CallWork(f"task_{n}", "policy.place", ()),)
 
     outcome = remembered("go", "a/idle#go", work)
     assert outcome(0) is outcome(0)

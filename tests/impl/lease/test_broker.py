@@ -10,8 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.calendar import Calendar
+from leasehold.impl.lease.broker import Calendar, FirstComeFirstServed
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.policy.policy import Decision, Lease, Question
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.calendar import Calendar
+from leasehold.impl.lease.broker import Calendar
 from leasehold.impl.policy.policy import Lease
 
 HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)

@@ -10,8 +10,7 @@ from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase6
 from leasehold.impl.identity.plain import TEXT_CHARACTERS
 from leasehold.impl.identity.refusal import Ended, Forged, Malformed, Refusal, TooLarge, Unauthorised, Unknown
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
-from leasehold.impl.lease.redeemed import Redeemed, check
-from leasehold.impl.lease.ticket import issue, read
+from leasehold.impl.lease.ticket import Redeemed, issue, read
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy
 
@@ -204,9 +203,9 @@ def test_what_was_redeemed_survives_a_restart():
 
 def test_the_rules_with_the_last_number_alone():
     args = (TICKET, TRUST.find("tenant"), "tenant:17", "site")
-    assert check(*args, 0, now=0, at=0) is None
-    assert check(*args, 1, now=0, at=0) is None
-    assert "comes after ticket 2" in check(*args, 2, now=0, at=0)
+    assert Redeemed(0).check(*args, now=0, at=0) is None
+    assert Redeemed(1).check(*args, now=0, at=0) is None
+    assert "comes after ticket 2" in Redeemed(2).check(*args, now=0, at=0)
 
 
 @UNHURRIED

@@ -23,7 +23,7 @@ from leasehold.cli.migrate import migrate
 from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.errors import RecordError
+from leasehold.impl.core.codec import RecordError
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.store.sqlite import SqliteStore

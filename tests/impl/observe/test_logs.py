@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.environment import Options
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import logs
@@ -189,7 +189,7 @@ def test_a_store_that_fails_is_an_error_and_its_return_is_told(watched: Any, sho
     def store(name: str) -> MemoryStore:
         return (Failing if name == SITE else MemoryStore)(cluster.disks[name])
 
-    cluster = watched(Journal, store=store, options=Options(seed=0, reopen_pause=0.001))
+    cluster = watched(Journal, store=store, options=ActorOptions(seed=0, reopen_pause=0.001))
 
     async def story() -> None:
         async with cluster as c:

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import Options
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.observe import metrics as module
@@ -149,7 +149,7 @@ def test_a_store_that_fails_shows(watched: Any) -> None:
             await super().commit(batch)
 
     w = Watched(watched, store=lambda n: (Failing if n == SITE else MemoryStore)(w.cluster.disks[n]),
-                options=Options(seed=0, reopen_pause=0.001))  # fmt: skip
+                options=ActorOptions(seed=0, reopen_pause=0.001))  # fmt: skip
 
     async def story() -> None:
         async with w.cluster as c:
@@ -182,7 +182,7 @@ def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
             await asyncio.get_running_loop().create_future()
 
     retry = RetryPolicy(tries=2, pause=0.0, longest=60)
-    w = Watched(watched, handler=Slow(World()), options=Options(seed=0, reopen_pause=0.01, retry=retry))
+    w = Watched(watched, handler=Slow(World()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story() -> None:
         async with w.cluster as c:

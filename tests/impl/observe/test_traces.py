@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import Options
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
@@ -128,7 +128,7 @@ def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
             await asyncio.sleep(0.005)
         assert c.state("tenant:1") == ("closed", "closed", "closed")
 
-    options = Options(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.01))
+    options = ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.01))
     w = Watched(watched, options=options)
     spans = play(w, story)
     assert len(w.traces) == 4
@@ -166,7 +166,7 @@ def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: A
             await asyncio.get_running_loop().create_future()
 
     retry = RetryPolicy(tries=1, pause=0.0, longest=60)
-    w = Watched(watched, handler=Broken(World()), options=Options(seed=0, reopen_pause=0.01, retry=retry))
+    w = Watched(watched, handler=Broken(World()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story(c: Cluster) -> None:
         await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)

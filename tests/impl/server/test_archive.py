@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.actor.environment import Options
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.cluster import Cluster
-from leasehold.impl.server.archive import Archive
 from leasehold.impl.server.config import ConfigError
+from leasehold.impl.server.subscribers import Archive
 
 
 def test_a_lease_is_written_before_it_is_forgotten(tmp_path: Path) -> None:
     async def story() -> None:
-        async with Cluster(options=Options(seed=0, retire_after=5)) as c:
+        async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
             archive = Archive(tmp_path / "site.jsonl")
             c.site.notices.subscribe(archive)
             lease = await c.lease(2, until=10)
@@ -39,7 +39,7 @@ def test_nothing_is_forgotten_while_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        async with Cluster(options=Options(seed=0, retire_after=5)) as c:
+        async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
             archive = Archive(Path("/dev/full"))
             c.site.notices.subscribe(archive)
             lease = await c.lease(2, until=10)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.compiler.runnable import check
+from leasehold.impl.compiler.program import check
 from leasehold.spec.language.diagnostics import CATALOGUE, Diagnostic, SpecError
 from leasehold.spec.language.load import load
 

@@ -1,0 +1,164 @@
+"""The subscribers to a server's notices: an archive, a history, and the crash points of tests."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections import Counter, OrderedDict, deque
+from contextlib import suppress
+from errno import ENOSPC
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leasehold.impl.notices import Consumed, Kind, Notice, Subscriber
+from leasehold.impl.server.config import ConfigError
+from leasehold.impl.store.store import Key
+
+log = logging.getLogger("leasehold.archive")
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Archive:
+    """Leases that are over, as lines of JSON: written before their records are dropped.
+
+    Theory of operation. A line is on the disk before the commit that drops the record, so a crash between the two
+    leaves a line too many, and never one too few: the lease is forgotten again, and written again. When the file cannot
+    be written nothing is forgotten, and it is tried again at the next tick.
+
+    Args:
+        path: the file; it is added to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(f"archive: {path} cannot be written: {error.strerror or error}") from None
+
+    def __call__(self, notice: Notice) -> None:
+        if notice.kind is Kind.FORGET:
+            self._keep(notice)
+
+    def _keep(self, notice: Notice) -> None:
+        line = {
+            "lease": notice.lease, "actor": notice.actor, "machine": notice.machine, "state": notice.name,
+            "forgotten": notice.now, **notice.data,
+        }  # fmt: skip
+        size = os.fstat(self._file).st_size
+        try:
+            body = _encode(line) + b"\n"
+            if os.write(self._file, body) < len(body):
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            os.fdatasync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, size)  # half a line would spoil the next
+            log.error("%s cannot be written, so %s is not forgotten yet: %s", self.path, notice.lease, error.strerror)
+            raise Consumed from error
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+MACHINES, EACH = 10_000, 16
+
+
+class History:
+    """The last transitions and failures of each machine that is not forgotten. A restart begins it anew."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[Key, deque[dict[str, Any]]] = OrderedDict()
+
+    def __call__(self, notice: Notice) -> None:
+        key = Key(notice.lease, notice.machine)
+        step: dict[str, Any]
+        if notice.kind is Kind.TRANSITION:
+            step = {"transition": notice.name, "from": notice.data["from"], "to": notice.data["to"]}
+        elif notice.kind is Kind.ANSWERED and not notice.data["well"]:
+            step = {"failure": notice.name, "words": notice.data["words"]}
+        elif notice.kind is Kind.FORGET:
+            self._of.pop(key, None)
+            return
+        else:
+            return
+        if key not in self._of:
+            self._of[key] = deque(maxlen=EACH)
+            if len(self._of) > MACHINES:
+                self._of.popitem(last=False)
+        else:
+            self._of.move_to_end(key)
+        self._of[key].append({"at": notice.now, **step})
+
+    def of(self, key: Key) -> list[dict[str, Any]]:
+        """The last transitions of a machine, the newest last."""
+        return list(self._of.get(key, ()))
+
+
+VARIABLE = "LEASEHOLD_POINTS"
+_BARE = {Kind.COMMIT: "before-commit", Kind.COMMITTED: "after-commit", Kind.RECOVERED: "after-recovery"}
+_NAMED = {Kind.SEND: "before-send", Kind.CALL: "before-call"}
+
+
+def crash_point(notice: Notice) -> str | None:
+    """The point at which a notice is told; None where the process never dies there."""
+    if notice.kind in _BARE:
+        return _BARE[notice.kind]
+    kind = _NAMED.get(notice.kind)
+    return None if kind is None else f"{kind}/{notice.name}"
+
+
+def crash_subscriber() -> Subscriber | None:
+    """The subscriber by which an actor's process kills itself as a notice is told, for tests of recovery; or None.
+
+    The environment variable LEASEHOLD_POINTS switches it on; without it nobody listens, and it costs nothing.
+
+        LEASEHOLD_POINTS=list:FILE                    every point that is passed is written to a file, a line each
+        LEASEHOLD_POINTS=kill:before-send/redeem/2    SIGKILL as `redeem` is about to be sent for the second time
+
+    A point is `before-commit`, `after-commit`, `before-send/MESSAGE`, `before-call/TASK` or `after-recovery`. It is
+    counted from the process's start.
+
+    Raises:
+        ValueError: it asks for something else.
+    """
+    asked = os.environ.get(VARIABLE)
+    if not asked:
+        return None
+    verb, _, rest = asked.partition(":")
+    if verb == "list" and rest:
+        return _Lister(rest)
+    name, _, number = rest.rpartition("/")
+    if verb != "kill" or not name or not number.isdigit():
+        raise ValueError(f"{VARIABLE} is {asked[:80]!r}; write list:FILE or kill:POINT/NUMBER")
+    return _Killer(name, int(number))
+
+
+class _Lister:
+    """Writes the points down; a line is whole, or not there."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def __call__(self, notice: Notice) -> None:
+        if (name := crash_point(notice)) is not None:
+            os.write(self._file, f"{name}\n".encode())
+
+
+class _Killer:
+    """Ends the process at a point."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self._name, self._number = name, number
+        self._passed: Counter[str] = Counter()
+
+    def __call__(self, notice: Notice) -> None:
+        if (name := crash_point(notice)) is None:
+            return
+        self._passed[name] += 1
+        if name == self._name and self._passed[name] == self._number:
+            os.kill(os.getpid(), signal.SIGKILL)
