@@ -37,7 +37,7 @@ class Guard(asyncio.Protocol):
 
     def __init__(self, guards: Guards) -> None:
         self._guards = guards
-        self._inner: asyncio.Protocol | None = None
+        self._inner = asyncio.Protocol()  # until there is one of the framework, nothing happens
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._peer = ""
@@ -67,24 +67,20 @@ class Guard(asyncio.Protocol):
             self._guards.by_transport.pop(self._transport, None)
         if self._spoke and not self._asked:
             self._guards.reception.refused(self._peer, "what was sent is no HTTP request")
-        if self._inner is not None:
-            self._inner.connection_lost(exc)
+        self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._spoke = True
-        if self._inner is not None:
-            self._inner.data_received(data)
+        self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self._inner.eof_received() if self._inner is not None else None
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        if self._inner is not None:
-            self._inner.pause_writing()
+        self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        if self._inner is not None:
-            self._inner.resume_writing()
+        self._inner.resume_writing()
 
     def asked(self) -> None:
         self._asked = True

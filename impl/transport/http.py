@@ -21,7 +21,7 @@ from aiohttp import web
 
 from leasehold.impl.transport import framing
 from leasehold.impl.transport.guard import Guards
-from leasehold.impl.transport.lanes import Lane
+from leasehold.impl.transport.lanes import Lane, SendingEnd
 from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog, TokenBucket
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
@@ -32,7 +32,7 @@ _WILDCARDS = ("", "0.0.0.0", "::")
 _MOST_LANES = 1000  # idle lanes are dropped beyond this, or addresses that once were would gather
 
 
-class HttpTransport:
+class HttpTransport(SendingEnd):
     """Listens on one port, and sends to any address."""
 
     def __init__(
@@ -57,8 +57,9 @@ class HttpTransport:
             server_tls: with it, https is served.
             client_tls: how the certificates of others are judged, and ours is shown; None: as the system does.
         """
+        super().__init__(limits)
         self._host, self._port, self._advertise = host, port, advertise.rstrip("/")
-        self._limits, self._routes = limits, tuple(routes)
+        self._routes = tuple(routes)
         self._server_tls, self._client_tls = server_tls, client_tls
         self._reception: Reception | None = None
         self._guards: Guards | None = None
@@ -66,7 +67,6 @@ class HttpTransport:
         self._server: asyncio.Server | None = None
         self._session: aiohttp.ClientSession | None = None
         self._lanes: dict[str, Lane] = {}
-        self._closed = False
         self._sparse = SparseLog(_log)
 
     async def start(self, receive: Receive) -> str:
@@ -102,11 +102,7 @@ class HttpTransport:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return self._advertise or f"{'https' if self._server_tls else 'http'}://{host}:{port}"
 
-    async def send(self, address: str, frame: bytes) -> Reply:
-        if self._closed:
-            return Reply(Answer.UNREACHABLE, "this transport is closed")
-        if len(frame) > self._limits.parcel:
-            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self._limits.parcel} are accepted")
+    async def _send(self, address: str, frame: bytes) -> Reply:
         lane = self._lanes.get(address)
         if lane is None:
             url = _place(address)
@@ -119,7 +115,7 @@ class HttpTransport:
         return await lane.send(frame)
 
     async def close(self) -> None:
-        self._closed = True
+        self._end_sending()
         if self._server is not None:
             self._server.close()
         for lane in tuple(self._lanes.values()):
@@ -242,16 +238,6 @@ def _cannot_listen(error: Exception, host: str, port: int) -> str:
     return f"nothing can listen on {where}: {getattr(error, 'strerror', None) or error}"
 
 
-class _Sparse(logging.Filter):
-    """Bounds what the web framework logs of requests that strangers have spoilt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._bucket = TokenBucket(1, 10, time.monotonic())
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return self._bucket.take(time.monotonic())
-
-
 _framework_log = logging.getLogger(f"{__name__}.framework")
-_framework_log.addFilter(_Sparse())
+_bucket = TokenBucket(1, 10, time.monotonic())  # bounds what the web framework logs of requests that strangers spoilt
+_framework_log.addFilter(lambda record: _bucket.take(time.monotonic()))

@@ -8,6 +8,7 @@ lane are under way at once. Each frame has its own reply.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 from leasehold.impl.transport.limits import Limits
 from leasehold.impl.transport.transport import Answer, Reply
 
+CLOSED = Reply(Answer.UNREACHABLE, "this transport is closed")
 Post: TypeAlias = Callable[[list[bytes]], Awaitable[list[Reply]]]
 
 
@@ -50,11 +52,10 @@ class Lane:
 
     async def close(self) -> None:
         """Ends all that waits, UNREACHABLE."""
-        gone = Reply(Answer.UNREACHABLE, "this transport is closed")
         while self._waiting:
             _, future = self._waiting.popleft()
             if not future.done():
-                future.set_result(gone)
+                future.set_result(CLOSED)
         for worker in self._workers:
             worker.cancel()
         if self._workers:
@@ -62,7 +63,7 @@ class Lane:
 
     async def _work(self) -> None:
         while batch := self._next():
-            replies = [Reply(Answer.UNREACHABLE, "this transport is closed")] * len(batch)
+            replies = [CLOSED] * len(batch)
             try:
                 replies = await self._post([frame for frame, _ in batch])
             finally:
@@ -85,20 +86,28 @@ class Lane:
         return batch
 
 
-class Sending:
-    """The sends of one transport whose answer is awaited."""
+class SendingEnd(ABC):
+    """The sending end of a transport: open from its start until it is closed, for frames that are not too large."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._closed = limits, False
         self._tasks: set[asyncio.Task[Reply]] = set()
 
-    async def wait(self, request: Coroutine[Any, Any, Reply]) -> Reply:
+    async def send(self, address: str, frame: bytes) -> Reply:
+        if self._closed:
+            return CLOSED
+        return self._limits.too_large(frame) or await self._send(address, frame)
+
+    @abstractmethod
+    async def _send(self, address: str, frame: bytes) -> Reply: ...
+
+    async def _answer_of(self, request: Coroutine[Any, Any, Reply]) -> Reply:
         """The answer of a request; UNREACHABLE when it takes too long, or the transport closes meanwhile."""
         task = asyncio.get_running_loop().create_task(request)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            await asyncio.wait((task,), timeout=self._seconds)
+            await asyncio.wait((task,), timeout=self._limits.send_seconds)
         finally:
             ended = task.done()
             task.cancel()
@@ -106,7 +115,8 @@ class Sending:
             return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
         return task.result()
 
-    def cancel(self) -> None:
+    def _end_sending(self) -> None:
         """The transport closes: nobody waits any more."""
+        self._closed = True
         for task in tuple(self._tasks):
             task.cancel()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, fields
 from typing import Any
 
-from leasehold.impl.transport.transport import TransportError
+from leasehold.impl.transport.transport import Answer, Reply, TransportError
 
 _PEERS = 10_000
 
@@ -62,6 +62,12 @@ class Limits:
                 raise TransportError(f"the limit `{field.name}` must be a {kind} above 0, not {str(value)[:40]!r}")
         if self.body < self.parcel + 4:
             raise TransportError(f"the limit `body` ({self.body}) must hold one frame ({self.parcel}) and 4 bytes more")
+
+    def too_large(self, frame: bytes) -> Reply | None:
+        """The reply to a frame that is larger than a frame may be."""
+        if len(frame) <= self.parcel:
+            return None
+        return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self.parcel} are accepted")
 
 
 LIMITS = Limits()

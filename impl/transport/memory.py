@@ -8,12 +8,11 @@ what is in a frame. Nothing waits on a real clock: what is lost is answered UNRE
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from leasehold.impl.transport.lanes import Sending
+from leasehold.impl.transport.lanes import SendingEnd
 from leasehold.impl.transport.limits import LIMITS, Limits
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
@@ -36,24 +35,6 @@ class Fate:
 
 Hand: TypeAlias = Callable[[str, str, bytes], Fate]  # of the sender's and the receiver's address, and the frame
 _SAFE = Fate()
-
-
-class Weather:
-    """A hand that does harm at random; the same seed does the same harm to the same frames in the same order."""
-
-    def __init__(
-        self, seed: int, *, lose: float = 0, duplicate: float = 0, delay: int = 0, unanswered: float = 0
-    ) -> None:
-        """Shares are from 0 to 1; `delay` is the largest, in turns of the event loop."""
-        self._random = random.Random(seed)
-        self._lose, self._duplicate, self._delay, self._unanswered = lose, duplicate, delay, unanswered
-
-    def __call__(self, source: str, target: str, frame: bytes) -> Fate:
-        if self._random.random() < self._lose:
-            return Fate(())
-        count = 2 if self._random.random() < self._duplicate else 1
-        copies = tuple(self._random.randint(0, self._delay) for _ in range(count))
-        return Fate(copies, self._random.random() >= self._unanswered)
 
 
 class Network:
@@ -117,34 +98,27 @@ class Network:
         return await reception.take(frame, source)
 
 
-class MemoryTransport:
+class MemoryTransport(SendingEnd):
     """One actor's end of a network."""
 
     def __init__(self, network: Network, name: str) -> None:
+        super().__init__(network.limits)
         self.address = SCHEME + name
         self._network = network
         self._reception: Reception | None = None
-        self._sending = Sending(network.limits.send_seconds)
-        self._closed = False
 
     async def start(self, receive: Receive) -> str:
-        reception = Reception(receive, self._network.limits)
+        reception = Reception(receive, self._limits)
         self._network.join(self.address, reception)
         self._reception, self._closed = reception, False
         return self.address
 
-    async def send(self, address: str, frame: bytes) -> Reply:
-        if self._closed:
-            return Reply(Answer.UNREACHABLE, "this transport is closed")
-        if len(frame) > self._network.limits.parcel:
-            most = self._network.limits.parcel
-            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {most} are accepted")
-        # Given up, it is the waiting for the answer that ends: what is under way goes on.
-        return await self._sending.wait(self._network.carry(self.address, address, frame))
+    async def _send(self, address: str, frame: bytes) -> Reply:
+        # When the time is over, the waiting for the answer ends: the frame itself is still carried.
+        return await self._answer_of(self._network.carry(self.address, address, frame))
 
     async def close(self) -> None:
-        self._closed = True
-        self._sending.cancel()
+        self._end_sending()
         if self._reception is not None:
             reception, self._reception = self._reception, None
             self._network.leave(self.address, reception)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from leasehold.impl.transport import framing
-from leasehold.impl.transport.lanes import Sending
+from leasehold.impl.transport.lanes import SendingEnd
 from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
@@ -35,7 +35,7 @@ _MOST_SERVERS = 50
 _PROBE = b""  # no frame is empty
 
 
-class NatsTransport:
+class NatsTransport(SendingEnd):
     """Listens on one subject of one server, and sends to any subject of any server."""
 
     def __init__(
@@ -61,13 +61,12 @@ class NatsTransport:
         if place is None:
             raise TransportError(f"{address[:200]!r} is no NATS address; one is written nats://host:4222/some.subject")
         self._server, self._subject = place
-        self._limits, self._connect_seconds, self._login = limits, connect_seconds, dict(login or {})
+        super().__init__(limits)
+        self._connect_seconds, self._login = connect_seconds, dict(login or {})
         self._reception: Reception | None = None
         self._clients: dict[str, asyncio.Task[Client]] = {}
         self._listening: Subscription | None = None
         self._answering: set[asyncio.Task[None]] = set()
-        self._sending = Sending(limits.send_seconds)
-        self._closed = False
         self._sparse = SparseLog(_log)
 
     async def start(self, receive: Receive) -> str:
@@ -86,18 +85,15 @@ class NatsTransport:
             raise TransportError(f"{self._server} does not let us listen on {self._subject}: {error!r}") from error
         return f"{self._server}/{self._subject}"
 
-    async def send(self, address: str, frame: bytes) -> Reply:
+    async def _send(self, address: str, frame: bytes) -> Reply:
         place = _place(address)
-        if self._closed or place is None:
+        if place is None:
             words = f"{address[:200]!r} is no address of this transport; one is written nats://host:4222/some.subject"
-            return Reply(Answer.UNREACHABLE, "this transport is closed" if self._closed else words)
-        if len(frame) > self._limits.parcel:
-            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self._limits.parcel} are accepted")
-        return await self._sending.wait(self._request(*place, frame))
+            return Reply(Answer.UNREACHABLE, words)
+        return await self._answer_of(self._request(*place, frame))
 
     async def close(self) -> None:
-        self._closed = True
-        self._sending.cancel()
+        self._end_sending()
         if self._listening is not None:  # the server says to others at once that nobody is here
             listening, self._listening = self._listening, None
             with contextlib.suppress(Exception):  # the connection may be down, and then the server knows

@@ -80,10 +80,9 @@ class Reception:
             return Reply(Answer.UNREACHABLE, "the receiver is closing")
         if (seconds := self.wait(peer)) > 0:
             return Reply(Answer.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
-        if len(frame) > self.limits.parcel:
-            reason = f"the frame has {len(frame)} bytes, and {self.limits.parcel} are accepted"
-            self.refused(peer, reason)
-            return Reply(Answer.REFUSED, reason)
+        if (too_large := self.limits.too_large(frame)) is not None:
+            self.refused(peer, too_large.reason)
+            return too_large
         if len(self._running) >= self.limits.receiving:
             self.note("busy", "%d frames are being received; more are answered BUSY", len(self._running))
             return Reply(Answer.BUSY, "too much is being received at the moment")

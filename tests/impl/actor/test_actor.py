@@ -22,10 +22,10 @@ from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Key, Older, StoreError
-from leasehold.impl.transport.memory import Weather
 from leasehold.impl.transport.transport import Answer
 from tests.impl.virtual import virtual
 from tests.systems import load
+from tests.weather import Weather
 
 Story = Callable[[Cluster], Coroutine[Any, Any, None]]
 

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from leasehold.impl.transport.memory import Fate, MemoryTransport, Network, Weather
+from leasehold.impl.transport.memory import Fate, MemoryTransport, Network
 from leasehold.impl.transport.transport import Answer, Reply
+from tests.weather import Weather
 
 
 def conversation(hand, count=20):
