@@ -15,7 +15,11 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 
 def create(path: Path, content: bytes, mode: int) -> None:
@@ -103,3 +107,8 @@ def lock(path: Path, wait: bool = False) -> int | None:
             os.close(file)
             raise
         os.close(file)
+
+
+def table(package: str, file: str) -> Any:
+    """The content of a table (YAML) that is shipped with a package."""
+    return msgspec.yaml.decode(resources.files(package).joinpath(file).read_bytes())

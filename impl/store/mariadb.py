@@ -27,7 +27,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import aiomysql
 
-from leasehold.impl.store.failures import LOST, MARIADB, meaning, said
+from leasehold.impl.files import table
+from leasehold.impl.store.failures import meaning, named
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError, Transient
 from leasehold.impl.words import did_you_mean
@@ -37,22 +38,7 @@ _PACKET_BYTES = 16 * 2**20  # what the server must take in one packet: a value o
 _STATEMENT_BYTES = 2**20  # a statement of many rows ends after this, a packet of many statements too
 _ANSWER_SECONDS = 60.0
 
-_LAYOUT = (
-    "CREATE TABLE leasehold_schema (version INT NOT NULL) ENGINE=InnoDB",
-    "CREATE TABLE leasehold_actor (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARBINARY(255) NOT NULL UNIQUE,"
-    " epoch BIGINT NOT NULL) ENGINE=InnoDB",
-    "CREATE TABLE leasehold_record (actor INT NOT NULL, lease VARBINARY(1024) NOT NULL,"
-    " machine VARBINARY(255) NOT NULL, body LONGBLOB NOT NULL, PRIMARY KEY (actor, lease, machine))"
-    " ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-    "CREATE TABLE leasehold_word (actor INT NOT NULL, name VARBINARY(255) NOT NULL, body LONGBLOB NOT NULL,"
-    " PRIMARY KEY (actor, name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-    f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})",
-)
-# An actor may be idle for long. READ COMMITTED locks rows alone, never the gaps between the rows of two actors.
-_SESSION = (
-    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION wait_timeout = 31536000,"
-    " SESSION innodb_lock_wait_timeout = 10, NAMES utf8mb4; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-)
+_SQL = table(__package__, "statements.yaml")["mariadb"]
 
 
 class MariadbStore(OwnedStore):
@@ -106,7 +92,7 @@ class MariadbStore(OwnedStore):
         self._connection = await aiomysql.connect(
             **self.settings, charset="utf8mb4", autocommit=True, connect_timeout=10
         )
-        await self._ask(_SESSION)
+        await self._ask(_SQL["session"])
 
     async def _check_server(self) -> None:
         ((packet, flush),) = await self._ask("SELECT @@max_allowed_packet, @@innodb_flush_log_at_trx_commit")
@@ -128,13 +114,12 @@ class MariadbStore(OwnedStore):
         if await self._ask(f"SELECT GET_LOCK('{setup}', 10)") != [(1,)]:
             raise Transient(f"{self.place}: another actor has been creating the tables for 10 seconds", "try it again")
         have = {name for (name,) in await self._ask("SHOW TABLES LIKE 'leasehold\\_%'")}
-        for statement in _LAYOUT:
-            verb, _, name = statement.partition(" leasehold_")
-            if verb == "CREATE TABLE" and f"leasehold_{name.split()[0]}" not in have:
-                await self._ask(statement)
+        for name, columns in _SQL["layout"].items():
+            if name not in have:
+                await self._ask(f"CREATE TABLE {name} {columns}")
         found = await self._ask("SELECT max(version) FROM leasehold_schema")
         if found == [(None,)]:
-            await self._ask(_LAYOUT[-1])
+            await self._ask(f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})")
         elif found[0][0] > VERSION:
             raise self._newer_version(found[0][0], VERSION)
         await self._ask(f"SELECT RELEASE_LOCK('{setup}')")
@@ -200,15 +185,15 @@ class MariadbStore(OwnedStore):
 
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, TimeoutError):
-            return said(LOST, self.place, f"no answer within {_ANSWER_SECONDS:.0f} seconds")
+            return named("lost", self.place, f"no answer within {_ANSWER_SECONDS:.0f} seconds")
         if isinstance(error, OSError):
-            return said(LOST, self.place, str(error))
+            return named("lost", self.place, str(error))
         if not isinstance(error, aiomysql.Error):
             return None
         number, *words = error.args if len(error.args) > 1 else (0, str(error))
         if not number:  # the driver's own word for a connection that is not there
-            return said(LOST, self.place, str(words[0]))
-        return meaning(MARIADB, str(number), self.place, f"{words[0]}, {number}")
+            return named("lost", self.place, str(words[0]))
+        return meaning("mariadb", str(number), self.place, f"{words[0]}, {number}")
 
 
 def _settings(url: str) -> dict[str, Any]:

@@ -23,31 +23,14 @@ from typing import Any
 
 import psycopg
 
-from leasehold.impl.store.failures import LOST, POSTGRESQL, meaning, refused, said
+from leasehold.impl.files import table
+from leasehold.impl.store.failures import meaning, named, refused
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError
 
 VERSION = 1
 _SETUP_LOCK = 0x4C454153  # taken while the tables are created, so that two actors do not do it at once
 
-# Keys compare as bytes (collation C), so that their order is the same in every store. Room is left in the pages of
-# records, as these are mostly overwritten: a new version then lies beside the old one, and the index stays as it is.
-_LAYOUT = (
-    "CREATE TABLE leasehold_schema (version integer NOT NULL)",
-    'CREATE TABLE leasehold_actor (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL'
-    " UNIQUE, epoch bigint NOT NULL) WITH (fillfactor = 50)",
-    'CREATE TABLE leasehold_record (actor integer NOT NULL, lease text COLLATE "C" NOT NULL, machine text COLLATE "C"'
-    " NOT NULL, body bytea NOT NULL, PRIMARY KEY (actor, lease, machine)) WITH (fillfactor = 70)",
-    'CREATE TABLE leasehold_word (actor integer NOT NULL, name text COLLATE "C" NOT NULL, body bytea NOT NULL,'
-    " PRIMARY KEY (actor, name))",
-    f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})",
-)
-# The lock of a dead connection goes when the server notices; `lock_timeout` bounds every wait for another's lock.
-_SESSION = """
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
-    SET lock_timeout = '10s';
-    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3
-"""
 _SETTINGS = {  # of the connection, where the URL does not say otherwise
     "application_name": "leasehold",
     "connect_timeout": 10,
@@ -56,37 +39,7 @@ _SETTINGS = {  # of the connection, where the URL does not say otherwise
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-_RAISE_EPOCH = """
-    INSERT INTO leasehold_actor AS old (name, epoch) VALUES (%s, 1)
-    ON CONFLICT (name) DO UPDATE SET epoch = old.epoch + 1 RETURNING id, epoch
-"""
-_COMMIT = """
-    WITH mine AS MATERIALIZED (
-        SELECT id FROM leasehold_actor WHERE id = %(actor)s AND epoch = %(epoch)s FOR UPDATE
-    ), put AS (
-        INSERT INTO leasehold_record (actor, lease, machine, body)
-        SELECT id, lease, machine, body
-        FROM mine, unnest(%(leases)b::text[], %(machines)b::text[], %(bodies)b::bytea[]) AS new (lease, machine, body)
-        ON CONFLICT (actor, lease, machine) DO UPDATE SET body = excluded.body
-    ), dropped AS (
-        DELETE FROM leasehold_record AS old
-        USING mine, unnest(%(gone_leases)b::text[], %(gone_machines)b::text[]) AS gone (lease, machine)
-        WHERE old.actor = mine.id AND old.lease = gone.lease AND old.machine = gone.machine
-    ), said AS (
-        INSERT INTO leasehold_word (actor, name, body)
-        SELECT id, name, body FROM mine, unnest(%(names)b::text[], %(said)b::bytea[]) AS new (name, body)
-        ON CONFLICT (actor, name) DO UPDATE SET body = excluded.body
-    ), unsaid AS (
-        DELETE FROM leasehold_word AS old USING mine, unnest(%(gone_names)b::text[]) AS gone (name)
-        WHERE old.actor = mine.id AND old.name = gone.name
-    )
-    SELECT count(*) FROM mine
-"""
-_HOLDER = """
-    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND ((classid::bigint << 32) | objid::bigint) = %s
-"""
+_SQL = table(__package__, "statements.yaml")["postgresql"]
 
 
 class PostgresqlStore(OwnedStore):
@@ -110,7 +63,7 @@ class PostgresqlStore(OwnedStore):
 
     async def _take(self, owner: str) -> int:
         self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
-        await connection.execute(_SESSION)
+        await connection.execute(_SQL["session"])
         schema, encoding, fsync = await self._row(
             "SELECT current_schema(), current_setting('server_encoding'), current_setting('fsync')"
         )
@@ -121,7 +74,7 @@ class PostgresqlStore(OwnedStore):
         await self._take_lock(owner, str(schema))
         async with connection.transaction():
             await self._lay_out(connection)
-            self._actor, self._epoch = await self._row(_RAISE_EPOCH, owner)
+            self._actor, self._epoch = await self._row(_SQL["raise_epoch"], owner)
         return self._epoch
 
     async def _owners(self) -> list[str]:
@@ -138,7 +91,7 @@ class PostgresqlStore(OwnedStore):
         try:
             await self._row("SELECT pg_advisory_lock(%s)", self._lock)
         except psycopg.errors.LockNotAvailable:
-            pid = await self._row(_HOLDER, self._lock)
+            pid = await self._row(_SQL["holder"], self._lock)
             holder = f" (server process {pid[0]})" if pid else ""
             end = f"; if it is gone, SELECT pg_terminate_backend({pid[0]})" if pid else ""
             raise self._busy(owner, holder, f"stop that copy{end}") from None
@@ -147,20 +100,17 @@ class PostgresqlStore(OwnedStore):
     async def _lay_out(self, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP_LOCK,))
         if (await self._row("SELECT to_regclass('leasehold_schema') IS NULL"))[0]:
-            for statement in _LAYOUT:
-                await connection.execute(statement.encode())
+            for statement in _SQL["layout"]:
+                await connection.execute(statement)
         version = await self._row("SELECT max(version) FROM leasehold_schema")
         if version[0] is None:
-            raise said(POSTGRESQL["42P01"], self.place, "leasehold_schema is empty")
+            raise named("other_tables", self.place, "leasehold_schema is empty")
         if version[0] > VERSION:
             raise self._newer_version(version[0], VERSION)
 
     async def _page(self, after: Key | None) -> Sequence[Row]:
-        query = "SELECT lease, machine, body FROM leasehold_record WHERE actor = %s"
-        if after is not None:
-            query += " AND (lease, machine) > (%s, %s)"
-        query += f" ORDER BY lease, machine LIMIT {PAGE}"
-        rows = await self._open_connection().execute(query.encode(), (self._actor, *(after or ())), binary=True)
+        query = _SQL["next_page" if after else "first_page"]
+        rows = await self._open_connection().execute(query, (self._actor, *(after or ()), PAGE), binary=True)
         return await rows.fetchall()
 
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
@@ -171,7 +121,7 @@ class PostgresqlStore(OwnedStore):
     async def _commit(self, batch: Batch) -> None:
         said = {name: body for name, body in batch.metadata.items() if body}
         found = await self._open_connection().execute(
-            _COMMIT,
+            _SQL["commit"],
             {
                 "actor": self._actor,
                 "epoch": self._epoch,
@@ -215,10 +165,10 @@ class PostgresqlStore(OwnedStore):
             return None
         words = error.diag.message_primary or str(error)
         if error.sqlstate is not None:
-            return meaning(POSTGRESQL, error.sqlstate, self.place, f"{words}, {error.sqlstate}")
+            return meaning("postgresql", error.sqlstate, self.place, f"{words}, {error.sqlstate}")
         if self._connection is None:  # it never came to be, and libpq says why in words alone
             return refused(self.place, words)
-        return said(LOST, self.place, words)
+        return named("lost", self.place, words)
 
 
 def _settings(url: str) -> dict[str, Any]:

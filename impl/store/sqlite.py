@@ -20,34 +20,21 @@ user_version. A new file can be read by its owner alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leasehold.impl import files
-from leasehold.impl.store.failures import SQLITE, SYSTEM, meaning
+from leasehold.impl.store.failures import find, meaning
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Key, StoreError
 
 VERSION = 1
-_PROGRAM = 0x4C454153  # SQLite's application_id, "LEAS": that the file is ours
+_PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
-
-_LAYOUT = (
-    "CREATE TABLE actor (only INTEGER PRIMARY KEY CHECK (only = 1), name TEXT NOT NULL, epoch INTEGER NOT NULL)",
-    "CREATE TABLE record (lease TEXT NOT NULL, machine TEXT NOT NULL, body BLOB NOT NULL,"
-    " PRIMARY KEY (lease, machine))",
-    "CREATE TABLE word (name TEXT PRIMARY KEY NOT NULL, body BLOB NOT NULL)",
-    f"PRAGMA application_id = {_PROGRAM}",
-    f"PRAGMA user_version = {VERSION}",
-)
-_PUT = (
-    "INSERT INTO record (lease, machine, body) VALUES (?, ?, ?)"
-    " ON CONFLICT (lease, machine) DO UPDATE SET body = excluded.body"
-)
-_SAY = "INSERT INTO word (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
-_READ = "SELECT lease, machine, body FROM record {where} ORDER BY lease, machine LIMIT ?"
+_SQL = files.table(__package__, "statements.yaml")["sqlite"]
 
 
 class SqliteStore(OwnedStore):
@@ -98,9 +85,10 @@ class SqliteStore(OwnedStore):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("BEGIN IMMEDIATE")
         if not self._check_layout(connection, owner):
-            for statement in _LAYOUT:
+            *tables, actor = _SQL["layout"]
+            for statement in tables:
                 connection.execute(statement)
-            connection.execute("INSERT INTO actor VALUES (1, ?, 0)", (owner,))
+            connection.execute(actor, (owner,))
         connection.execute("UPDATE actor SET epoch = epoch + 1")
         self._epoch = int(connection.execute("SELECT epoch FROM actor").fetchone()[0])
         connection.execute("COMMIT")
@@ -153,8 +141,8 @@ class SqliteStore(OwnedStore):
         return True
 
     async def _page(self, after: Key | None) -> Sequence[Row]:
-        where = "" if after is None else "WHERE (lease, machine) > (?, ?)"
-        return self._open_connection().execute(_READ.format(where=where), (*(after or ()), PAGE)).fetchall()
+        query = _SQL["next_page" if after else "first_page"]
+        return self._open_connection().execute(query, (*(after or ()), PAGE)).fetchall()
 
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         return self._open_connection().execute("SELECT name, body FROM word").fetchall()
@@ -167,14 +155,16 @@ class SqliteStore(OwnedStore):
         if epoch != self._epoch:
             raise self._fenced(self._epoch, epoch)
         if batch.puts:
-            connection.executemany(_PUT, [(lease, machine, body) for (lease, machine), body in batch.puts.items()])
+            connection.executemany(
+                _SQL["put"], [(lease, machine, body) for (lease, machine), body in batch.puts.items()]
+            )
         if batch.drops:
-            connection.executemany("DELETE FROM record WHERE lease = ? AND machine = ?", list(batch.drops))
+            connection.executemany(_SQL["drop"], list(batch.drops))
         for name, body in batch.metadata.items():
             if body:
-                connection.execute(_SAY, (name, body))
+                connection.execute(_SQL["say"], (name, body))
             else:
-                connection.execute("DELETE FROM word WHERE name = ?", (name,))
+                connection.execute(_SQL["unsay"], (name,))
         connection.execute("COMMIT")
 
     def _check_file(self) -> None:
@@ -203,10 +193,11 @@ class SqliteStore(OwnedStore):
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, sqlite3.Error):
             code = getattr(error, "sqlite_errorname", "")
-            return meaning(SQLITE, code, self.place, f"{error}, {code}" if code else str(error))
+            return meaning("sqlite", code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
             words = f"{error.strerror} ({error.filename or self._lock_path})"
-            if str(error.errno) in SYSTEM:
-                return meaning(SYSTEM, str(error.errno), self.place, words)
+            code = errno.errorcode.get(error.errno or 0, "")
+            if find("system", code):
+                return meaning("system", code, self.place, words)
             return StoreError(f"{self.place}: {words}", "see its path and permissions")
         return None

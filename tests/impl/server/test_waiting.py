@@ -278,11 +278,11 @@ def test_postgresql_that_takes_no_more_connections_is_waited_for(place: Any) -> 
 
 @pytest.mark.parametrize("place", ["mariadb"], indirect=True)
 def test_mariadb_that_takes_no_more_connections_is_waited_for(place: Any) -> None:
-    user = f"u{place.address.database[-20:]}"
+    user = f"u{place.database[-20:]}"
 
     async def story() -> None:
         await place.ask(f"CREATE USER {user}@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1")
-        await place.ask(f"GRANT ALL ON {place.address.database}.* TO {user}@'%'")
+        await place.ask(f"GRANT ALL ON {place.database}.* TO {user}@'%'")
         first, second = (store_from_url(place.url.replace("root@", f"{user}:x@")) for _ in range(2))
         try:
             await first.open("broker")
