@@ -9,7 +9,7 @@ pair (rank of the newest number sent, entries). See channels.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,12 +152,18 @@ class Layout:
             sources.append(f"tuple((1, {name!r}, f) for f in {{s}}[{self.known[name]}])")
         return sources
 
-    def heard(self, name: str) -> str:
+    def query(self, name: str, arguments: Sequence[str]) -> str:
+        queries: dict[str, Callable[..., str]] = {
+            "heard": self._heard, "running": self._running, "reachable": self._reachable, "byzantine": self._byzantine,
+        }  # fmt: skip
+        return queries[name](*arguments)
+
+    def _heard(self, name: str) -> str:
         mailbox = self.system.channels[name].kind == "mailbox"
         cells = [f"{{s}}[{lane.cell}]" for lane in self.lanes if lane.channel.name == name]
         return f"({' and '.join(f'{c}[0] <= 0' if mailbox else f'not {c}' for c in cells)})"
 
-    def running(self, role: str, instance: str) -> str:
+    def _running(self, role: str, instance: str) -> str:
         everyone = [self.of[role, i] for i in range(self.system.roles[role].count)]
         tests = []
         for v in (v for v in self.relation.variables if v.stops):
@@ -168,7 +174,7 @@ class Layout:
             tests.append(f"{instance} not in {traitors!r}")
         return f"({' and '.join(tests)})" if tests else "True"
 
-    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
+    def _reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
         def table(v: Variable) -> tuple[tuple[tuple[Value, ...], ...], ...]:
             return tuple(
                 tuple(
@@ -185,8 +191,8 @@ class Layout:
         ]
         return f"({' and '.join(tests)})" if tests else "True"
 
-    def byzantine(self, role: str) -> bool:
-        return self.traitor is not None and any(m.role == role for m in self.traitor.machines)
+    def _byzantine(self, role: str) -> str:
+        return repr(self.traitor is not None and any(m.role == role for m in self.traitor.machines))
 
     def field(self, kind: str, name: str) -> int:
         return [f.name for f in self.system.messages[kind].fields].index(name)

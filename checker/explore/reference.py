@@ -354,7 +354,9 @@ class Reference:
             if isinstance(node, x.Pending):
                 channel = self.system.channels.get(node.name) or self.system.channel_of(node.name)
                 return bool({channel.sender, channel.receiver} & roles) and node.name not in self.layout.known
-            return isinstance(node, x.Data | x.State | x.Took | x.Running) and node.role in roles
+            if isinstance(node, x.GlobalQuery):
+                return node.name == "running" and node.subjects[0] in roles
+            return isinstance(node, x.Data | x.State | x.Took) and node.role in roles
 
         return not roles or not x.mentions(e, speaks)
 

@@ -70,8 +70,8 @@ def _named(p: Property | End) -> str:
 
 # What takes instances that changed places to what it took the others to, with the same change.
 _HARMLESS = frozenset([
-    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField, x.Heard,
-    x.Old, x.Took, x.Running, x.Reachable, x.Byzantine,
+    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField,
+    x.Old, x.Took, x.GlobalQuery,
 ])  # fmt: skip
 _HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
@@ -268,7 +268,7 @@ def _of_task(task: Task) -> list[x.Expression]:
 
 
 def _of_messages(e: x.Expression) -> bool:
-    return isinstance(e, x.Pending | x.Heard)
+    return x.reads_messages(e)
 
 
 def _of_others(e: x.Expression) -> bool:

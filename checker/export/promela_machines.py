@@ -329,7 +329,7 @@ class PromelaMachines:
         """What the condition of a send reads must not change between the commit and the send."""
         conditions = [e for e in (task.when, task.only) if e is not None]
         others = any(
-            x.mentions(e, lambda n: isinstance(n, x.Pending | x.Heard)
+            x.mentions(e, lambda n: x.reads_messages(n)
                        or (isinstance(n, x.Data | x.State) and n.role != role.name))
             for e in conditions
         )  # fmt: skip

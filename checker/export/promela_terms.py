@@ -59,8 +59,10 @@ def term(e: x.Expression, f: PromelaBindings) -> str:
             return entry(variable, f).number
         case x.MessageField(variable=variable, name="kind"):
             return kind_of(entry(variable, f), f)
-        case x.Heard(name=name):
-            return heard(name, f)
+        case x.GlobalQuery(name="heard", subjects=(channel,)):
+            return heard(channel, f)
+        case x.GlobalQuery(name=query):
+            return str(x.WITHOUT_FAULTS[query]).lower()
         case x.Old(operand=operand):
             return term(operand, replace(f, old=True))
         case x.Took(role=role, owner=owner, event=event):
@@ -69,10 +71,6 @@ def term(e: x.Expression, f: PromelaBindings) -> str:
             parts += [f"Took_instance == {term(owner, f)}"] if owner is not None else []
             parts += [f"Took_event == {f.layout.event(event)}"] if event is not None else []
             return joined(" && ", parts, "true")
-        case x.Running() | x.Reachable():
-            return "true"
-        case x.Byzantine():
-            return "false"
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
         case _:

@@ -180,8 +180,10 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
         case x.MessageField(variable=variable, name=name):
             message = f.layout.system.messages[f.variables[f"{variable} kind"]]
             return f"{f.variables[variable]}.{f.layout.label(message, name)}"
-        case x.Heard(name=name):
-            return f"({_sum(name, '1', 'Any_', f)} = 0)"
+        case x.GlobalQuery(name="heard", subjects=(channel,)):
+            return f"({_sum(channel, '1', 'Any_', f)} = 0)"
+        case x.GlobalQuery(name=query):
+            return str(x.WITHOUT_FAULTS[query]).upper()
         case x.Old(operand=operand):
             return term(operand, replace(f, primed=False, now={}))
         case x.Took(role=role, owner=owner, event=event):
@@ -189,10 +191,6 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             tests += [f"Took_instance = {term(owner, f)}"] if owner is not None else []
             tests += [f'Took_event = "{event}"'] if event is not None else []
             return "(" + " /\\ ".join(tests) + ")"
-        case x.Running() | x.Reachable():
-            return "TRUE"
-        case x.Byzantine():
-            return "FALSE"
         case _:
             raise Unsupported(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leasehold.impl.compiler.names import GeneratedNames, Neighbours, Shape, neighbours, shape
@@ -39,16 +39,7 @@ class RecordLayout:
     def pending(self, name: str) -> list[str]:
         raise NotImplementedError
 
-    def heard(self, name: str) -> str:
-        raise NotImplementedError
-
-    def running(self, role: str, instance: str) -> str:
-        raise NotImplementedError
-
-    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
-        raise NotImplementedError
-
-    def byzantine(self, role: str) -> bool:
+    def query(self, name: str, arguments: Sequence[str]) -> str:
         raise NotImplementedError
 
     def field(self, kind: str, name: str) -> int:

@@ -124,14 +124,8 @@ def evaluate(e: x.Expression, c: Context) -> Value:
                 return False
             who = None if owned is None else int(evaluate(owned, c))
             return c.took[0] == role and who in (None, c.took[1]) and event in (None, c.took[2])
-        case x.Running(role=role, owner=owned):
-            return c.view.running(role, owner(owned))
-        case x.Reachable(role=role, owner=owned, other_role=other_role, other=other):
-            return c.view.reachable(role, owner(owned), other_role, owner(other))
-        case x.Byzantine(role=role):
-            return c.view.byzantine(role)
-        case x.Heard(name=name):
-            return c.view.heard(name)
+        case x.GlobalQuery(name=query, owners=owners):
+            return getattr(c.view, query)(*e.arguments(owner(o) for o in owners))
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from itertools import chain
+from typing import Any, Literal, TypeAlias, get_args
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.operators import OPERATORS
@@ -109,14 +110,6 @@ class Pending(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard(Node):
-    """Whether the last message sent through a channel was received: nothing new is, or has been lost, on its way."""
-
-    name: str
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageField(Node):
     """A field of a message on its way, or its `number` or `kind`."""
 
@@ -141,37 +134,35 @@ class Took(Node):
     type: Type = BOOL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running(Node):
-    """Whether a machine's actor is up. Without faults it always is."""
-
-    role: str
-    owner: Expression
-    type: Type = BOOL
+QueryName: TypeAlias = Literal["heard", "running", "reachable", "byzantine"]
+WITHOUT_FAULTS: Mapping[str, bool] = {"running": True, "reachable": True, "byzantine": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reachable(Node):
-    """Whether no partition lies between the actors of two machines. Without faults none does."""
+class GlobalQuery(Node):
+    """A fact about channels, actors and the network, which no machine sees.
 
-    role: str
-    owner: Expression
-    other_role: str
-    other: Expression
+    Attributes:
+        name: `heard`, whether the last message sent through a channel was received: nothing new is on its way or lost;
+            `running`, whether a machine's actor is up; `reachable`, whether no partition lies between the actors of
+            two machines; `byzantine`, whether a role is taken to send whatever it can sign.
+        subjects: the channel or role; of two machines, both roles.
+        owners: the instances, one for each role of `running` and `reachable`.
+    """
+
+    name: QueryName
+    subjects: tuple[str, ...]
+    owners: tuple[Expression, ...] = ()
     type: Type = BOOL
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Byzantine(Node):
-    """Whether a role is taken to send whatever it can sign. Without such a fault none is."""
-
-    role: str
-    type: Type = BOOL
+    def arguments(self, owners: Iterable[Any]) -> list[Any]:
+        """The arguments of a function of this name: each subject, followed by what stands for its owner."""
+        return [*chain(*zip(self.subjects, owners, strict=True))] if self.owners else [*self.subjects]
 
 
 Expression: TypeAlias = (
     Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Apply | Quantifier | Pending
-    | MessageField | Heard | Old | Took | Running | Reachable | Byzantine
+    | MessageField | GlobalQuery | Old | Took
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -205,6 +196,15 @@ def holds_all_members(e: Expression) -> bool:
         case Literal_(type=Set(of=of), value=value) if of is not None:
             return bool(value == frozenset(members(of)))
     return False
+
+
+def is_query(e: Expression, name: QueryName) -> bool:
+    return isinstance(e, GlobalQuery) and e.name == name
+
+
+def reads_messages(e: Expression) -> bool:
+    """Whether it looks at messages on their way."""
+    return isinstance(e, Pending) or is_query(e, "heard")
 
 
 def pending_count(of: Pending, place: Place = NOWHERE) -> Expression:
@@ -296,8 +296,11 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"{kind}({text(body)}{tail})"
         case Pending(name=name):
             return f"pending({name})"
-        case Heard(name=name):
-            return f"heard({name})"
+        case GlobalQuery(name=name, subjects=subjects, owners=()):
+            return f"{name}({', '.join(subjects)})"
+        case GlobalQuery(name=name, subjects=subjects, owners=owners):
+            machines = [machine(role, owner)[:-1] for role, owner in zip(subjects, owners, strict=True)]
+            return f"{name}({', '.join(machines)})"
         case MessageField(variable=variable, name=name):
             return f"{variable}.{name}"
         case Old(operand=operand):
@@ -305,9 +308,3 @@ def text(e: Expression, binding: int = 0) -> str:
         case Took(role=role, owner=owner, event=event):
             who = role if owner is None else machine(role, owner)[:-1]
             return f"took({who}.{event})" if event else f"took({who})"
-        case Running(role=role, owner=owner):
-            return f"running({machine(role, owner)[:-1]})"
-        case Byzantine(role=role):
-            return f"byzantine({role})"
-        case Reachable(role=role, owner=owner, other_role=other_role, other=other):
-            return f"reachable({machine(role, owner)[:-1]}, {machine(other_role, other)[:-1]})"

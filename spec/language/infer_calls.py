@@ -10,7 +10,7 @@ from leasehold.spec.language import foreign
 from leasehold.spec.language.diagnostics import a, listed, near_miss
 from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
-from leasehold.spec.language.names import RoleNames, Scope
+from leasehold.spec.language.names import Scope
 from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import (
     BOOL,
@@ -58,8 +58,14 @@ class Typing(Operators):
             return self.error("number_of_arguments", tree, name=name, count=counted(low, high), usage=usage)
         if pure:
             return self._applied(name, tree, args, scope, expected)
-        result: x.Expression = getattr(self, f"_call_{name}")(tree, args, scope, expected)
-        return result
+        match name:
+            case "old":
+                return self._old(tree, args, scope, expected)
+            case "took":
+                return self._took(tree, args, scope)
+            case "pending":
+                return self._pending(args[0], scope)
+        return self._query(name, tree, args, scope)  # type: ignore[arg-type]
 
     def _applied(
         self, op: str, tree: ast.expr, args: Sequence[ast.expr], scope: Scope, expected: Type | None
@@ -73,13 +79,13 @@ class Typing(Operators):
                 return x.pending_count(messages, self.place(tree)) if isinstance(messages, x.Pending) else messages
         return super()._applied(op, tree, args, scope, expected)
 
-    def _call_old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
+    def _old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not scope.step:
             return self.error("old_outside_step", tree)
         operand = self.infer(args[0], scope, expected)
         return x.Old(type=operand.type, operand=operand, place=self.place(tree))
 
-    def _call_took(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
+    def _took(self, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
         if not scope.step:
             return self.error("took_outside_step", tree)
         roles = scope.names.roles
@@ -97,52 +103,27 @@ class Typing(Operators):
             return self.unknown("unknown_event", tree, event, sorted(role.events), role=a(role.name))
         return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))
 
-    def _call_running(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        found = self._one_machine(tree, args[0], scope)
-        if found is None:
-            return wrong(self.place(tree))
-        return x.Running(role=found[0].name, owner=found[1], place=self.place(tree))
-
-    def _call_reachable(
-        self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None
-    ) -> x.Expression:
-        one, two = (self._one_machine(tree, arg, scope) for arg in args)
-        if one is None or two is None:
-            return wrong(self.place(tree))
-        return x.Reachable(role=one[0].name, owner=one[1], other_role=two[0].name, other=two[1], place=self.place(tree))
-
-    def _call_byzantine(
-        self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None
-    ) -> x.Expression:
+    def _query(self, name: x.QueryName, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
+        """What is asked of the whole state, where that can be seen."""
         if not scope.outside:
-            return self.error("byzantine_inside", tree)
-        name, roles = self.words(args[0]), scope.names.roles
-        if name not in roles:
-            return self.unknown("byzantine_no_role", args[0], name, roles)
-        return x.Byzantine(role=name, place=self.place(tree))
-
-    def _one_machine(self, tree: ast.Call, arg: ast.expr, scope: Scope) -> tuple[RoleNames, x.Expression] | None:
-        """The machine that an argument names, where it may be asked whether its actor is up."""
-        if not scope.outside:
-            self.error("machine_query_inside", tree, source=self.words(tree.func))
-            return None
-        found = self._machine(arg, scope)
-        if found is None:
-            roles = scope.names.roles
-            self.unknown("not_a_machine", arg, self.words(arg), roles)
-            return None
-        return None if found[0] is None else (found[0], found[1])
-
-    def _call_pending(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        return self._pending(args[0], scope)
-
-    def _call_heard(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        if not scope.outside:
-            return self.error("heard_inside", tree)
-        name, channels = self.words(args[0]), scope.names.channels
-        if name not in channels:
-            return self.unknown("unknown_channel", args[0], name, channels)
-        return x.Heard(name=name, place=self.place(tree))
+            return self.error(f"{name}_inside", tree)
+        subjects, owners = [], []
+        for arg, word in [(arg, self.words(arg)) for arg in args]:
+            if name in ("heard", "byzantine"):
+                known = scope.names.channels if name == "heard" else scope.names.roles
+                if word not in known:
+                    return self.unknown(f"{name}_of_unknown", arg, word, known)
+                subjects.append(word)
+                continue
+            found = self._machine(arg, scope)
+            if found is None:
+                self.unknown("not_a_machine", arg, word, scope.names.roles)
+            elif found[0] is not None:
+                subjects.append(found[0].name)
+                owners.append(found[1])
+        if len(subjects) < len(args):
+            return wrong(self.place(tree))  # reported
+        return x.GlobalQuery(name=name, subjects=tuple(subjects), owners=tuple(owners), place=self.place(tree))
 
     def _pending(self, tree: ast.expr, scope: Scope) -> x.Expression:
         names = scope.names

@@ -6,7 +6,7 @@ flat tuple, in a compiled core in the fields of a record. Quantifiers over small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -37,17 +37,8 @@ class Layout(Protocol):
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
 
-    def heard(self, name: str) -> str:
-        """Source of whether the last message sent through a channel was received; `{s}` is the state."""
-
-    def running(self, role: str, instance: str) -> str:
-        """Source of whether a machine's actor is up; `{s}` is the state."""
-
-    def reachable(self, role: str, instance: str, other_role: str, other: str) -> str:
-        """Source of whether no partition lies between two machines; `{s}` is the state."""
-
-    def byzantine(self, role: str) -> bool:
-        """Whether a role is taken to send whatever it can sign."""
+    def query(self, name: str, arguments: Sequence[str]) -> str:
+        """Source of a query of the whole state: channels and roles by name, numbers of instances as source."""
 
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
@@ -119,15 +110,9 @@ def source(e: x.Expression, f: Frame) -> str:
             if event is not None:
                 parts.append(f"a[3] == {event!r}")
             return f"({' and '.join(parts)})"
-        case x.Running(role=role, owner=owner):
-            return f.layout.running(role, source(owner, f)).replace("{s}", f.state)
-        case x.Reachable(role=role, owner=owner, other_role=other_role, other=other):
-            words = f.layout.reachable(role, source(owner, f), other_role, source(other, f))
+        case x.GlobalQuery(name=query, owners=owners):
+            words: str = f.layout.query(query, e.arguments(source(o, f) for o in owners))
             return words.replace("{s}", f.state)
-        case x.Heard(name=name):
-            return f.layout.heard(name).replace("{s}", f.state)
-        case x.Byzantine(role=role):
-            return repr(f.layout.byzantine(role))
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 

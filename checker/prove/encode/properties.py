@@ -129,7 +129,7 @@ def _numbers(encoding: Encoding) -> Iterator[Claim]:
 
 def is_about_messages(node: x.Expression) -> bool:
     """Whether a part of an expression is about messages on their way."""
-    return isinstance(node, x.Pending | x.Heard | x.MessageField)
+    return x.reads_messages(node) or isinstance(node, x.MessageField)
 
 
 def steps_read_messages(system: System) -> bool:
@@ -139,7 +139,7 @@ def steps_read_messages(system: System) -> bool:
 
 def steps_read_reachability(system: System) -> bool:
     """Whether the effect of a step depends on partitions of the network."""
-    return _steps_mention(system, lambda node: isinstance(node, x.Reachable))
+    return _steps_mention(system, lambda node: x.is_query(node, "reachable"))
 
 
 def _steps_mention(system: System, what: Callable[[x.Expression], bool]) -> bool:
@@ -147,7 +147,7 @@ def _steps_mention(system: System, what: Callable[[x.Expression], bool]) -> bool
 
 
 def _is_about_byzantine(p: Property) -> bool:
-    return any(x.mentions(e, lambda node: isinstance(node, x.Byzantine)) for e in (p.when, p.claim))
+    return any(x.mentions(e, lambda node: x.is_query(node, "byzantine")) for e in (p.when, p.claim))
 
 
 def _is_bounded(type_: t.Type) -> bool:

@@ -113,14 +113,14 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return term(operand, replace(f, view=f.before))
         case x.Took(role=role, owner=owner, event=event):
             return _took(role, owner, event, f)
-        case x.Running(role=role, owner=owner):
+        case x.GlobalQuery(name="running", subjects=(role,), owners=(owner,)):
             return f.view.running(role, term(owner, f))
-        case x.Heard(name=name):
-            return f.view.heard(name)
-        case x.Reachable():
+        case x.GlobalQuery(name="heard", subjects=(channel,)):
+            return f.view.heard(channel)
+        case x.GlobalQuery(name="reachable"):
             # Nothing is known of the network; what a step may do when it is parted, it may do at any time here.
             return f.sorts.anything("reachable")
-        case x.Byzantine():
+        case x.GlobalQuery(name="byzantine"):
             return z3.BoolVal(False)
     raise Unsupported(f"`{x.text(e)}`")
 
