@@ -20,7 +20,7 @@ from typing import TypeAlias
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Place
-from leasehold.spec.language.model import Drive, End, Property, Role, Send, System, Task
+from leasehold.spec.language.model import Drive, End, Property, Role, Send, System, Task, expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,43 +138,32 @@ class _Reader:
 
     def _expressions(self) -> Iterator[tuple[_Site, x.Expression]]:
         """Every expression that steps, first states, bounds or claims are made of."""
+        for site, part in self._sites():
+            for e in expressions(part):
+                yield site, e
+
+    def _sites(self) -> Iterator[tuple[_Site, object]]:
         system = self.system
+        fields = [(m.name, m.fields) for m in system.messages.values()]
         for role in system.roles.values():
-            for datum in role.data.values():
-                for e in datum.explore or ():
-                    yield _Site(f"the range of {role.name}.{datum.name}", datum.place), e
-            for event in role.events.values():
-                for datum in event.fields:
-                    for e in datum.explore or ():
-                        yield _Site(f"the range of {role.name}#{event.name}.{datum.name}", datum.place), e
+            fields += [(f"{role.name}#{event.name}", event.fields) for event in role.events.values()]
+            fields.append((role.name, tuple(role.data.values())))
             for tr in role.transitions():
-                site = _Site(tr.name, tr.place)
-                if tr.guard is not None:
-                    yield site, tr.guard
-                for update in tr.updates:
-                    if update.key is not None:
-                        yield site, update.key
-                    yield site, update.value
+                yield _Site(tr.name, tr.place), tr
             for task in role.tasks.values():
-                site = _Site(f"task {role.name}.{task.name}", task.place)
-                for e in _of_task(task):
-                    yield site, e
-        for message in system.messages.values():
-            for datum in message.fields:
-                for e in datum.explore or ():
-                    yield _Site(f"the range of {message.name}.{datum.name}", datum.place), e
+                yield _Site(f"task {role.name}.{task.name}", task.place), task
+        for owner, data in fields:
+            for datum in data:
+                yield _Site(f"the range of {owner}.{datum.name}", datum.place), datum
         for outside in system.environment.values():
-            if outside.when is not None:
-                yield _Site(f"environment {outside.name}", outside.place), outside.when
+            yield _Site(f"environment {outside.name}", outside.place), outside
         for words, condition in (("initially", system.initially), ("constraint", system.constraint)):
             if condition is not None:
                 yield _Site(words, condition.place), condition
         for p in system.properties.values():
-            for claim in (p.when, p.claim):
-                if claim is not None:
-                    yield _Site(f"property {p.name}", p.place, p.name), claim
+            yield _Site(f"property {p.name}", p.place, p.name), (p.when, p.claim)
         for end in system.ends or ():
-            yield _Site(f"end {end.name}", end.place, end.name), end.holds
+            yield _Site(f"end {end.name}", end.place, end.name), end
 
     def _first_values(self, role: Role) -> None:
         for datum in role.data.values():
@@ -188,16 +177,12 @@ class _Reader:
         """A parent drives its subsidiaries one after the other, by number, and sends so to many: can that be seen?"""
         if isinstance(task, Send):
             group = self.group_of.get(task.receiver)
-            if group and any(x.mentions(e, _of_messages) for e in _of_task(task)):
+            if group and any(x.mentions(e, x.reads_messages) for e in expressions(task)):
                 site = _Site(f"task {role.name}.{task.name}", task.place)
                 self._tells(group, "is sent by number and reads what was sent before", site, task.place)
         elif isinstance(task, Drive) and (group := self.group_of.get(task.role)):
             driven = self.system.roles[task.role]
-            sees = [*_of_task(task)]
-            for tr in driven.transitions():
-                sees += [e for e in (tr.guard, *(u.key for u in tr.updates), *(u.value for u in tr.updates)) if e]
-            for other in driven.tasks.values():
-                sees += _of_task(other)
+            sees = [*expressions(task), *expressions(driven.states), *expressions(driven.tasks)]
             answers = {id(e) for e in task.answers.values()}  # they are asked later, in steps of their own
             seen = any(id(e) not in answers and x.mentions(e, _of_others) for e in sees)
             if seen or any(isinstance(other, Drive) for other in driven.tasks.values()):
@@ -258,22 +243,9 @@ class _Reader:
             self.told[group] = f"the instances of {who} are told apart: {lead}{words}{where}"
 
 
-def _of_task(task: Task) -> list[x.Expression]:
-    found = [task.when]
-    if isinstance(task, Send | Drive):
-        found += [task.only, *task.fields.values()]
-    if isinstance(task, Drive):
-        found += task.answers.values()
-    return [e for e in found if e is not None]
-
-
-def _of_messages(e: x.Expression) -> bool:
-    return x.reads_messages(e)
-
-
 def _of_others(e: x.Expression) -> bool:
     """Whether it reads another machine than its own, or messages."""
-    return _of_messages(e) or (isinstance(e, x.Data | x.State) and e.owner is not None)
+    return x.reads_messages(e) or (isinstance(e, x.Data | x.State) and e.owner is not None)
 
 
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:

@@ -17,7 +17,7 @@ from leasehold.impl.compiler.role_source import RoleSource
 from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.model import Call, Drive, Role, Send, System
+from leasehold.spec.language.model import Call, Role, Send, System, expressions
 
 _IMPORTS = """\
 from __future__ import annotations
@@ -71,26 +71,16 @@ class _Checker:
             if datum.any_initial:
                 self.sink.error("any_first_value", datum.place, role=role.name, datum=datum.name)
         for transition in role.transitions():
-            updated = [e for u in transition.updates for e in (u.value, u.key)]
-            for e in (transition.guard, *updated):
+            for e in expressions(transition):
                 self._reads(e, transition.place, f"transition {transition.name}")
         for task in role.tasks.values():
-            self._task(task)
+            for e in expressions(task):
+                self._reads(e, task.place, f"task `{task.name}` of `{role.name}`")
             if isinstance(task, Send) and parent is not None:
                 self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
 
-    def _task(self, task: Send | Call | Drive) -> None:
-        what = f"task `{task.name}` of `{self.role.name}`"
-        inside: list[x.Expression | None] = [task.when]
-        if not isinstance(task, Call):
-            inside += [task.only, *task.fields.values()]
-        for e in inside:
-            self._reads(e, task.place, what)
-        for e in task.answers.values() if isinstance(task, Drive) else ():
-            self._reads(e, task.place, what)
-
-    def _reads(self, e: x.Expression | None, place: Place, what: str) -> None:
-        for node in x.walk(e) if e is not None else ():
+    def _reads(self, e: x.Expression, place: Place, what: str) -> None:
+        for node in x.walk(e):
             match node:
                 case x.Data(role=role, owner=owner) | x.State(role=role, owner=owner) if not (
                     role in self.below or owner is None or isinstance(owner, x.Self)

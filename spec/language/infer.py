@@ -81,7 +81,7 @@ class Inference:
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):
             words: dict[str, Any] = {"source": self.words(tree), "type": e.type, "expected": expected}
-            if self.node.commented:
+            if self.node.comment:
                 return self.error("commented_operand", tree, **words)
             match expected, e.type:
                 case Bool(), _:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language import model
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
-from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Task
+from leasehold.spec.language.model import Call, Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Opaque
 from leasehold.spec.language.unbounded import warn_of_unbounded
 
@@ -163,10 +164,8 @@ def _exclusive(first: Send, second: Send) -> bool:
 
 
 def _read_by(task: Task) -> set[str]:
-    parts: list[x.Expression | None] = [task.when]
-    if isinstance(task, Send):
-        parts += [task.only, *task.fields.values()]
-    return {e.name for p in parts if p is not None for e in x.walk(p) if isinstance(e, x.Data) and e.owner is None}
+    inside = (e for whole in model.expressions(task) for e in x.walk(whole))
+    return {e.name for e in inside if isinstance(e, x.Data) and e.owner is None}
 
 
 def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
@@ -239,46 +238,9 @@ def _answers_are_known(system: System, sink: Sink) -> None:
 
 
 def expressions(system: System) -> Iterator[x.Expression]:
-    """Every expression of a system."""
-    for role in system.roles.values():
-        for datum in _data_of(system, role):
-            yield from datum.explore or ()
-        for transition in role.transitions():
-            if transition.guard is not None:
-                yield transition.guard
-            for update in transition.updates:
-                yield update.value
-                if update.key is not None:
-                    yield update.key
-        for task in role.tasks.values():
-            yield from (e for e in _task_expressions(task) if e is not None)
-    for message in system.messages.values():
-        for datum in message.fields:
-            yield from datum.explore or ()
-    for outside in system.environment.values():
-        if outside.when is not None:
-            yield outside.when
-    for claim in system.properties.values():
-        yield claim.claim
-        if claim.when is not None:
-            yield claim.when
-    yield from (e.holds for e in system.ends or ())
-    yield from (e for e in (system.initially, system.constraint) if e is not None)
-
-
-def _data_of(system: System, role: Role) -> Iterator[Datum]:
-    yield from role.data.values()
-    for event in role.events.values():
-        yield from event.fields
-
-
-def _task_expressions(task: Task) -> Iterator[x.Expression | None]:
-    yield task.when
-    if not isinstance(task, Call):
-        yield task.only
-        yield from task.fields.values()
-    if isinstance(task, Drive):
-        yield from task.answers.values()
+    """Every expression of a system, but of its lemmas and faults."""
+    claims = (system.properties, system.ends, system.initially, system.constraint)
+    return model.expressions((system.roles, system.messages, system.environment, claims))
 
 
 def _fields_used(system: System, role: Role, sink: Sink) -> None:

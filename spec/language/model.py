@@ -6,13 +6,13 @@ the text. `load.py` makes it; nothing changes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
-from leasehold.spec.language.expression import Expression
+from leasehold.spec.language.expression import Expression, Node
 from leasehold.spec.language.types import Enum, Instance, Type, Value
 
 
@@ -443,6 +443,22 @@ class System:
         for name in self.product:
             size *= len(self.roles[name].states) ** self.roles[name].count
         return size
+
+
+def expressions(part: object) -> Iterator[Expression]:
+    """Every expression within a part of the model, such as a task or a role; not what is inside an expression."""
+    inside: Iterable[object] = ()
+    match part:
+        case Node():
+            yield part  # type: ignore[misc]
+        case Mapping():
+            inside = part.values()
+        case tuple():
+            inside = part
+        case _ if is_dataclass(part):
+            inside = (getattr(part, f.name) for f in fields(part))
+    for item in inside:
+        yield from expressions(item)
 
 
 def machine_name(role: Role, instance: int) -> str:

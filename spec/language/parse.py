@@ -53,7 +53,8 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
         if habit is not None:
             return _foreign(habit, node, lead, sink)
         place, why = node.inside(lead + _offset(error, source)), error.msg.removesuffix(". Perhaps you forgot a comma?")
-        sink.error("not_an_expression", place, source=short(source), why=why, syntax=SYNTAX)
+        wording = "cut_by_comment" if node.comment else "not_an_expression"
+        sink.error(wording, place, source=short(source), why=why, syntax=SYNTAX)
         return wrong(node.place)
     except (ValueError, MemoryError, RecursionError):
         sink.error("deep_expression", node.place)
@@ -61,7 +62,7 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     if _depth(tree) > MAX_NESTING:
         sink.error("nested_expression", node.place, max_nesting=MAX_NESTING)
         return wrong(node.place)
-    parser = Typing(node, lead, source, sink)
+    parser, found = Typing(node, lead, source, sink), len(sink.found)
     result = parser.infer(tree, scope, expected)
     if parser.steps > MAX_STEPS:
         sink.error("slow_expression", node.place)
@@ -71,7 +72,19 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     if (count := x.cases(result)) > MAX_CASES:
         sink.error("wide_expression", node.place, count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
         return wrong(node.place)
+    if node.comment and len(sink.found) == found:
+        _warn_of_comment(node, source, scope, sink, expected)
     return result
+
+
+def _warn_of_comment(node: Node, source: str, scope: Scope, sink: Sink, expected: Type | None) -> None:
+    """Warns where the comment behind an expression is more of it: `a # b` by habit of TLA+, or `a # and b`."""
+    for between in (" ", " != "):
+        probe = Sink()
+        parse(Node("text", node.place, f"{source}{between}{node.comment}"), scope, probe, expected)
+        if not probe.found:
+            sink.warning("comment_in_expression", node.place, source=short(source), comment=short(node.comment))
+            return
 
 
 _MATHEMATICS = {

@@ -43,7 +43,7 @@ class Node:
     items: tuple[Node, ...] = ()
     entries: tuple[tuple[str, Entry], ...] = ()
     spans: tuple[tuple[int, int, int], ...] = ()  # offset, line and column: where its lines stand in the file
-    commented: bool = field(default=False, compare=False)  # a comment follows a text that is not quoted
+    comment: str = field(default="", compare=False)  # what follows ` #` behind a text that is not quoted
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.items)
@@ -226,8 +226,8 @@ class _Builder:
         if spans and event.style not in ("|", ">"):
             place = Place(place.file, *spans[0][1:])
         rest = self.lines[event.end_mark.line][event.end_mark.column :] if event.end_mark.line < len(self.lines) else ""
-        commented = not event.style and rest.lstrip().startswith("#")
-        return Node("text", place, text=str(event.value), spans=spans, commented=commented)
+        comment = rest.lstrip().lstrip("#").strip() if not event.style and rest.lstrip().startswith("#") else ""
+        return Node("text", place, text=str(event.value), spans=spans, comment=comment)
 
     def _spans(self, event: Any) -> tuple[tuple[int, int, int], ...]:
         """Where the lines of a text stand in the file; none, where escapes keep the two from being compared."""
