@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
+from operator import eq
 from typing import Any
 
 from leasehold.checker.explore.channels import entries
 from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import State as Cells
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import SpecError
-from leasehold.spec.language.model import Channel, Datum, Message, Property, Role, System
+from leasehold.spec.language.model import Message, Property, Role, System
+from leasehold.spec.language.python_source import Frame, source
 
 Value = Any
 Values = frozenset[Value]
 Read = Callable[[Cells, int], Value]
+Text = Callable[[Values], str]
 SIGNS = {"<": "{0} < {1}", "==": "{0} == {1}", ">": "{1} < {0}", "<==": "{0} <= {1}", "==>": "{1} <= {0}"}
 SUBSETS = {**SIGNS, "<": SIGNS["<=="], ">": SIGNS["==>"]}
 
@@ -47,7 +50,7 @@ class Attribute:
 
     name: str
     read: Callable[[Cells, int], Values]
-    text: Callable[[Values], str]
+    text: Text
     roles: frozenset[str]
     cases: Values = frozenset()
     location: bool = False
@@ -56,18 +59,20 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class _Datum:
-    """A datum of a machine, or of the machine that a variable stands for."""
+class _Operand:
+    """An expression that is compared: a datum of a machine, a cell of a map, or the time.
 
-    text: str
+    Attributes:
+        name: for names of lemmas.
+        first: the first value of a number.
+    """
+
+    words: str
     name: str
-    role: Role
-    datum: Datum
-    at: Read
-
-    @property
-    def type(self) -> t.Type:
-        return self.datum.type
+    type: t.Type
+    roles: frozenset[str]
+    read: Read
+    first: int = 0
 
 
 class Vocabulary:
@@ -79,8 +84,7 @@ class Vocabulary:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.reference = reference_of(system)
-        self.layout = self.reference.layout
+        self.layout = reference_of(system).layout
         self.scope = lemma_scope(system)
         self.single = [r for r in system.roles.values() if not r.indexed]
         self.several = [r for r in system.roles.values() if r.indexed]
@@ -103,16 +107,13 @@ class Vocabulary:
         for channel in self.system.channels.values():
             if channel.kind == "mailbox":
                 words, ends = f"heard({channel.name})", {channel.sender, channel.receiver}
-                text = _boolean(words, f"not {words}")
-                yield _attribute(f"{channel.name}_heard", self._holds(words), text, ends)
-        data = [self._datum(role, d, role.name) for role in self.single for d in role.data.values()]
-        yield from self._of_data(data)
+                yield _attribute(f"{channel.name}_heard", self._value(words), _boolean(words, f"not {words}"), ends)
+        data = [d for role in self.single for d in self._data(role, role.name)]
+        yield from _of_data(data)
         if self.system.clock is not None:
-            clock = self.layout.clock
-            assert clock is not None
-            for d in data:
-                if isinstance(d.type, t.Time):
-                    yield _compared(d.text, d.name, d.at, "now", lambda s, i: s[clock], {d.role.name})
+            now = self._value("now")
+            for d in (d for d in data if isinstance(d.type, t.Time)):
+                yield _attribute(d.name, _both(_sign, d.read, now), _signs(d.words, "now"), d.roles)
         for message in self.system.messages.values():
             yield from self._of_fields(message)
         for p in self.system.properties.values():
@@ -122,81 +123,54 @@ class Vocabulary:
         """Attributes of any one instance of a role."""
         one = self.variable[role.name]
         yield self._location(role, one)
-        data = [self._datum(role, d, one) for d in role.data.values()]
-        yield from self._of_data(data)
-        for owner in self.single:
-            for d in (self._datum(owner, d, owner.name) for d in owner.data.values()):
-                if isinstance(d.type, t.Set) and d.type.of == role.instance:
-                    inside = lambda s, i, d=d: i in d.at(s, 0)  # noqa: E731
-                    otherwise = f"{one} not in {d.text}"
-                    yield _truth(f"{one} in {d.text}", f"in_{d.name}", inside, owner, otherwise, member=True)
-                if isinstance(d.type, t.Map) and d.type.key == role.instance:
-                    cell = Datum(d.datum.name, d.type.of, None)
-                    at = lambda s, i, d=d: d.at(s, 0)[i]  # noqa: E731
-                    yield from self._of_data([_Datum(f"{d.text}[{one}]", d.name, owner, cell, at)])
+        yield from _of_data(self._data(role, one))
+        for d in (d for owner in self.single for d in self._data(owner, owner.name)):
+            if isinstance(d.type, t.Set) and d.type.of == role.instance:
+                words = f"{one} in {d.words}"
+                text = _boolean(words, f"{one} not in {d.words}")
+                inside = _attribute(f"in_{d.name}", self._value(words, role), text, d.roles, (False, True))
+                yield replace(inside, member=True)
+            if isinstance(d.type, t.Map) and d.type.key == role.instance:
+                words = f"{d.words}[{one}]"
+                yield from _of_data([replace(d, words=words, type=d.type.of, read=self._value(words, role))])
 
     # Machines
 
+    def _value(self, words: str, role: Role | None = None) -> Read:
+        """The value of an expression, which may have the variable of a role in it, in a state."""
+        one = "" if role is None else self.variable.get(role.name, "")
+        scope = self.scope.bind(**{one: role.instance}) if role is not None and one else self.scope
+        frame = Frame(self.layout, self.system.values(), variables={one: "b"})
+        value = function(source(parsed(words, scope, None), frame))
+        return lambda s, i: value(s, (), i)
+
     def _location(self, role: Role, who: str) -> Attribute:
         base = {name: state.base or name for name, state in role.states.items()}
-        cell = self._cell(role, None)
-        return _enumerated(
-            f"{who}.state", role.name, lambda s, i: base[cell(s, i)], _declared(role), role, location=True
-        )
+        state, words = self._value(f"{who}.state", role), f"{who}.state"
+        members = _declared(role)
+        found = _attribute(role.name, lambda s, i: base[state(s, i)], _among(words, members), {role.name}, members)
+        return replace(found, location=True)
 
-    def _datum(self, role: Role, datum: Datum, who: str) -> _Datum:
-        return _Datum(f"{who}.{datum.name}", f"{role.name}_{datum.name}", role, datum, self._cell(role, datum.name))
-
-    def _cell(self, role: Role, name: str | None) -> Read:
-        """A datum, or the control state, of an instance; of the one machine of a role that is not indexed."""
-        at = [self.layout.at(role.name, i, name) for i in range(role.count)]
-        return (lambda s, i: s[at[i]]) if role.indexed else (lambda s, i: s[at[0]])
-
-    def _of_data(self, data: Sequence[_Datum]) -> Iterator[Attribute]:
-        for d in data:
-            match d.type:
-                case t.Bool():
-                    yield _truth(d.text, d.name, d.at, d.role)
-                case t.Enum(members=members):
-                    yield _enumerated(d.text, d.name, d.at, members, d.role)
-                case t.Int() | t.Time():
-                    initial = d.datum.initial
-                    first = initial if isinstance(initial, int) and not d.datum.any_initial else 0
-                    low = 0 if isinstance(d.type, t.Time) else d.type.low
-                    yield _compared(
-                        d.text, d.name, d.at, str(first), partial(_constant, first), {d.role.name},
-                        known="==>" if low == first else "",
-                    )  # fmt: skip
-                case t.Option():
-                    some = lambda s, i, d=d: d.at(s, i) is not None  # noqa: E731
-                    yield _truth(f"{d.text} != none", d.name, some, d.role, f"{d.text} == none")
-                case t.Set(of=t.Instance(count=count) as of):
-                    yield _filled(d, of.name, count)
-        for a, b in combinations(data, 2):
-            roles = {a.role.name, b.role.name}
-            match a.type, b.type:
-                case (t.Int(), t.Int()) | (t.Time(), t.Time()):
-                    yield _compared(a.text, f"{a.name}_and_{b.name}", a.at, b.text, b.at, roles)
-                case (t.Opaque(), t.Opaque()):
-                    yield _equal(a, b)
-                case (t.Enum(), t.Enum()) | (t.Bool(), t.Bool()) if a.type == b.type:
-                    yield _equal(a, b)
-                case (t.Set(of=t.Instance()), t.Set()) if a.type == b.type:
-                    yield _compared(a.text, f"{a.name}_and_{b.name}", a.at, b.text, b.at, roles, signs=SUBSETS)
+    def _data(self, role: Role, who: str) -> list[_Operand]:
+        """The data of a machine, or of the machine that a variable stands for."""
+        found = []
+        for d in role.data.values():
+            words, name = f"{who}.{d.name}", f"{role.name}_{d.name}"
+            first = d.initial if isinstance(d.initial, int) and not d.any_initial else 0
+            found.append(_Operand(words, name, d.type, frozenset({role.name}), self._value(words, role), first))
+        return found
 
     # Messages
 
     def _pending(self, message: Message) -> Attribute:
         """Whether messages of a kind are on their way, and some of them not received."""
-        channel = self.system.channel_of(message.name)
-        cells = [lane.cell for lane in self.layout.lanes if lane.channel is channel]
-        sent, unreceived = (self._sent(channel, message, cells, fresh) for fresh in (False, True))
-        words = {frozenset({"none"}): f"len(pending({message.name})) == 0"}
-        if channel.kind == "mailbox":
-            words[frozenset({"none", "old"})] = f"not any(m.number > 0 for m in pending({message.name}))"
-            words[frozenset({"old"})] = words[frozenset({"none", "old"})]
+        none, fresh = f"len(pending({message.name})) == 0", f"any(m.number > 0 for m in pending({message.name}))"
+        empty, unreceived = self._value(none), self._value(fresh)
+        words = {frozenset({"none"}): none}
+        if self.system.channel_of(message.name).kind == "mailbox":
+            words |= dict.fromkeys((frozenset({"none", "old"}), frozenset({"old"})), f"not {fresh}")
         return _attribute(
-            message.name, lambda s, i: "new" if unreceived(s) else "old" if sent(s) else "none",
+            message.name, lambda s, i: "none" if empty(s, i) else "new" if unreceived(s, i) else "old",
             lambda seen: words.get(seen, ""), {message.sender, message.receiver},
         )  # fmt: skip
 
@@ -204,99 +178,143 @@ class Vocabulary:
         """The fields of messages, against constants and the data of their sender and receiver."""
         channel = self.system.channel_of(message.name)
         ends = [self.system.roles[end] for end in (channel.sender, channel.receiver)]
-        cells = [lane.cell for lane in self.layout.lanes if lane.channel is channel]
         if not message.fields or any(role.indexed for role in ends):
             return
-        data = [self._datum(role, d, role.name) for role in ends for d in role.data.values()]
+        cells = [lane.cell for lane in self.layout.lanes if lane.channel is channel]
+        data = [d for role in ends for d in self._data(role, role.name)]
         for fresh in (False, True) if channel.kind == "mailbox" else (False,):
-            found = self._sent(channel, message, cells, fresh)
+
+            def sent(s: Cells, fresh: bool = fresh) -> list[tuple[Any, ...]]:
+                every = (e for cell in cells for e in entries(channel.kind, s[cell]))
+                return [e[2] for e in every if e[1] == message.name and (e[0] > 0 or not fresh)]
+
             which = f"for m in pending({message.name}){' if m.number > 0' if fresh else ''}"
-            name = f"{'new_' if fresh else ''}{message.name}"
+            prefix = f"{'new_' if fresh else ''}{message.name}"
             for n, f in enumerate(message.fields):
-                read = lambda s, n=n, found=found: [e[2][n] for e in found(s)]  # noqa: E731
-                yield from _of_field(f, read, which, f"{name}_{f.name}", data, {r.name for r in ends})
-
-    def _sent(
-        self, channel: Channel, message: Message, cells: Sequence[int], fresh: bool
-    ) -> Callable[[Cells], list[Any]]:
-        def found(s: Cells) -> list[Any]:
-            every = (e for cell in cells for e in entries(channel.kind, s[cell]))
-            return [e for e in every if e[1] == message.name and (e[0] > 0 or not fresh)]
-
-        return found
+                for name, value, text, roles in _of_field(f"m.{f.name}", f"{prefix}_{f.name}", f.type, data):
+                    every = _of_every(sent, n, value)
+                    yield Attribute(name, every, _for_every(text, which), roles | {r.name for r in ends})
 
     # Closed formulas
 
-    def _holds(self, words: str) -> Read:
-        holds = self.reference.world(parsed(words, self.scope))
-        return lambda s, i: bool(holds(s, (), -1))
-
     def _case(self, words: str, name: str, roles: Collection[str]) -> Attribute:
         """A formula that tells cases apart, and is not claimed itself."""
-        return replace(_attribute(name, self._holds(words), _claimed(words), roles, {True}), predicate=True)
+        return replace(_attribute(name, self._value(words), _boolean(words, ""), roles, {True}), predicate=True)
 
     def _of_property(self, p: Property) -> Iterator[Attribute]:
         """The parts of a property: a lemma may say when each of them holds."""
-        if p.kind != "always":
-            return
-        for part in _conjuncts(p.claim):
+        for part in x.conjuncts(p.claim) if p.kind == "always" else ():
             words = x.text(part)
             with suppress(SpecError):  # not every expression prints as it was written
-                yield _attribute(p.name, self._holds(words), _claimed(words), [])
+                yield _attribute(p.name, self._value(words), _boolean(words, ""), [])
 
 
-def _attribute(
-    name: str, read: Read, text: Callable[[Values], str], roles: Collection[str], cases: Collection[Value] = (), *,
-    location: bool = False, member: bool = False,
-) -> Attribute:  # fmt: skip
+def _attribute(name: str, read: Read, text: Text, roles: Collection[str], cases: Collection[Value] = ()) -> Attribute:
+    """An attribute that has one value in a state."""
     one: dict[Value, Values] = {}  # sets of one value, made once
     return Attribute(
         name, lambda s, i: one.get(v := read(s, i)) or one.setdefault(v, frozenset((v,))), text, frozenset(roles),
-        frozenset(cases), location, member,
+        frozenset(cases),
     )  # fmt: skip
 
 
-def _enumerated(
-    words: str, name: str, read: Read, members: Sequence[str], role: Role, *, location: bool = False
-) -> Attribute:  # fmt: skip
+def _of_data(data: Sequence[_Operand]) -> Iterator[Attribute]:
+    """Data, each by itself and compared with each other."""
+    for d in data:
+        cases: Sequence[Value] = (False, True) if isinstance(d.type, t.Bool | t.Option) else ()
+        if isinstance(d.type, t.Enum):
+            yield _attribute(d.name, d.read, _among(d.words, d.type.members), d.roles, d.type.members)
+        elif (alone := _alone(d.words, d.type, d.first)) is not None:
+            yield _attribute(d.name, _then(alone[0], d.read), alone[1], d.roles, cases)
+    for a, b in combinations(data, 2):
+        if (compared := _compared(a.words, a.type, b)) is not None:
+            value, text = compared
+            yield _attribute(f"{a.name}_and_{b.name}", _both(value, a.read, b.read), text, a.roles | b.roles)
+
+
+def _of_field(
+    words: str, name: str, kind: t.Type, data: Sequence[_Operand]
+) -> Iterator[tuple[str, Callable[[Value, Cells], Value], Text, frozenset[str]]]:  # fmt: skip
+    """A field of a message, by itself and compared with data: names, its value in a state, and what it says."""
+    if isinstance(kind, t.Enum):
+        for member in kind.members:
+            text = _boolean(f"{words} == {member}", f"{words} != {member}")
+            yield f"{name}_{member}", lambda v, s, member=member: v == member, text, frozenset()
+    elif (alone := _alone(words, kind)) is not None:
+        yield name, lambda v, s, value=alone[0]: value(v), alone[1], frozenset()
+    for d in data:
+        if (compared := _compared(words, kind, d)) is not None:
+            value, text = compared
+            yield f"{name}_and_{d.name}", lambda v, s, d=d, value=value: value(v, d.read(s, 0)), text, d.roles
+
+
+def _of_every(
+    sent: Callable[[Cells], list[tuple[Any, ...]]], n: int, value: Callable[[Value, Cells], Value]
+) -> Callable[[Cells, int], Values]:  # fmt: skip
+    """The values that a field has in all messages of a kind."""
+    return lambda s, i: frozenset(value(fields[n], s) for fields in sent(s))
+
+
+def _for_every(text: Text, which: str) -> Text:
+    """A claim about all messages of a kind."""
+    return lambda seen: f"all({words} {which})" if (words := text(seen)) else ""
+
+
+def _alone(words: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Value], Text] | None:
+    """How the values of a type are told apart, and what is said of them."""
+    match kind:
+        case t.Bool():
+            return bool, _boolean(words, f"not {words}")
+        case t.Int() | t.Time():
+            low = 0 if isinstance(kind, t.Time) else kind.low
+            return lambda v: _sign(v, first), _signs(words, str(first), "==>" if low == first else "")
+        case t.Option():
+            return lambda v: v is not None, _boolean(f"{words} != none", f"{words} == none")
+        case t.Set(of=t.Instance(count=count, name=whole)):
+            said = {
+                frozenset({"no"}): f"{words} == {{}}", frozenset({"all"}): f"{words} == {whole}",
+                frozenset({"some", "all"}): f"{words} != {{}}", frozenset({"no", "some"}): f"{words} != {whole}",
+                frozenset({"some"}): f"{words} != {{}} and {words} != {whole}",
+            }  # fmt: skip
+            filled = lambda v: "no" if not v else "all" if len(v) == count else "some"  # noqa: E731
+            return filled, lambda seen: said.get(seen, "")
+    return None
+
+
+def _compared(words: str, kind: t.Type, other: _Operand) -> tuple[Callable[[Any, Any], Value], Text] | None:
+    """How a value of a type is compared with an operand, and what is said of both; None where they have no order."""
+    match kind, other.type:
+        case (t.Int(), t.Int()) | (t.Time(), t.Time()):
+            return _sign, _signs(words, other.words)
+        case (t.Opaque(), t.Opaque()) | (t.Enum(), t.Enum()) | (t.Bool(), t.Bool()) if kind == other.type:
+            return eq, _boolean(f"{words} == {other.words}", f"{words} != {other.words}")
+        case (t.Set(of=t.Instance()), t.Set()) if kind == other.type:
+            return _sign, _signs(words, other.words, signs=SUBSETS)
+    return None
+
+
+def _then(value: Callable[[Any], Value], read: Read) -> Read:
+    return lambda s, i: value(read(s, i))
+
+
+def _both(value: Callable[[Any, Any], Value], a: Read, b: Read) -> Read:
+    return lambda s, i: value(a(s, i), b(s, i))
+
+
+def _among(words: str, members: Sequence[str]) -> Text:
+    """That a value is one of some members."""
+
     def text(seen: Values) -> str:
         some = [m for m in members if m in seen]
         if not some or len(some) == len(members):
             return ""
         return f"{words} == {some[0]}" if len(some) == 1 else f"{words} in {{{', '.join(some)}}}"
 
-    return _attribute(name, read, text, {role.name}, members, location=location)
+    return text
 
 
-def _claimed(words: str) -> Callable[[Values], str]:
-    """A formula that is claimed where it holds, and not where it does not."""
-    return lambda seen: words if seen == {True} else ""
-
-
-def _boolean(true: str, false: str) -> Callable[[Values], str]:
+def _boolean(true: str, false: str) -> Text:
     return lambda seen: "" if len(seen) != 1 else true if True in seen else false
-
-
-def _truth(
-    words: str, name: str, read: Read, role: Role, otherwise: str = "", *, member: bool = False
-) -> Attribute:  # fmt: skip
-    text = _boolean(words, otherwise or f"not {words}")
-    return _attribute(name, lambda s, i: bool(read(s, i)), text, {role.name}, (False, True), member=member)
-
-
-def _filled(d: _Datum, whole: str, count: int) -> Attribute:
-    """Whether a set is empty, or has all instances."""
-    words = {
-        frozenset({"no"}): f"{d.text} == {{}}", frozenset({"all"}): f"{d.text} == {whole}",
-        frozenset({"some", "all"}): f"{d.text} != {{}}", frozenset({"no", "some"}): f"{d.text} != {whole}",
-        frozenset({"some"}): f"{d.text} != {{}} and {d.text} != {whole}",
-    }  # fmt: skip
-
-    def read(s: Cells, i: int) -> str:
-        held = len(d.at(s, i))
-        return "no" if not held else "all" if held == count else "some"
-
-    return _attribute(d.name, read, lambda seen: words.get(seen, ""), {d.role.name})
 
 
 def _sign(a: Any, b: Any) -> str:
@@ -304,90 +322,12 @@ def _sign(a: Any, b: Any) -> str:
     return "==" if a == b else "<" if a < b else ">" if a > b else "?"
 
 
-def _signs(
-    left: str, right: str, known: str = "", signs: Mapping[str, str] = SIGNS
-) -> Callable[[Values], str]:  # fmt: skip
+def _signs(left: str, right: str, known: str = "", signs: Mapping[str, str] = SIGNS) -> Text:
     def text(seen: Values) -> str:
         sign = "".join(s for s in ("<", "==", ">") if s in seen)
         return "" if "?" in seen or sign == known or sign not in signs else signs[sign].format(left, right)
 
     return text
-
-
-def _compared(
-    left: str, name: str, a: Read, right: str, b: Read, roles: Collection[str], known: str = "",
-    signs: Mapping[str, str] = SIGNS,
-) -> Attribute:  # fmt: skip
-    return _attribute(name, lambda s, i: _sign(a(s, i), b(s, i)), _signs(left, right, known, signs), roles)
-
-
-def _equal(a: _Datum, b: _Datum) -> Attribute:
-    words = _boolean(f"{a.text} == {b.text}", f"{a.text} != {b.text}")
-    roles = {a.role.name, b.role.name}
-    return _attribute(f"{a.name}_and_{b.name}", lambda s, i: a.at(s, i) == b.at(s, i), words, roles)
-
-
-def _of_field(
-    f: Datum, read: Callable[[Cells], list[Any]], which: str, name: str, data: Sequence[_Datum],
-    roles: Collection[str],
-) -> Iterator[Attribute]:  # fmt: skip
-    """A field of all messages of a kind."""
-
-    def every(
-        name: str, value: Callable[[Any, Cells], Value], text: Callable[[Values], str], roles: Collection[str]
-    ) -> Attribute:  # fmt: skip
-        def claim(seen: Values) -> str:
-            words = text(seen)
-            return f"all({words} {which})" if words else ""
-
-        return Attribute(name, lambda s, i: frozenset(value(v, s) for v in read(s)), claim, frozenset(roles))
-
-    words = f"m.{f.name}"
-    match f.type:
-        case t.Bool():
-            yield every(name, lambda v, s: bool(v), _boolean(words, f"not {words}"), roles)
-        case t.Enum(members=members):
-            for member in members:
-                text = _boolean(f"{words} == {member}", f"{words} != {member}")
-                yield every(f"{name}_{member}", partial(_is, member), text, roles)
-        case t.Int() | t.Time():
-            low = 0 if isinstance(f.type, t.Time) else f.type.low
-            yield every(name, lambda v, s: _sign(v, 0), _signs(words, "0", "==>" if low == 0 else ""), roles)
-        case t.Option():
-            yield every(name, lambda v, s: v is None, _boolean(f"{words} == none", f"{words} != none"), roles)
-    for d in data:
-        both = f"{name}_and_{d.name}"
-        match f.type, d.type:
-            case (t.Int(), t.Int()) | (t.Time(), t.Time()):
-                text = _signs(words, d.text)
-                yield every(both, partial(_sign_beside, d), text, {*roles, d.role.name})
-            case (t.Opaque(), t.Opaque()) | (t.Enum(), t.Enum()) | (t.Bool(), t.Bool()) if f.type == d.type:
-                text = _boolean(f"{words} == {d.text}", f"{words} != {d.text}")
-                yield every(both, partial(_same_as, d), text, {*roles, d.role.name})
-
-
-def _constant(value: Value, s: Cells, i: int) -> Value:
-    return value
-
-
-def _is(member: str, v: Value, s: Cells) -> bool:
-    return bool(v == member)
-
-
-def _same_as(d: _Datum, v: Value, s: Cells) -> bool:
-    return bool(v == d.at(s, 0))
-
-
-def _sign_beside(d: _Datum, v: Value, s: Cells) -> str:
-    return _sign(v, d.at(s, 0))
-
-
-def _conjuncts(e: x.Expression) -> Iterator[x.Expression]:
-    if isinstance(e, x.Apply) and e.op == "and":
-        for operand in e.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield e
 
 
 def _declared(role: Role) -> list[str]:

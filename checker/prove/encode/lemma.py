@@ -86,13 +86,13 @@ def lemma_scope(system: System) -> Scope:
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 
-def parsed(words: str, scope: Scope) -> Expression:
-    """An expression from its text.
+def parsed(words: str, scope: Scope, of: t.Type | None = t.BOOL) -> Expression:
+    """An expression of a type (None: of any) from its text.
 
     Raises:
         SpecError: it is no expression over these names.
     """
     sink = Sink()
-    found = parse(Node("text", NOWHERE, words), scope, sink, t.BOOL)
+    found = parse(Node("text", NOWHERE, words), scope, sink, of)
     sink.raise_errors()
     return found
