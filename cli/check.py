@@ -19,7 +19,7 @@ from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import Difference, differences, expectation_for
-from leasehold.checker.prove import ANY, StoredProof, Unsupported, store, stored
+from leasehold.checker.prove import ANY, StoredProof, Unencodable, store, stored
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import crash_report, tables
 from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options
@@ -227,7 +227,7 @@ def _proof(model: System) -> StoredProof | None:
     try:
         with Status("encoding") as status:
             return store(prove_all(model, ANY, watch=ProofProgress(status).steps), ANY)
-    except Unsupported as error:
+    except Unencodable as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)
         return None
     except KeyboardInterrupt:

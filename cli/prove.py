@@ -16,12 +16,12 @@ from rich.table import Table
 from leasehold.checker.explore import Progress
 from leasehold.checker.prove import (
     LIMIT_SECONDS,
+    ClaimVerdict,
     FaultScope,
     Proof,
     Setting,
+    Unencodable,
     Unproved,
-    Unsupported,
-    Verdict,
     lemmas_yaml,
     store,
 )
@@ -90,7 +90,7 @@ def prove(
             found = prove_all(
                 model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
             )
-    except Unsupported as error:
+    except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
     except KeyboardInterrupt:
         click.echo("interrupted before it was decided", err=True)
@@ -184,7 +184,7 @@ def _json(found: Proof) -> dict[str, Any]:
     }
 
 
-def _verdict_json(v: Verdict) -> dict[str, Any]:
+def _verdict_json(v: ClaimVerdict) -> dict[str, Any]:
     made: dict[str, Any] = {"name": v.name, "kind": v.kind, "verdict": v.verdict, "method": v.method}
     made["seconds"] = round(v.seconds, 3)
     if v.reason:

@@ -21,7 +21,7 @@ from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, MessageValue, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation, same_places
-from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unsupported, conjunction, disjunction
+from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage
 from leasehold.spec.language.model import Channel, Datum, Message, System
@@ -86,7 +86,7 @@ class GroundSchema(StateSchema):
             super()._add_channel(channel)
             return
         if channel.kind != "mailbox":
-            raise Unsupported(f"{channel.name}, a channel that keeps any number of messages")
+            raise Unencodable(f"{channel.name}, a channel that keeps any number of messages")
         ends = self.ends(channel)
         for name in ("sent", "received"):
             self._add((name, channel.name), ends, NUMBER)
@@ -107,7 +107,7 @@ class GroundSchema(StateSchema):
             return [z3.BoolVal(False), z3.BoolVal(True)]
         members = self.sorts.known(type_) if isinstance(type_, t.Enum | t.Instance) else None
         if members is None:
-            raise Unsupported(f"a part of the state for each {type_}")
+            raise Unencodable(f"a part of the state for each {type_}")
         return members
 
     def state(self, values: Mapping[GroundVariable, Term]) -> GroundState:
@@ -281,7 +281,7 @@ class GroundEncoding(Encoding):
     """A system with as many machines as its constants say, over finitely many variables.
 
     Raises:
-        Unsupported: something has no encoding with finitely many variables.
+        Unencodable: something has no encoding with finitely many variables.
     """
 
     schema: GroundSchema

@@ -66,7 +66,7 @@ PutInSet(S, M) == S \union {M}
 
 def render(relation: Relation, options: Options) -> Exported:
     """The module of a system, and its `.cfg`; it has the name of its file, or of the system where none is given."""
-    return _Module(relation, _module_name(options.file) or relation.system.name).exported()
+    return _TlaModule(relation, _module_name(options.file) or relation.system.name).exported()
 
 
 def _module_name(file: Path | None) -> str:
@@ -84,7 +84,7 @@ def asks_what_was_taken(p: Property) -> bool:
     return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
 
 
-class _Module:
+class _TlaModule:
     def __init__(self, relation: Relation, name: str) -> None:
         self.system, self.name = relation.system, name
         self.layout = TlaNames(relation)

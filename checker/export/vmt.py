@@ -30,8 +30,7 @@ from leasehold.checker.export.shared import (
     wrapped,
 )
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import Term, conjunction, constants, disjunction
-from leasehold.checker.prove.encode.values import Unsupported as NotEncoded
+from leasehold.checker.prove.encode.values import Term, Unencodable, conjunction, constants, disjunction
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
 from leasehold.spec.language.model import System
@@ -52,12 +51,12 @@ def render(relation: Relation, options: Options) -> Exported:
                 f"channel {channel.name} has faults", "set their budgets to 0, or export to Promela", channel.place
             )
     try:
-        return _Module(relation.system).exported()
-    except NotEncoded as error:
+        return _VmtModule(relation.system).exported()
+    except Unencodable as error:
         raise Unsupported(str(error), "export to Promela or TLA+") from error
 
 
-class _Module:
+class _VmtModule:
     def __init__(self, system: System) -> None:
         self.system = system
         self.encoding = GroundEncoding(system)
@@ -155,7 +154,7 @@ class _Module:
             try:
                 claim = term(p.claim, self.bindings)
                 when = z3.BoolVal(True) if p.when is None else term(p.when, self.bindings)
-            except NotEncoded as error:
+            except Unencodable as error:
                 self.left_out.append(LeftOut(p.name, str(error)))
             else:
                 yield p.name, p.doc, self._closed(z3.Implies(when, claim))

@@ -1,28 +1,28 @@
 """The prover: claims about every reachable state and step, for all values and without bounds, by z3.
 
 encode/ renders a system's states, steps and properties as terms; decide/ asks the solver which claims hold; discover/
-finds lemmas; strategies.py tries what is left after induction. The layers import one another in this order only.
+finds lemmas; prover.py tries what is left after induction. The layers import one another in this order only.
 """
 
 from leasehold.checker.prove.decide.certificate import Unproved, certificate
 from leasehold.checker.prove.decide.induction import ANY, LIMIT_SECONDS, Setting
-from leasehold.checker.prove.decide.proof import Proof, Verdict
+from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
 from leasehold.checker.prove.encode.lemma import lemmas_yaml
 from leasehold.checker.prove.encode.transitions import FaultScope
-from leasehold.checker.prove.encode.values import Unsupported
+from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.checker.prove.prover import prove
 
 __all__ = [
     "ANY",
     "LIMIT_SECONDS",
+    "ClaimVerdict",
     "FaultScope",
     "Proof",
     "Setting",
     "StoredProof",
+    "Unencodable",
     "Unproved",
-    "Unsupported",
-    "Verdict",
     "certificate",
     "lemmas_yaml",
     "prove",

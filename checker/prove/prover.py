@@ -1,23 +1,44 @@
 """Proving a system: induction first, then strategies for the properties that are not inductive.
 
 Theory of operation. Induction decides what it can (decide/induction.py). For properties that are not inductive, the
-prover searches for counterexamples and lemmas (strategies.py): the shortest run that violates a property is its
-counterexample. What is then still open is undecided.
+prover searches for counterexamples and lemmas:
+
+1. Exploring small settings: is there a run that violates the property? The shortest is its counterexample.
+2. k-induction (decide/k_induction.py): does it hold after several steps along which it has held?
+3. Lemmas (discover/): candidates from explored states, of which induction keeps those that hold for any number.
+4. What is still open is undecided; it has its counterexample to induction (decide/cti.py), and whether the explorer
+   reaches that.
+
+Each has its limit, which the user sets. Nothing is ever assumed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from leasehold.checker.explore import Progress
+from leasehold.checker.explore import Path, Progress, explore
+from leasehold.checker.prove.decide.cti import CounterexampleToInduction, counterexample_to_induction
 from leasehold.checker.prove.decide.guards import guard_findings
-from leasehold.checker.prove.decide.induction import ANY, Induction, Setting, Watch, induct
-from leasehold.checker.prove.decide.proof import PROVABLE, Proof, Verdict
-from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.checker.prove.strategies import SearchResults, Strategies, Tell
+from leasehold.checker.prove.decide.induction import ANY, START, Induction, Setting, Watch, induct
+from leasehold.checker.prove.decide.k_induction import k_induction
+from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
+from leasehold.checker.prove.decide.set_aside import map_in_workers
+from leasehold.checker.prove.discover.candidates import explored_states
+from leasehold.checker.prove.discover.strengthen import strengthened
+from leasehold.checker.prove.encode.encoding import Claim
+from leasehold.checker.prove.encode.lemma import CandidateLemma, with_lemmas
+from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.properties import steps_read_reachability
+from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.faults import Budget
 from leasehold.spec.language.model import Call, System
+
+Tell = Callable[[str], None]  # hears what is being tried
+NO_FAULTS = FaultScope(crash=False, network=False)
+HANGS = 3.0  # times the limit, after which a solver is given up that does not keep to it
 
 
 def prove(
@@ -36,47 +57,30 @@ def prove(
         small: the system with small constants, in which counterexamples and lemmas are looked for; None: they are not.
 
     Raises:
-        Unsupported: the system has something that has no encoding.
+        Unencodable: the system has something that has no encoding.
     """
     began = time.perf_counter()
     induction = induct(system, setting, jobs=jobs, watch=watch)
     written = [c for c in induction.claims.values() if c.kind in (*PROVABLE, "lemma")]
-    found = Proof(
-        system, others=[name for name in system.properties if name not in induction.claims],
+    more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell)
+    open_ = [c.name for c in written if c.name not in induction.proved and c.kind in PROVABLE]
+    if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
+        more.search(open_, progress)
+    encoding = setting.encoding(system)
+    return Proof(
+        system, [more.verdict(claim) for claim in written],
+        others=[name for name in system.properties if name not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
         any_number=_any_number(system, setting), held=_held(system, setting),
-        scope=induction.scope, steps=induction.steps,
-        questions=induction.questions, induction=induction,
+        piecewise=[
+            role.name
+            for role in system.roles.values()
+            if encoding.relation.at_once(role) and any(not isinstance(task, Call) for task in role.tasks.values())
+        ],
+        scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
+        induction=more.induction, guards=guard_findings(encoding), lemmas=more.lemmas, strengthened=more.strengthened,
+        seconds=time.perf_counter() - began,
     )  # fmt: skip
-    encoding = setting.encoding(system)
-    found.piecewise = [
-        role.name
-        for role in system.roles.values()
-        if encoding.relation.at_once(role) and any(not isinstance(task, Call) for task in role.tasks.values())
-    ]
-    found.guards = guard_findings(encoding)
-    open_ = [c.name for c in written if c.name not in induction.proved and c.kind in PROVABLE]
-    more = SearchResults(system, induction)
-    if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
-        more = Strategies(system, setting, small, induction, jobs=jobs, watch=watch, tell=tell).search(open_, progress)
-        found.explored, found.lemmas = more.explored, more.lemmas
-        found.strengthened, found.induction = more.system, more.induction
-    for claim in written:
-        name = claim.name
-        spent = induction.spent.get(name, 0.0) + more.spent.get(name, 0.0)
-        verdict = Verdict(name, claim.kind, "undecided", seconds=spent, fixed=more.fixed.get(name, ""))
-        if name in induction.proved or name in more.proved:
-            method = induction.proved.get(name) or more.proved[name]
-            verdict = replace(verdict, verdict="proved", method=method, fixed="")
-        elif name in more.runs:
-            path, faults = more.runs[name]
-            verdict = replace(verdict, verdict="counterexample", method="explored", path=path, faults=faults, fixed="")
-        else:
-            why = _why(more.induction, name, found, verdict.fixed)
-            verdict = replace(verdict, reason=why, cti=more.ctis.get(name))
-        found.verdicts.append(verdict)
-    found.seconds = time.perf_counter() - began
-    return found
 
 
 def _any_number(system: System, setting: Setting) -> list[str]:
@@ -89,11 +93,152 @@ def _held(system: System, setting: Setting) -> list[str]:
     return [*fixed, *(f"{name}={system.constants[name].value}" for name in sorted(system.bounding))]
 
 
-def _why(induction: Induction, name: str, found: Proof, fixed: str) -> str:
-    proved = f"; proved for {fixed}" if fixed else ""
-    if name in induction.undecided:
-        return induction.undecided[name] + proved
-    at = induction.broken_by.get(name, "")
-    words = f"{at} breaks it from a state that no lemma excludes" if at else "it was not proved"
-    explored = f"; {'; '.join(found.explored)} do not contradict it" if found.explored else ""
-    return words + explored + proved
+class Strategies:
+    """Searches for counterexamples and lemmas, where induction alone has not proved a property.
+
+    Args:
+        system: with its lemmas.
+        setting: for which numbers of instances, and under which faults.
+        small: the system with small constants.
+        induction: what it has shown.
+        jobs: processes.
+        watch: hears how far induction is.
+        tell: hears what is tried.
+
+    Attributes:
+        strengthened: the system with the lemmas that were found.
+        induction: the last that was made, with these lemmas.
+        runs: for each property that is violated: the shortest run, and the faults that it takes.
+        proved: for each property that is proved: by which method.
+        fixed: for each property that is proved for some numbers of instances only: for which.
+        lemmas: found lemmas that prove some, for the user to keep.
+        ctis: for each property that is still open: its counterexample to induction.
+        explored: what was explored to look for runs.
+        spent: seconds by property.
+    """
+
+    def __init__(
+        self, system: System, setting: Setting, small: System, induction: Induction, *, jobs: int | None = None,
+        watch: Watch | None = None, tell: Tell | None = None,
+    ) -> None:  # fmt: skip
+        self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
+        self.tell = tell or (lambda words: None)
+        self.strengthened, self.induction = system, induction
+        self.proved, self.spent = dict(induction.proved), dict(induction.spent)
+        self.runs: dict[str, tuple[Path, str]] = {}
+        self.fixed: dict[str, str] = {}
+        self.lemmas: list[CandidateLemma] = []
+        self.ctis: dict[str, CounterexampleToInduction] = {}
+        self.explored: list[str] = []
+
+    def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
+        """Tries everything for some properties.
+
+        Args:
+            names: those that are not proved.
+            progress: hears how far exploring is.
+        """
+        self.explore(names, progress)
+        for attempt in (self.k_induction, self.discover):
+            can = [n for n in self._open(names) if n in self.induction.claims and not self._why_not(n)]
+            if can:
+                attempt(can)
+        for name in self._open(names):
+            self._cti(name)
+
+    def verdict(self, claim: Claim) -> ClaimVerdict:
+        """What is known of a claim."""
+        name = claim.name
+        found = ClaimVerdict(name, claim.kind, "undecided", seconds=self.spent.get(name, 0.0))
+        if name in self.proved:
+            return replace(found, verdict="proved", method=self.proved[name])
+        if name in self.runs:
+            path, faults = self.runs[name]
+            return replace(found, verdict="counterexample", method="explored", path=path, faults=faults)
+        fixed = self.fixed.get(name, "")
+        return replace(found, fixed=fixed, reason=self._reason(name, fixed), cti=self.ctis.get(name))
+
+    def _reason(self, name: str, fixed: str) -> str:
+        proved = f"; proved for {fixed}" if fixed else ""
+        if name in self.induction.undecided:
+            return self.induction.undecided[name] + proved
+        at = self.induction.broken_by.get(name, "")
+        words = f"{at} breaks it from a state that no lemma excludes" if at else "it was not proved"
+        return words + (f"; {'; '.join(self.explored)} do not contradict it" if self.explored else "") + proved
+
+    def _open(self, names: Sequence[str]) -> list[str]:
+        return [n for n in names if n not in self.runs and n not in self.proved]
+
+    def _why_not(self, name: str) -> str:
+        return self.induction.claims[name].why_not
+
+    def explore(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
+        """The shortest runs that violate properties, without faults first."""
+        parted = ["partition=1"] if steps_read_reachability(self.small) else []  # `reachable` is arbitrary in a proof
+        faults = [*parted, self.small.faults.usual]
+        for words in dict.fromkeys(["", *(faults if self.induction.scope != NO_FAULTS else [])]):
+            if not self._open(names):
+                return
+            self.tell("exploring")
+            explored = explore(self.small, progress=progress, budget=Budget.parse(words) if words else None)
+            self.explored.append(f"{explored.distinct:,} states" + (f" with {words}" if words else " without faults"))
+            for result in explored.properties:
+                if result.name in self._open(names) and result.verdict == "violated" and result.path is not None:
+                    self.runs[result.name] = result.path, words
+
+    def k_induction(self, names: Sequence[str]) -> None:
+        """Properties that hold after several steps along which they have held."""
+        if not self.induction.whole:
+            return
+        asked = [n for n in names if self.induction.broken_by.get(n) != START]
+        self.tell(f"k-induction of {', '.join(asked)}")
+        limit = HANGS * self.setting.limit_seconds
+        run = partial(_run_k_induction, self.system, self.setting, frozenset(self.induction.proved))
+        for name, found in map_in_workers(run, asked, limit, self.jobs):
+            depth, seconds = (0, limit) if found is None else found
+            self._spend(name, seconds)
+            if depth:
+                self.proved[name] = f"induction over {depth} steps"
+
+    def discover(self, names: Sequence[str]) -> None:
+        """Properties that are inductive with lemmas from explored states."""
+        self.tell("lemmas from explored states")
+        began = time.perf_counter()
+        # The limit is for each property, and so for some of them together.
+        limited = replace(self.setting, until=began + len(names) * self.setting.limit_seconds)
+        found = strengthened(
+            self.system, limited, self.small, names, jobs=self.jobs, watch=self.watch,
+            states=explored_states(self.small), shrink_seconds=self.setting.limit_seconds,
+        )  # fmt: skip
+        for name in names:
+            self._spend(name, (time.perf_counter() - began) / len(names))
+        sizes = ", ".join(f"{type_.name}={type_.count}" for type_ in self.small.counted())
+        self.fixed |= dict.fromkeys(found.fixed, sizes)
+        if found.proved:
+            self.lemmas, self.induction = found.lemmas, found.induction
+            self.proved |= dict.fromkeys(found.proved, "induction, with lemmas from explored states")
+            self.strengthened = with_lemmas(self.system, found.lemmas)
+
+    def _cti(self, name: str) -> None:
+        at = self.induction.broken_by.get(name)
+        if at is None or self._why_not(name):
+            return
+        self.tell(f"a counterexample to induction for {name}")
+        began = time.perf_counter()
+        self.ctis[name] = counterexample_to_induction(
+            self.system, self.setting, name, at, set(self.induction.proved), self.small
+        )
+        self._spend(name, time.perf_counter() - began)
+
+    def _spend(self, name: str, seconds: float) -> None:
+        self.spent[name] = self.spent.get(name, 0.0) + seconds
+
+
+def _run_k_induction(system: System, setting: Setting, proved: frozenset[str], name: str) -> tuple[int, float]:
+    """In another process: with how many steps a property is inductive, and seconds."""
+    began = time.perf_counter()
+    encoding = setting.encoding(system)
+    claims = {c.name: c for c in claims_of(encoding)}
+    known = [c for c in claims.values() if c.name in proved]
+    depth = k_induction(encoding, claims[name], known, seconds=setting.limit_seconds)
+    return depth, time.perf_counter() - began

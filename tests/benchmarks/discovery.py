@@ -9,7 +9,7 @@ from pathlib import Path
 
 from leasehold.checker.prove import Setting
 from leasehold.checker.prove.decide.induction import Induction, induct
-from leasehold.checker.prove.strategies import Strategies
+from leasehold.checker.prove.prover import Strategies
 from leasehold.spec import load
 from tests.benchmarks.measure import Row, Section, Table
 
@@ -44,7 +44,7 @@ def _rows(name: str | Path) -> list[Row]:
     left = [name for name in asked if name not in induction.proved and not induction.claims[name].why_not]
     exploring = Strategies(system, setting, small, induction)
     exploring.explore(left)
-    left = [name for name in left if name not in exploring.found.runs]
+    left = [name for name in left if name not in exploring.runs]
     return rows + _others(Strategies(system, setting, small, induction), induction, left)
 
 
@@ -52,9 +52,9 @@ def _others(strategies: Strategies, induction: Induction, left: Sequence[str]) -
     rows = []
     for way, attempt in (("k-induction", strategies.k_induction), ("discovered lemmas", strategies.discover)):
         if left:
-            began, before = time.perf_counter(), len(strategies.found.proved)
+            began, before = time.perf_counter(), len(strategies.proved)
             attempt(left)
-            rows.append(_row(strategies.system.name, way, len(strategies.found.proved) - before, len(left), began))
+            rows.append(_row(strategies.system.name, way, len(strategies.proved) - before, len(left), began))
     return rows
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.prove import Proof, StoredProof, Verdict, store, stored
+from leasehold.checker.prove import ClaimVerdict, Proof, StoredProof, store, stored
 from leasehold.checker.prove.decide.induction import ANY, Setting
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec import System, shipped_folder
@@ -35,7 +35,7 @@ def change(file: Path, old: str, new: str) -> None:
 
 def vouch(system: System, *names: str) -> StoredProof:
     """Keeps that these are proved, whether or not they are."""
-    found = store(Proof(system, [Verdict(name, "always", "proved", "induction") for name in names]), ANY)
+    found = store(Proof(system, [ClaimVerdict(name, "always", "proved", "induction") for name in names]), ANY)
     assert found is not None
     assert stored(system) == found
     return found
@@ -201,7 +201,7 @@ def test_other_broken_caches(commit: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (file,) = files()
     file.unlink()
     file.mkdir()
-    proof = Proof(system, [Verdict("agreement", "always", "proved")])
+    proof = Proof(system, [ClaimVerdict("agreement", "always", "proved")])
     for place in (os.environ["LEASEHOLD_CACHE"], "x" * 5000):
         monkeypatch.setenv("LEASEHOLD_CACHE", place)
         assert store(proof, ANY) is not None
@@ -219,13 +219,13 @@ def test_later_proofs_add_to_earlier_ones(commit: Path) -> None:
 
 def test_a_prover_that_is_edited_while_it_proves_keeps_nothing(commit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leasehold.checker.prove.decide.proof_store._sources", list)
-    assert store(Proof(load(commit), [Verdict("agreement", "always", "proved")]), ANY) is not None
+    assert store(Proof(load(commit), [ClaimVerdict("agreement", "always", "proved")]), ANY) is not None
     assert files() == []
 
 
 def test_only_a_whole_proof_is_kept(commit: Path) -> None:
-    found = Proof(load(commit), [Verdict("agreement", "always", "proved")])
+    found = Proof(load(commit), [ClaimVerdict("agreement", "always", "proved")])
     assert store(found, Setting(sizes={"participant": 2})) is None
     assert store(found, Setting(scope=FaultScope())) is None
-    assert store(Proof(load(commit), [Verdict("agreement", "always", "undecided")]), ANY) is None
+    assert store(Proof(load(commit), [ClaimVerdict("agreement", "always", "undecided")]), ANY) is None
     assert files() == []

@@ -27,7 +27,7 @@ from leasehold.checker.prove.encode.encoding import MakesRelation
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation, same_places
-from leasehold.checker.prove.encode.values import Term, Unsupported, conjunction
+from leasehold.checker.prove.encode.values import Term, Unencodable, conjunction
 from leasehold.faults import Budget
 from leasehold.spec.language.lower import Choice
 from leasehold.spec.language.model import Channel, Message, Role
@@ -45,7 +45,7 @@ class DeviantRelation(TransitionRelation):
 
     Raises:
         DeviationError: there is no such deviation, or the system has not what its arguments name.
-        Unsupported: a deviation has no encoding.
+        Unencodable: a deviation has no encoding.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DeviantRelation(TransitionRelation):
             case messages.DuplicateDropped() | recovery.Unrecoverable():
                 pass  # they do less
             case _:
-                raise Unsupported(f"machines that deviate ({deviation})")
+                raise Unencodable(f"machines that deviate ({deviation})")
 
     # Messages
 

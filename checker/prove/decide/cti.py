@@ -168,7 +168,7 @@ def counterexample_to_induction(
         The counterexample; its `before` is None, with a reason, where the small setting has no such state.
 
     Raises:
-        Unsupported: the system has something that has no encoding.
+        Unencodable: the system has something that has no encoding.
         LookupError: there is no such claim.
     """
     encoding = _fixed(small, setting)
@@ -209,7 +209,7 @@ def _asked(
     if step_name == START:
         first = [*encoding.given, encoding.first(encoding.before), z3.Not(encoding.now(claim))]
         model, reason = _model(encoding, first, encoding.before)
-        found = None if model is None else _Reader(encoding, model).state(encoding.before)
+        found = None if model is None else _ModelReader(encoding, model).state(encoding.before)
         return found, None, reason or f"with {here} it holds in every first state"
     steps = [step for step in encoding.relation.steps(encoding.before) if step.name == step_name]
     if not steps:
@@ -222,7 +222,7 @@ def _asked(
         wanted = [*question.assertions, *question.facts, *question.known.values(), *question.wrong.values()]
         model, reason = _model(encoding, wanted, encoding.before)
         if model is not None:
-            reader = _Reader(encoding, model)
+            reader = _ModelReader(encoding, model)
             return reader.state(encoding.before), reader.state(step.after), ""
         reasons += [reason] if reason else []
     return None, None, reasons[0] if reasons else f"with {here} there is no state from which it does"
@@ -269,7 +269,7 @@ def _up(encoding: Encoding, s: SymbolicState) -> Iterator[Term]:
         yield s.running(role.name, z3.IntVal(i))
 
 
-class _Reader:
+class _ModelReader:
     """Reads states out of a model."""
 
     def __init__(self, encoding: Encoding, model: Any) -> None:

@@ -21,7 +21,7 @@ import z3
 
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import OptionValue, Term, Unsupported, conjunction, disjunction
+from leasehold.checker.prove.encode.values import OptionValue, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
 from leasehold.spec.language.types import Set, show
@@ -50,11 +50,11 @@ def guard_findings(encoding: Encoding) -> list[GuardFinding]:
     for role in encoding.system.roles.values():
         for state in role.states.values():
             for event, choices in state.on.items():
-                found += _Event(encoding, role, state, event, choices).findings()
+                found += _EventGuards(encoding, role, state, event, choices).findings()
     return found
 
 
-class _Event:
+class _EventGuards:
     """The reaction of a state to an event, over an arbitrary record."""
 
     def __init__(
@@ -81,7 +81,7 @@ class _Event:
     def findings(self) -> Iterator[GuardFinding]:
         try:
             guards = [term(tr.guard, self.frame) if tr.guard is not None else z3.BoolVal(True) for tr in self.choices]
-        except Unsupported:
+        except Unencodable:
             return
         for (one, a), (other, b) in combinations(zip(self.choices, guards, strict=True), 2):
             yield from self._found("overlap", f"{one.name} and {other.name}", "both guards hold", conjunction(a, b))

@@ -124,7 +124,7 @@ class Induction:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _StepQuery:
     """A step, the claims that are asked about, and those that are known beside them."""
 
     step: int
@@ -135,7 +135,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _StepResult:
     """The claims that a step breaks, those that the solver cannot decide and why, and those that were needed."""
 
     step: int
@@ -157,7 +157,7 @@ def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, w
         watch: hears how far it is.
 
     Raises:
-        Unsupported: the system has something that has no encoding.
+        Unencodable: the system has something that has no encoding.
     """
     began = time.perf_counter()
     encoding = setting.encoding(system)
@@ -220,7 +220,7 @@ def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> 
     return lost
 
 
-Ask = Callable[[Sequence[_Work]], Iterator[_Answer]]
+Ask = Callable[[Sequence[_StepQuery]], Iterator[_StepResult]]
 
 
 def _largest(
@@ -237,7 +237,7 @@ def _largest(
         names, lost = tuple(sorted(left)), set[str]()
         for n in waiting:
             used[n] = set()
-        for answer in ask([_Work(n, names, known, round_.alone, round_.last) for n in sorted(waiting)]):
+        for answer in ask([_StepQuery(n, names, known, round_.alone, round_.last) for n in sorted(waiting)]):
             found.questions += answer.questions
             _add(found.spent, answer.spent)
             used[answer.step] |= answer.used
@@ -275,7 +275,7 @@ class _Asker:
         self.claims = {c.name: c for c in claims_of(self.encoding) if not c.why_not}
         self.steps = list(self.encoding.relation.steps(self.encoding.before))
 
-    def ask(self, work: _Work) -> _Answer:
+    def ask(self, work: _StepQuery) -> _StepResult:
         asked = [self.claims[name] for name in work.asked]
         known = [self.claims[name] for name in work.known if not self.claims[name].about_steps]
         step = self.steps[work.step]
@@ -293,7 +293,7 @@ class _Asker:
         spent: dict[str, float] = {}
         for question in questions:
             _add(spent, question.spent)
-        return _Answer(
+        return _StepResult(
             work.step, step.name, tuple(loss.claim for loss in undischarged if loss.model is not None),
             {loss.claim: loss.reason for loss in undischarged if loss.model is None},
             frozenset().union(*(question.used for question in questions)), sum(q.queries for q in questions), spent,
@@ -308,7 +308,7 @@ def _begin(system: System, setting: Setting) -> None:
     _asker = _Asker(system, setting)
 
 
-def _ask(work: _Work) -> _Answer:
+def _ask(work: _StepQuery) -> _StepResult:
     assert _asker is not None
     return _asker.ask(work)
 
@@ -321,8 +321,8 @@ def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | 
         return
     with worker_pool(STEP_LIMITS * setting.limit_seconds, jobs, _begin, (system, setting)) as processes:
 
-        def ask(works: Sequence[_Work]) -> Iterator[_Answer]:
-            waiting, crashed = deque(works), set[_Work]()
+        def ask(works: Sequence[_StepQuery]) -> Iterator[_StepResult]:
+            waiting, crashed = deque(works), set[_StepQuery]()
             for work, future in processes.asked(_ask, waiting):
                 try:
                     yield future.result()
@@ -337,12 +337,12 @@ def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | 
                         unknown = dict.fromkeys(work.asked, reason)
                         if work.last:  # nor were its side conditions
                             unknown[f"{SIDE_CONDITION}those of {names[work.step]}"] = reason
-                        yield _Answer(work.step, names[work.step], (), unknown, frozenset(), 1, {})
+                        yield _StepResult(work.step, names[work.step], (), unknown, frozenset(), 1, {})
 
         yield ask
 
 
-def _halves(work: _Work) -> list[_Work]:
+def _halves(work: _StepQuery) -> list[_StepQuery]:
     """The same question of fewer claims; the others are known, as they are before the step."""
     half = len(work.asked) // 2
     one, other = work.asked[:half], work.asked[half:]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import z3
@@ -24,28 +23,14 @@ from leasehold.checker.prove.encode.values import Term, conjunction
 DEPTH = 3  # steps at most
 
 
-@dataclass(frozen=True)
-class KInduction:
-    """The result of k-induction for a claim.
-
-    Attributes:
-        depth: the number of steps with which it is inductive; 0: it was not shown.
-        reason: why not.
-    """
-
-    depth: int
-    reason: str = ""
-    seconds: float = 0.0
-
-
 class _GivenUp(Exception):
-    pass
+    """The time limit was reached."""
 
 
 def k_induction(
     encoding: Encoding, claim: Claim, proved: Collection[Claim], *, depth: int = DEPTH, seconds: float = 30.0
-) -> KInduction:
-    """Asks whether a claim is inductive with more steps than one.
+) -> int:
+    """The number of steps with which a claim is inductive; 0: it was not shown.
 
     Args:
         encoding: of the system.
@@ -54,13 +39,10 @@ def k_induction(
         depth: the most steps.
         seconds: for all of it.
     """
-    began = time.perf_counter()
-    search = _Search(encoding, claim, proved, began + seconds)
     try:
-        steps, reason = search.depth(depth), f"not with {depth} steps either"
-    except _GivenUp as given_up:
-        steps, reason = 0, str(given_up)
-    return KInduction(steps, "" if steps else reason, time.perf_counter() - began)
+        return _Search(encoding, claim, proved, time.perf_counter() + seconds).depth(depth)
+    except _GivenUp:
+        return 0
 
 
 class _Search:
@@ -119,7 +101,7 @@ class _Search:
         """Whether formulas may hold together; what the solver cannot say may be."""
         left = self.until - time.perf_counter()
         if left <= 0:
-            raise _GivenUp("the time limit was reached")
+            raise _GivenUp
         solver = self.encoding.solver(min(left, self.encoding.limit))
         solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
         return bool(solver.check() != z3.unsat)

@@ -14,12 +14,12 @@ from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language.model import System
 
-Answer = Literal["proved", "counterexample", "undecided"]
+ProofVerdict = Literal["proved", "counterexample", "undecided"]
 PROVABLE = ("always", "step")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What is known of one claim.
 
     Attributes:
@@ -35,7 +35,7 @@ class Verdict:
 
     name: str
     kind: Kind
-    verdict: Answer
+    verdict: ProofVerdict
     method: str = ""
     reason: str = ""
     path: Path | None = None
@@ -64,7 +64,7 @@ class Proof:
     """
 
     system: System
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ClaimVerdict] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     helpers: int = 0
     any_number: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Proof:
     strengthened: System | None = None
     seconds: float = 0.0
 
-    def of(self, answer: Answer) -> list[Verdict]:
+    def of(self, answer: ProofVerdict) -> list[ClaimVerdict]:
         return [v for v in self.verdicts if v.verdict == answer]
 
     @property
@@ -91,7 +91,7 @@ class Proof:
         return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words, *parts])
 
     @property
-    def properties(self) -> list[Verdict]:
+    def properties(self) -> list[ClaimVerdict]:
         return [v for v in self.verdicts if v.kind in PROVABLE]
 
     @property

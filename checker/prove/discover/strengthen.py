@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from leasehold.checker.prove.decide.induction import Induction, Setting, Watch, induct
 from leasehold.checker.prove.decide.obligation import ProofObligation
@@ -26,48 +26,36 @@ SHRINK_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Houdini:
-    """The inductive part of some candidates.
+class Strengthened:
+    """The inductive part of some candidates, and the properties that it proves.
 
     Attributes:
+        wanted: the properties that were to be proved.
+        candidates: how many candidates there were.
         kept: the candidates that hold, for as many instances as were explored.
         lemmas: a few of them that suffice for what is proved.
         induction: of the system with these lemmas, for the numbers that were asked for.
-        fixed: the properties that are proved for as many instances as were explored.
+        fixed: the properties that are proved for as many instances as were explored, if for no other numbers.
+        rounds: for each level: how many candidates, how many of them hold, and seconds.
     """
 
+    wanted: Sequence[str]
+    candidates: int
     kept: list[CandidateLemma]
     lemmas: list[CandidateLemma]
     induction: Induction
     fixed: frozenset[str]
+    rounds: tuple[tuple[int, int, float], ...] = ()
 
+    @property
+    def proved(self) -> dict[str, str]:
+        """The properties that are proved, and by which method."""
+        return {name: self.induction.proved[name] for name in self.wanted if name in self.induction.proved}
 
-@dataclass
-class Strengthened:
-    """Lemmas that were discovered, and the properties that they prove.
-
-    Attributes:
-        candidates: how many candidates were made.
-        kept: names of those that hold, for as many instances as were explored.
-        proved: the properties that are proved with them, and by which method.
-        missing: the properties that are not, and why.
-        fixed: the properties among them that are proved for as many instances as were explored.
-        lemmas: a small part of the candidates that suffices for what is proved.
-        explored: what the candidates were made from, in words.
-        induction: of the system with these lemmas.
-        rounds: for each level: how many candidates, how many of them hold, and seconds.
-    """
-
-    candidates: int = 0
-    kept: tuple[str, ...] = ()
-    proved: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    fixed: frozenset[str] = frozenset()
-    lemmas: tuple[CandidateLemma, ...] = ()
-    explored: tuple[str, ...] = ()
-    induction: Induction | None = None
-    rounds: list[tuple[int, int, float]] = field(default_factory=list)
-    seconds: float = 0.0
+    @property
+    def missing(self) -> dict[str, str]:
+        """The properties that are not, and why."""
+        return {name: _why(self.induction, name) for name in self.wanted if name not in self.induction.proved}
 
     @property
     def yaml(self) -> str:
@@ -94,13 +82,13 @@ def strengthened(
         shrink_seconds: for leaving lemmas out, once a part that suffices is known; 0: that part is the answer.
 
     Raises:
-        Unsupported: the system has something that has no encoding.
+        Unencodable: the system has something that has no encoding.
     """
-    began = time.perf_counter()
     names = list(wanted)
     known = states or explored_states(small)
-    found = Strengthened(explored=known.explored)
-    best: Houdini | None = None
+    rounds: list[tuple[int, int, float]] = []
+    fixed = frozenset[str]()
+    best: Strengthened | None = None
     last: set[tuple[str, str]] = set()
     for level in levels:
         started = time.perf_counter()
@@ -110,26 +98,20 @@ def strengthened(
             continue  # a level that adds nothing
         last = claims
         tried = houdini(system, setting, small, every, names, jobs, watch, shrink_seconds)
-        found.rounds.append((len(every), len(tried.kept), time.perf_counter() - started))
-        found.fixed |= tried.fixed
-        if best is None or _count(tried.induction, names) > _count(best.induction, names):
-            best, found.candidates = tried, len(every)
-        if _count(best.induction, names) == len(names) or setting.is_over:
+        rounds.append((len(every), len(tried.kept), time.perf_counter() - started))
+        fixed |= tried.fixed
+        if best is None or len(tried.proved) > len(best.proved):
+            best = tried
+        if not best.missing or setting.is_over:
             break
     assert best is not None, "there is no level"
-    found.kept, found.lemmas = tuple(c.name for c in best.kept), tuple(best.lemmas)
-    found.induction = best.induction
-    found.proved = {name: best.induction.proved[name] for name in names if name in best.induction.proved}
-    found.missing = {name: _why(best.induction, name) for name in names if name not in best.induction.proved}
-    found.fixed -= found.proved.keys()
-    found.seconds = time.perf_counter() - began
-    return found
+    return replace(best, fixed=fixed - best.proved.keys(), rounds=tuple(rounds))
 
 
 def houdini(
     system: System, setting: Setting, small: System, every: Sequence[CandidateLemma], names: Sequence[str],
     jobs: int | None = None, watch: Watch | None = None, seconds: float = SHRINK_SECONDS,
-) -> Houdini:  # fmt: skip
+) -> Strengthened:  # fmt: skip
     """The candidates that hold, a few that are needed, and the proof with these.
 
     Args:
@@ -151,7 +133,7 @@ def houdini(
     kept = [c for c in every if c.name in induction.proved]
     aim = [name for name in names if name in induction.proved]
     if not aim:
-        return Houdini(kept, [], induction, frozenset())
+        return Strengthened(names, len(every), kept, [], induction, frozenset())
     few = _few(system, sizes, kept, induction, aim)
     shown = proved(few)
     if _count(shown, aim) < len(aim) and len(few) < len(kept):
@@ -171,7 +153,7 @@ def houdini(
         induction = proved(fewer)
         if _count(induction, names) == _count(shown, names):
             few, shown = fewer, induction
-    return Houdini(kept, few, shown, frozenset(aim))
+    return Strengthened(names, len(every), kept, few, shown, frozenset(aim))
 
 
 def _count(induction: Induction, names: Iterable[str]) -> int:

@@ -15,7 +15,7 @@ import z3
 
 from leasehold.checker.prove.encode.state import StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import Sorts, Term, Unsupported, conjunction, disjunction
+from leasehold.checker.prove.encode.values import Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Piece, lower
@@ -199,12 +199,12 @@ class TaskEffects:
     def _check_driven(self, driven: Role, choice: Choice) -> None:
         transition = choice.transition
         if choice.work:
-            raise Unsupported(f"{transition.name} sends or drives while it is driven itself")
+            raise Unencodable(f"{transition.name} sends or drives while it is driven itself")
         if any(update.key is not None for update in transition.updates):
-            raise Unsupported(f"{transition.name} changes a cell of a map while it is driven")
+            raise Unencodable(f"{transition.name} changes a cell of a map while it is driven")
 
         def looks(e: x.Expression) -> bool:
             return isinstance(e, x.State | x.Data) and e.owner is not None and e.role == driven.name
 
         if x.mentions(transition.guard, looks) or any(x.mentions(u.value, looks) for u in transition.updates):
-            raise Unsupported(f"{transition.name} reads other machines of {driven.name} while it is driven")
+            raise Unencodable(f"{transition.name} reads other machines of {driven.name} while it is driven")

@@ -18,7 +18,7 @@ from leasehold.checker.prove.encode.encoding import Claim, Encoding, Kind
 from leasehold.checker.prove.encode.message_invariants import message_invariants
 from leasehold.checker.prove.encode.state import NUMBER, Key, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.values import Term, Unsupported, conjunction
+from leasehold.checker.prove.encode.values import Term, Unencodable, conjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lint import expressions
@@ -49,7 +49,7 @@ def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
     messages = any(x.mentions(e, is_about_messages) for e in (p.when, p.claim))
     try:
         meaning(encoding.before, encoding.before if kind == "step" else None, StepLabel())
-    except Unsupported as error:
+    except Unencodable as error:
         return Claim(p.name, kind, meaning, str(error), messages)
     return Claim(p.name, kind, meaning, "", messages)
 

@@ -26,7 +26,7 @@ from leasehold.checker.prove.encode.values import (
     SetValue,
     Sorts,
     Term,
-    Unsupported,
+    Unencodable,
     conjunction,
     disjunction,
 )
@@ -57,7 +57,7 @@ class StateVariable:
                 yield (*self.key, "?"), self.arguments, t.BOOL
                 yield self.key, self.arguments, of
             case t.Set() | t.Map() | t.Option():
-                raise Unsupported(
+                raise Unencodable(
                     f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another"
                 )
             case _:

@@ -20,7 +20,7 @@ from leasehold.checker.prove.encode.values import (
     SetValue,
     Sorts,
     Term,
-    Unsupported,
+    Unencodable,
     conjunction,
     disjunction,
 )
@@ -79,7 +79,7 @@ def term(e: x.Expression, f: Bindings) -> Any:
     """The value of an expression.
 
     Raises:
-        Unsupported: it counts the members of a type whose number is unknown.
+        Unencodable: it counts the members of a type whose number is unknown.
     """
     match e:
         case x.Literal_(type=t.Set(of=of)) if x.holds_all_members(e):
@@ -122,7 +122,7 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return f.sorts.anything("reachable")
         case x.GlobalQuery(name="byzantine"):
             return z3.BoolVal(False)
-    raise Unsupported(f"`{x.text(e)}`")
+    raise Unencodable(f"`{x.text(e)}`")
 
 
 def _owner(owner: x.Expression | None, f: Bindings) -> Term:
@@ -181,7 +181,7 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
     if x.counts_pending(left):
         assert isinstance(left, x.Quantifier) and isinstance(left.domain, x.Pending)
         if not (isinstance(right, x.Literal_) and right.value == 0):
-            raise Unsupported(f"`{x.text(left)}` but in comparison with 0")
+            raise Unencodable(f"`{x.text(left)}` but in comparison with 0")
         none = f.view.every_message(left.domain.name, lambda m: z3.BoolVal(False))
         return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
     few = _few(e, f)
@@ -273,9 +273,9 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
 
     if isinstance(e.domain, x.Pending):
         if x.counts_pending(e):
-            raise Unsupported(f"`{x.text(e)}` but in comparison with 0")
+            raise Unencodable(f"`{x.text(e)}` but in comparison with 0")
         if e.kind not in ("all", "any"):
-            raise Unsupported(f"`{x.text(e)}`: messages on their way are not counted")
+            raise Unencodable(f"`{x.text(e)}`: messages on their way are not counted")
         wanted = e.kind == "all"
 
         def about(message: MessageValue) -> Term:
@@ -314,9 +314,9 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
 
 def _message_field(message: MessageValue, name: str) -> Any:
     if name == "number":
-        raise Unsupported("a message's number but in comparison with 0 or another's")
+        raise Unencodable("a message's number but in comparison with 0 or another's")
     if name == "kind":
-        raise Unsupported("the kind of a message on its way")
+        raise Unencodable("the kind of a message on its way")
     found, *others = [(kind, message.field(kind, name)) for kind in message.kinds]
     value = found[1]
     for kind, other in others:
@@ -347,7 +347,7 @@ def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
         assert isinstance(side, x.MessageField)
         zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
         if not zero and not is_number(other):
-            raise Unsupported(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
+            raise Unencodable(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
         return _number(f.variables[side.variable])
 
     left, right = e.operands
@@ -358,7 +358,7 @@ def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
 
 def _number(message: MessageValue) -> Term:
     if message.number is None:
-        raise Unsupported("numbers of messages, where there are none")
+        raise Unencodable("numbers of messages, where there are none")
     return message.number
 
 

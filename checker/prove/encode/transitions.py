@@ -24,7 +24,7 @@ import z3
 from leasehold.checker.prove.encode.effects import PartialStep, TaskEffects
 from leasehold.checker.prove.encode.state import NUMBER, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.values import MapValue, Sorts, Term, Unsupported, conjunction, disjunction
+from leasehold.checker.prove.encode.values import MapValue, Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage, Piece
 from leasehold.spec.language.model import Channel, Datum, Message, Role, System, Transition
@@ -135,7 +135,7 @@ class TransitionRelation(TaskEffects):
         for offer in offers:
             conditions = [term(e, own) for e in offer.conditions]
             # A condition without an encoding allows the event at any time, which adds steps only.
-            with suppress(Unsupported):
+            with suppress(Unencodable):
                 conditions += [disjunction(*(term(e, outside) for e in offer.outside))] if offer.outside else []
             ways.append(conjunction(*conditions))
         took = StepLabel(role.name, me, event, consumed=True)

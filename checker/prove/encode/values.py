@@ -30,7 +30,7 @@ Term = Any  # z3 has no types for terms that a checker could use
 _ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
 
 
-class Unsupported(Exception):
+class Unencodable(Exception):
     """An expression or a construct that has no encoding; the words say which."""
 
 
@@ -79,7 +79,7 @@ class Sorts:
                 return self._enum(type_)[0]
             case t.Int() | t.Time() | t.Opaque() | t.Instance():
                 return z3.IntSort()
-        raise Unsupported(f"values of {type_} have no sort of their own")
+        raise Unencodable(f"values of {type_} have no sort of their own")
 
     def _enum(self, type_: t.Enum) -> tuple[Any, dict[str, Term]]:
         if type_.members not in _ENUMERATIONS:
@@ -215,7 +215,7 @@ class Sorts:
                 if value is None or of is None:
                     return OptionValue(z3.BoolVal(False), None if of is None else self.literal(of, t.default(of)))
                 return OptionValue(z3.BoolVal(True), self.literal(of, value))
-        raise Unsupported(f"values of {type_}")
+        raise Unencodable(f"values of {type_}")
 
     def equal(self, a: Any, b: Any) -> Term:
         match a, b:
@@ -357,7 +357,7 @@ class Cardinalities:
         """The sum of a number over all instances, likewise."""
         probe, words = self._of_a_member(type_, value)
         if self._open_in(words):
-            raise Unsupported("a sum over instances that depends on another instance, without a bound on how many")
+            raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
         key = type_.name, words.sexpr()
         if key not in self._sums:
             total = z3.Const(f"sum!{type_.name}!{len(self._sums)}", z3.IntSort())
