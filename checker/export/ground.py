@@ -9,7 +9,7 @@ their turn, values of events are in the explored ranges, and time passes up to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -17,10 +17,11 @@ from typing import Any
 
 import z3
 
+from leasehold.checker.prove.encode.effects import Content, Done, PartialStep
 from leasehold.checker.prove.encode.encoding import Encoding
-from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState
+from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState, is_name
 from leasehold.checker.prove.encode.terms import Bindings, MessageValue, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation, same_places
+from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage
@@ -96,7 +97,14 @@ class GroundSchema(StateSchema):
             for field in message.fields:
                 self._add(("field", channel.name, message.name, field.name), (*ends, SLOT), field.type)
 
-    def places(self) -> Iterator[GroundVariable]:
+    def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
+        if channel.kind == "set":
+            yield from super().places(channel, kinds)
+        else:
+            yield from (([kind], (*self.ends(channel), SLOT)) for kind in kinds)
+
+    def parts(self) -> Iterator[GroundVariable]:
+        """Every function at each combination of its arguments."""
         for variable in self.variables.values():
             for key, arguments, type_ in variable.parts():
                 for at in product(*map(self._members, arguments)):
@@ -134,29 +142,16 @@ class GroundState(SymbolicState):
         """Whether a message that is kept is on its way."""
         return self.read(("there", channel.name, kind.name), *at)
 
-    def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
-        channel, kinds = self.schema.named(name)
+    def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
         if channel.kind == "set":
-            return super().every_message(name, holds)
-
-        def here(kind: Message, *at: Term) -> Term:
-            rank = self.number(channel, kind, *at) - self.read(("received", channel.name), *at[:-1])
-            there = conjunction(self.there(channel, kind, *at), rank >= 0)
-
-            def field(_: str, which: str) -> Any:
-                if not which:
-                    return [f.name for f in kind.fields]
-                return self.read(("field", channel.name, kind.name, which), *at)
-
-            message = MessageValue(lambda k: z3.BoolVal(k == kind.name), field, rank, (kind.name,))
-            return z3.Implies(there, holds(message))
-
-        return conjunction(
-            *(
-                self.schema.sorts.for_all((*self.schema.ends(channel), SLOT), lambda *at, kind=kind: here(kind, *at))
-                for kind in kinds
-            )
-        )
+            return super().message_at(channel, kinds, at)
+        (kind,) = kinds
+        rank = self.number(channel, kind, *at) - self.received(channel, at[:-1])
+        there = conjunction(self.there(channel, kind, *at), rank >= 0)
+        return there, MessageValue(
+            partial(is_name, kind.name), lambda _, name: self.read(("field", channel.name, kind.name, name), *at), rank,
+            kinds,
+        )  # fmt: skip
 
     def unused(self, channel: Channel) -> Term:
         def nothing(key: Key, *at: Term) -> Term:
@@ -201,64 +196,42 @@ class GroundRelation(TransitionRelation):
 
     def _taken_out(
         self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]
-    ) -> tuple[Term, list[Term], SymbolicState]:
+    ) -> tuple[Mapping[str, Any], list[Term], SymbolicState]:
         assert isinstance(s, GroundState)
         here, slot = s, self.sorts.constant("slot", SLOT)
         at = (*ends, slot)
-        number, received = s.number(channel, message, *at), ("received", channel.name)
+        number, received = s.number(channel, message, *at), s.received(channel, ends)
 
         def in_turn(kind: Message, other: Term) -> Term:
             earlier = here.number(channel, kind, *ends, other)
-            pending = conjunction(here.there(channel, kind, *ends, other), here.read(received, *ends) < earlier)
+            pending = conjunction(here.there(channel, kind, *ends, other), received < earlier)
             return z3.Not(conjunction(pending, earlier < number))
 
-        given = [self.sorts.within(SLOT, slot), s.there(channel, message, *at), number > s.read(received, *ends)]
+        given = [self.sorts.within(SLOT, slot), s.there(channel, message, *at), number > received]
         given += [self.sorts.every(SLOT, partial(in_turn, kind)) for kind in self.schema.messages(channel)]
-        there = ("there", channel.name, message.name)
-        after = s.write(there, lambda *a: same_places(a, at), lambda *a: z3.BoolVal(False))
-        return slot, given, after.write(received, lambda *a: same_places(a, ends), lambda *a: number)
+        after = s.put(("there", channel.name, message.name), at, z3.BoolVal(False))
+        _, content = s.message_at(channel, [message], at)
+        arguments = {f.name: content.field(message.name, f.name) for f in message.fields}
+        return arguments, given, after.put(("received", channel.name), ends, number)
 
-    def _content(
-        self, s: SymbolicState, channel: Channel, message: Message, me: Term, sender: Term, number: Any
-    ) -> dict[str, Any]:
-        if channel.kind == "set":
-            return dict(number)
-        ends = self.schema.between(channel, sender, me)
-        return {f.name: s.read(("field", channel.name, message.name, f.name), *ends, number) for f in message.fields}
-
-    def _put_in(
-        self, work: Any, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
-        content: Callable[[str, Term], Any], done: Callable[[Term], Term], again: bool,
-    ) -> None:  # fmt: skip
+    def _write_message(
+        self, work: PartialStep, channel: Channel, message: Message, content: Content, sends: Done, number: Done
+    ) -> None:
+        """The newest message of a kind becomes the one before it."""
         s, width = work.state, len(self.schema.ends(channel))
-        receiver = self.system.roles[channel.receiver]
-        sent = ("sent", channel.name)
 
-        def number(*at: Term) -> Term:
-            return s.read(sent, *at[:width]) + 1
+        def at_slot(slot: Term, *at: Term) -> Term:
+            return conjunction(sends(*at), at[width] == slot)
 
-        def said(name: str, *at: Term) -> Any:
-            return content(name, at[width - 1] if receiver.indexed else z3.IntVal(0))
-
-        def newest(*at: Term) -> Term:
-            return conjunction(lane(*at[:width])[0], at[width] == NEWEST)
-
-        def before(*at: Term) -> Term:
-            return conjunction(lane(*at[:width])[0], at[width] == BEFORE)
-
-        work.state = work.state.write(sent, lambda *at: lane(*at)[0], number)
-        values: dict[Key, Callable[..., Any]] = {
+        values: dict[Key, Done] = {
             ("there", channel.name, message.name): lambda *at: z3.BoolVal(True),
-            ("number", channel.name, message.name): number,
-        }
-        for datum in message.fields:
-            values["field", channel.name, message.name, datum.name] = partial(said, datum.name)
+            ("number", channel.name, message.name): number, **self._fields(channel, message, content),
+        }  # fmt: skip
         for key, value in values.items():
-            old = s.write(key, before, lambda *at, key=key: s.read(key, *at[:width], NEWEST))
-            work.state = work.state.with_functions({
-                **work.state.functions, **{k: f for k, f in old.write(key, newest, value).functions.items()
-                                           if f is not s.functions[k]},
-            })  # fmt: skip
+            older = work.state.write(
+                key, partial(at_slot, BEFORE), lambda *at, key=key: s.read(key, *at[:width], NEWEST)
+            )
+            work.state = older.write(key, partial(at_slot, NEWEST), value)
 
     def _time(self, s: SymbolicState, passage: Passage) -> SymbolicStep:
         step = super()._time(s, passage)
@@ -294,7 +267,7 @@ class GroundEncoding(Encoding):
         self.schema = GroundSchema(system, sorts)
         self.relation = GroundRelation(self.schema, self.constants, self.scope)
         self.made = sorts.made
-        self.places = list(self.schema.places())
+        self.places = list(self.schema.parts())
         self.variables = [z3.Const(p.name, sorts.sort(p.type)) for p in self.places]
         self.state = self.schema.state(dict(zip(self.places, self.variables, strict=True)))
 

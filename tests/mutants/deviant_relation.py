@@ -22,11 +22,11 @@ from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.effects import PartialStep
+from leasehold.checker.prove.encode.effects import Content, Done, Lane, PartialStep
 from leasehold.checker.prove.encode.encoding import MakesRelation
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation, same_places
+from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Term, Unencodable, conjunction
 from leasehold.faults import Budget
 from leasehold.spec.language.lower import Choice
@@ -104,8 +104,8 @@ class DeviantRelation(TransitionRelation):
         return (role.name, state) in self.deaf
 
     def _put_in(
-        self, work: PartialStep, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
-        content: Callable[[str, Term], Any], done: Callable[[Term], Term], again: bool,
+        self, work: PartialStep, channel: Channel, message: Message, lane: Lane, content: Content, done: Done,
+        again: bool,
     ) -> None:  # fmt: skip
         if not again and channel.kind == "mailbox" and channel.sender in self._losing_count:
             self._require_free_number(work, channel, message, lane, content, done)
@@ -117,22 +117,16 @@ class DeviantRelation(TransitionRelation):
         return self.work_first | self.sent_unsaved | self.sent_as_received
 
     def _require_free_number(
-        self, work: PartialStep, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
-        content: Callable[[str, Term], Any], done: Callable[[Term], Term],
-    ) -> None:  # fmt: skip
+        self, work: PartialStep, channel: Channel, message: Message, lane: Lane, content: Content, done: Done
+    ) -> None:
         """The next number is free, or is on its way with the same message."""
         s = work.state
-        receiver = self.system.roles[channel.receiver]
 
         def free(*ends: Term) -> Term:
             held, other = lane(*ends)
-            if not receiver.indexed:
-                other = z3.IntVal(0)
-            number = s.read(("sent", channel.name), *ends) + 1
-            was = s.message(channel, ends, number)
-            fields = (self.sorts.equal(was.field(message.name, f.name), content(f.name, other)) for f in message.fields)
-            given = conjunction(held, done(other), s.pending(channel, ends, number))
-            return z3.Implies(given, conjunction(was.is_kind(message.name), *fields))
+            number = s.sent(channel, ends) + 1
+            same = s.message(channel, ends, number).equals(message, lambda name: content(name, other), self.sorts)
+            return z3.Implies(conjunction(held, done(other), s.pending(channel, ends, number)), same)
 
         claim = self.sorts.for_all(self.schema.ends(channel), free)
         work.side_conditions.append((f"{message.name} has a number of its own", claim))
@@ -159,7 +153,7 @@ class DeviantRelation(TransitionRelation):
         state = work.state
         own = self.schema.at(role, me)
         for key in (("state", role.name), *(("data", role.name, datum) for datum in role.data)):
-            state = state.write(key, lambda *at: same_places(at, own), lambda *at, key=key: s.read(key, *at))
+            state = state.put(key, own, s.read(key, *own))
         crash = StepLabel(role.name, me, "crash", consumed=False)
         after = self._down(state, role, me, died)
         name = f"{choice.transition.name}, before its commit"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from operator import eq
 from typing import Any
@@ -239,13 +240,18 @@ def _of_field(
     if isinstance(kind, t.Enum):
         for member in kind.members:
             text = _boolean(f"{words} == {member}", f"{words} != {member}")
-            yield f"{name}_{member}", lambda v, s, member=member: v == member, text, frozenset()
+            yield f"{name}_{member}", partial(_in_state, partial(eq, member), None), text, frozenset()
     elif (alone := _alone(words, kind)) is not None:
-        yield name, lambda v, s, value=alone[0]: value(v), alone[1], frozenset()
+        yield name, partial(_in_state, alone[0], None), alone[1], frozenset()
     for d in data:
         if (compared := _compared(words, kind, d)) is not None:
             value, text = compared
-            yield f"{name}_and_{d.name}", lambda v, s, d=d, value=value: value(v, d.read(s, 0)), text, d.roles
+            yield f"{name}_and_{d.name}", partial(_in_state, value, d), text, d.roles
+
+
+def _in_state(value: Callable[..., Value], beside: _Operand | None, field: Value, s: Cells) -> Value:
+    """What tells a field's values apart, where it is compared with an operand in that state."""
+    return value(field) if beside is None else value(field, beside.read(s, 0))
 
 
 def _of_every(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import z3
 
-from leasehold.checker.prove.encode.state import StateSchema, SymbolicState
+from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.values import Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import expression as x
@@ -21,10 +22,14 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Piece, lower
 from leasehold.spec.language.model import Channel, Message, Role, System
 
+Lane: TypeAlias = Callable[..., tuple[Term, Term]]  # of a channel's ends: whether they are the step's, the receiver
+Content: TypeAlias = Callable[[str, Term], Any]  # of a field's name and the receiver: the field's value
+Done: TypeAlias = Callable[..., Term]  # of a receiver, or of a channel's ends: whether it is done there
+
 
 @dataclass
 class PartialStep:
-    """A step while its work is done: the state so far, and what is side_conditions."""
+    """A step while its work is done: the state so far, and its side conditions."""
 
     state: SymbolicState
     side_conditions: list[tuple[str, Term]] = field(default_factory=list)
@@ -75,95 +80,108 @@ class TaskEffects:
 
     def _send(
         self, work: PartialStep, role: Role, piece: Piece, channel: Channel, me: Term,
-        wanted: Callable[[Term], Term], done: Callable[[Term], Term], again: bool,
+        wanted: Done, done: Done, again: bool,
     ) -> None:  # fmt: skip
-        s, receiver = work.state, piece.target
+        s = work.state
         message = self.system.messages[piece.event]
         fields = {f.name: e for f, e in zip(message.fields, piece.fields, strict=True)}
 
         def lane(*at: Term) -> tuple[Term, Term]:
             """That a channel's ends are of this sender, and the receiver."""
             mine = at[0] == me if role.indexed else z3.BoolVal(True)
-            other = at[-1] if receiver.indexed else z3.IntVal(0)
+            other = self.schema.receiver(channel, at)
             same = other == me if channel.same_index else z3.BoolVal(True)
             return conjunction(mine, same, wanted(other)), other
 
         def content(name: str, other: Term) -> Any:
             return term(fields[name], self.frame(s, me, it=other))
 
-        width = len(self.schema.ends(channel))
-        if channel.kind == "set":
-            self._announce(work, channel, message, lane, content, done, width)
-            return
-        self._put_in(work, channel, message, lane, content, done, again)
+        put = self._announce if channel.kind == "set" else self._put_in
+        put(work, channel, message, lane, content, done, again)
 
     def _put_in(
-        self, work: PartialStep, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
-        content: Callable[[str, Term], Any], done: Callable[[Term], Term], again: bool,
-    ) -> None:  # fmt: skip
+        self,
+        work: PartialStep,
+        channel: Channel,
+        message: Message,
+        lane: Lane,
+        content: Content,
+        done: Done,
+        again: bool,
+    ) -> None:
         """Puts a message on its way under the next number, or again under the last."""
         s, width = work.state, len(self.schema.ends(channel))
-        receiver = self.system.roles[channel.receiver]
-        sent = ("sent", channel.name)
+        last = again and channel.kind == "mailbox"
 
         def sends(*at: Term) -> Term:
             held, other = lane(*at[:width])
             return conjunction(held, done(other))
 
         def number(*at: Term) -> Term:
-            last = s.read(sent, *at[:width])
-            return last if again and channel.kind == "mailbox" else last + 1
+            return s.sent(channel, at[:width]) if last else s.sent(channel, at[:width]) + 1
+
+        if last:
+            self._require_same_message(work, channel, message, content, sends)
+        else:
+            work.state = work.state.write(("sent", channel.name), lambda *at: lane(*at[:width])[0], number)
+        self._write_message(work, channel, message, content, sends, number)
+
+    def _write_message(
+        self, work: PartialStep, channel: Channel, message: Message, content: Content, sends: Done, number: Done
+    ) -> None:
+        """Writes a message where it lies on its way."""
+        width, kind = len(self.schema.ends(channel)), self.sorts.member(self.schema.kinds(channel), message.name)
 
         def here(*at: Term) -> Term:
             return conjunction(sends(*at), at[width] == number(*at))
 
-        if again and channel.kind == "mailbox":
-            self._require_same_message(work, channel, message, content, sends)
-        else:
-            work.state = work.state.write(sent, lambda *at: lane(*at)[0], number)
-        work.state = work.state.write(("present", channel.name), here, lambda *at: z3.BoolVal(True))
-        kind = self.sorts.member(self.schema.kinds(channel), message.name)
-        work.state = work.state.write(("kind", channel.name), here, lambda *at: kind)
-        for datum in message.fields:
-            key = ("field", channel.name, message.name, datum.name)
-            work.state = work.state.write(
-                key,
-                here,
-                lambda *at, name=datum.name: content(name, at[width - 1] if receiver.indexed else z3.IntVal(0)),
-            )
+        values: dict[Key, Done] = {
+            ("present", channel.name): lambda *at: z3.BoolVal(True), ("kind", channel.name): lambda *at: kind,
+            **self._fields(channel, message, content),
+        }  # fmt: skip
+        for key, value in values.items():
+            work.state = work.state.write(key, here, value)
+
+    def _fields(self, channel: Channel, message: Message, content: Content) -> dict[Key, Callable[..., Any]]:
+        """The values of a message's fields, by the variables that they are written to."""
+
+        def value(name: str, *at: Term) -> Any:
+            return content(name, self.schema.receiver(channel, at))
+
+        return {("field", channel.name, message.name, f.name): partial(value, f.name) for f in message.fields}
 
     def _require_same_message(
-        self, work: PartialStep, channel: Channel, message: Message, content: Callable[[str, Term], Any],
-        sends: Callable[..., Term],
-    ) -> None:  # fmt: skip
+        self, work: PartialStep, channel: Channel, message: Message, content: Content, sends: Done
+    ) -> None:
         """Requires that a message that is sent again is the one that its number had."""
         s = work.state
-        receiver = self.system.roles[channel.receiver]
 
         def alike(*ends: Term) -> Term:
-            other = ends[-1] if receiver.indexed else z3.IntVal(0)
-            last = s.read(("sent", channel.name), *ends)
-            was = s.message(channel, ends, last)
-            fields = (self.sorts.equal(was.field(message.name, f.name), content(f.name, other)) for f in message.fields)
-            given = conjunction(sends(*ends), s.pending(channel, ends, last))
-            return z3.Implies(given, conjunction(was.is_kind(message.name), *fields))
+            last = s.sent(channel, ends)
+            fields = lambda name: content(name, self.schema.receiver(channel, ends))  # noqa: E731
+            same = s.message(channel, ends, last).equals(message, fields, self.sorts)
+            return z3.Implies(conjunction(sends(*ends), s.pending(channel, ends, last)), same)
 
         claim = self.sorts.for_all(self.schema.ends(channel), alike)
         work.side_conditions.append((f"{message.name} is sent again as it was", claim))
 
     def _announce(
-        self, work: PartialStep, channel: Channel, message: Message, lane: Callable[..., tuple[Term, Term]],
-        content: Callable[[str, Term], Any], done: Callable[[Term], Term], width: int,
-    ) -> None:  # fmt: skip
+        self,
+        work: PartialStep,
+        channel: Channel,
+        message: Message,
+        lane: Lane,
+        content: Content,
+        done: Done,
+        again: bool,
+    ) -> None:
         """Puts a message into a set."""
+        width = len(self.schema.ends(channel))
 
         def here(*at: Term) -> Term:
             held, other = lane(*at[:width])
-            same = [
-                self.sorts.equal(value, content(f.name, other))
-                for f, value in zip(message.fields, at[width:], strict=True)
-            ]
-            return conjunction(held, done(other), *same)
+            values = zip(message.fields, at[width:], strict=True)
+            return conjunction(held, done(other), *(self.sorts.equal(v, content(f.name, other)) for f, v in values))
 
         work.state = work.state.write(("in", channel.name, message.name), here, lambda *at: z3.BoolVal(True))
 
@@ -172,28 +190,30 @@ class TaskEffects:
         s, driven = work.state, piece.target
         after = s
         names = [f.name for f in self.system.fields_of(driven.name, piece.event)]
+
+        def other(*at: Term) -> Term:
+            return at[0] if driven.indexed else z3.IntVal(0)
+
+        def frame(*at: Term) -> Bindings:
+            values = self.frame(s, me, it=other(*at))
+            fields = {n: term(e, values) for n, e in zip(names, piece.fields, strict=True)}
+            return self.frame(s, other(*at), fields)
+
+        def moves(choice: Choice, *at: Term) -> Term:
+            guard = [] if choice.guard is None else [term(choice.guard, frame(*at))]
+            return conjunction(wanted(other(*at)), s.is_in(driven.name, other(*at), choice.transition.source), *guard)
+
+        def value(e: x.Expression, *at: Term) -> Any:
+            return term(e, frame(*at))
+
         for state in driven.states:
             for choice in self.lowered.moves.get((driven.name, state, piece.event), ()):
-                transition = choice.transition
                 self._check_driven(driven, choice)
-
-                def frame(other: Term) -> Bindings:
-                    values = self.frame(s, me, it=other)
-                    return self.frame(s, other, {n: term(e, values) for n, e in zip(names, piece.fields, strict=True)})
-
-                def moves(*at: Term, choice: Choice = choice) -> Term:
-                    other = at[0] if driven.indexed else z3.IntVal(0)
-                    guard = [] if choice.guard is None else [term(choice.guard, frame(other))]
-                    return conjunction(wanted(other), s.is_in(driven.name, other, choice.transition.source), *guard)
-
                 for update in choice.updates:
-
-                    def value(*at: Term, update: Any = update) -> Any:
-                        return term(update.value, frame(at[0] if driven.indexed else z3.IntVal(0)))
-
-                    after = after.write(("data", driven.name, update.name), moves, value)
-                target = self.sorts.member(driven.control, transition.target)
-                after = after.write(("state", driven.name), moves, lambda *at, target=target: target)
+                    key = ("data", driven.name, update.name)
+                    after = after.write(key, partial(moves, choice), partial(value, update.value))
+                target = self.sorts.member(driven.control, choice.transition.target)
+                after = after.write(("state", driven.name), partial(moves, choice), lambda *at, target=target: target)
         work.state = after
 
     def _check_driven(self, driven: Role, choice: Choice) -> None:

@@ -13,24 +13,17 @@ soon overtaken; a network that holds on to them all does everything that the exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import z3
 
 from leasehold.checker.prove.encode.terms import MessageValue
-from leasehold.checker.prove.encode.values import (
-    MapValue,
-    OptionValue,
-    SetValue,
-    Sorts,
-    Term,
-    Unencodable,
-    conjunction,
-    disjunction,
-)
+from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts, Term, Unencodable, conjunction
 from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System
 
 Function = Callable[..., Term]
@@ -166,10 +159,16 @@ class StateSchema:
         roles = self.system.roles
         return (*self.at(roles[channel.sender], sender), *self.at(roles[channel.receiver], receiver))
 
+    def sender(self, channel: Channel, at: Sequence[Term]) -> Term:
+        """The sending machine of arguments that begin with a channel's ends."""
+        return at[0] if self.system.roles[channel.sender].indexed else z3.IntVal(0)
+
+    def receiver(self, channel: Channel, at: Sequence[Term]) -> Term:
+        """The receiving machine of arguments that begin with a channel's ends."""
+        return at[len(self.ends(channel)) - 1] if self.system.roles[channel.receiver].indexed else z3.IntVal(0)
+
     def messages(self, channel: Channel) -> list[Message]:
-        return [
-            m for m in self.system.messages.values() if (m.sender, m.receiver) == (channel.sender, channel.receiver)
-        ]
+        return list(messages_of(self.system, channel))
 
     def named(self, name: str) -> tuple[Channel, list[Message]]:
         """The channel and the messages that a name stands for: of one message, or of a channel."""
@@ -178,6 +177,13 @@ class StateSchema:
             return self.system.channel_of(name), [one]
         channel = self.system.channels[name]
         return channel, self.messages(channel)
+
+    def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
+        """Where messages may lie: for some kinds, what they are told apart by, which begins with the channel's ends."""
+        if channel.kind == "set":
+            yield from (([kind], self.variables["in", channel.name, kind.name].arguments) for kind in kinds)
+        else:
+            yield kinds, (*self.ends(channel), NUMBER)
 
     def kinds(self, channel: Channel) -> t.Enum:
         return t.Enum(f"{channel.name} messages", tuple(m.name for m in self.messages(channel)))
@@ -231,6 +237,10 @@ class SymbolicState:
         changed = self.schema.variables[key].written(self.functions, where, value)
         return self.with_functions({**self.functions, **changed})
 
+    def put(self, key: Key, at: Sequence[Term], value: Any) -> SymbolicState:
+        """The state in which a variable has another value at one place."""
+        return self.write(key, lambda *other: same_places(other, at), lambda *other: value)
+
     def with_functions(self, functions: Mapping[Key, Function]) -> SymbolicState:
         """A state with the same variables."""
         return SymbolicState(self.schema, functions)
@@ -259,79 +269,80 @@ class SymbolicState:
         of = self.schema.system.roles[role].control
         return self.control(role, instance) == self.schema.sorts.member(of, state)
 
+    def sent(self, channel: Channel, ends: Sequence[Term]) -> Term:
+        """The last number that was given to a message."""
+        return self.read(("sent", channel.name), *ends)
+
+    def received(self, channel: Channel, ends: Sequence[Term]) -> Term:
+        """The number of the last message that was consumed."""
+        return self.read(("received", channel.name), *ends)
+
     def heard(self, name: str) -> Term:
         channel = self.schema.system.channels[name]
         if channel.kind != "mailbox":
             return self.every_message(name, lambda m: z3.BoolVal(False))
-
-        def all_of_them(*ends: Term) -> Term:
-            return self.read(("sent", name), *ends) <= self.read(("received", name), *ends)
-
-        return self.schema.sorts.for_all(self.schema.ends(channel), all_of_them)
+        return self.schema.sorts.for_all(
+            self.schema.ends(channel), lambda *ends: self.sent(channel, ends) <= self.received(channel, ends)
+        )
 
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
         """That something holds of all messages on their way: of a kind, or in a channel."""
         channel, kinds = self.schema.named(name)
+
+        def here(some: list[Message], *at: Term) -> Term:
+            there, message = self.message_at(channel, some, at)
+            return z3.Implies(there, holds(message))
+
+        places = self.schema.places(channel, kinds)
+        return conjunction(*(self.schema.sorts.for_all(types, partial(here, some)) for some, types in places))
+
+    def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
+        """Whether a message of some kinds is on its way at a place, and that message."""
         if channel.kind == "set":
-            return conjunction(*(self._every_in_set(channel, kind, holds) for kind in kinds))
-
-        def here(*at: Term) -> Term:
-            *ends, number = at
-            message = self.message(channel, tuple(ends), number, tuple(k.name for k in kinds))
-            right = (
-                [disjunction(*(message.is_kind(k.name) for k in kinds))] if name in self.schema.system.messages else []
-            )
-            return z3.Implies(conjunction(self.pending(channel, tuple(ends), number), *right), holds(message))
-
-        return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), here)
+            (kind,), values = kinds, at[len(self.schema.ends(channel)) :]
+            fields = dict(zip([f.name for f in kind.fields], values, strict=True))
+            inside = self.functions["in", channel.name, kind.name](*at)
+            return inside, MessageValue(partial(is_name, kind.name), lambda _, name: fields[name], z3.IntVal(1), kinds)
+        *ends, number = at
+        message, there = replace(self.message(channel, ends, number), kinds=kinds), self.pending(channel, ends, number)
+        return conjunction(there, message.is_kind(kinds[0].name)) if len(kinds) == 1 else there, message
 
     def unused(self, channel: Channel) -> Term:
         """That nothing was ever sent through a channel."""
 
         def none(*at: Term) -> Term:
-            sent, received = (self.read((k, channel.name), *at[:-1]) == 0 for k in ("sent", "received"))
+            sent, received = self.sent(channel, at[:-1]) == 0, self.received(channel, at[:-1]) == 0
             return conjunction(sent, received, z3.Not(self.read(("present", channel.name), *at)))
 
         return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), none)
 
-    def pending(self, channel: Channel, ends: tuple[Term, ...], number: Term) -> Term:
+    def pending(self, channel: Channel, ends: Sequence[Term], number: Term) -> Term:
         """Whether a message is on its way and can still change something."""
         present = self.read(("present", channel.name), *ends, number)
-        if channel.kind == "mailbox":
-            return conjunction(present, number >= self.read(("received", channel.name), *ends))
-        return present
+        return conjunction(present, number >= self.received(channel, ends)) if channel.kind == "mailbox" else present
 
-    def message(
-        self, channel: Channel, ends: tuple[Term, ...], number: Term, kinds: tuple[str, ...] | None = None
-    ) -> MessageValue:  # fmt: skip
+    def pending_kind(self, channel: Channel, at: tuple[Term, ...], kind: str) -> tuple[Term, Term]:
+        """That the message of a number is pending, and that it is of a kind."""
+        *ends, number = at
+        return self.pending(channel, ends, number), self.message(channel, ends, number).is_kind(kind)
+
+    def message(self, channel: Channel, ends: Sequence[Term], number: Term) -> MessageValue:
         of = self.schema.kinds(channel)
-        messages = self.schema.system.messages
 
         def is_kind(kind: str) -> Term:
             return self.read(("kind", channel.name), *ends, number) == self.schema.sorts.member(of, kind)
 
         def field(kind: str, name: str) -> Any:
-            if not name:
-                return [f.name for f in messages[kind].fields]
             return self.read(("field", channel.name, kind, name), *ends, number)
 
-        rank = number - self.read(("received", channel.name), *ends) if channel.kind == "mailbox" else z3.IntVal(1)
-        return MessageValue(is_kind, field, rank, kinds or of.members)
+        rank = number - self.received(channel, ends) if channel.kind == "mailbox" else z3.IntVal(1)
+        return MessageValue(is_kind, field, rank, self.schema.messages(channel))
 
-    def _every_in_set(self, channel: Channel, kind: Message, holds: Callable[[MessageValue], Term]) -> Term:
-        sorts = self.schema.sorts
-        variable = self.schema.variables["in", channel.name, kind.name]
 
-        def is_kind(which: str) -> Term:
-            return z3.BoolVal(which == kind.name)
+def is_name(name: str, other: str) -> Term:
+    return z3.BoolVal(name == other)
 
-        def here(*at: Term) -> Term:
-            values = dict(zip([f.name for f in kind.fields], at[len(at) - len(kind.fields) :], strict=True))
 
-            def field(which: str, name: str) -> Any:
-                return list(values) if not name else values[name]
-
-            body = holds(MessageValue(is_kind, field, z3.IntVal(1), (kind.name,)))
-            return z3.Implies(self.functions[variable.key](*at), body)
-
-        return sorts.for_all(variable.arguments, here)
+def same_places(at: Sequence[Term], other: Sequence[Term]) -> Term:
+    parts = [a == b for a, b in zip(at, other, strict=True)]
+    return parts[0] if len(parts) == 1 else conjunction(*parts) if parts else z3.BoolVal(True)

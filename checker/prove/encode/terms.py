@@ -7,35 +7,32 @@ the two readings together on expressions and states made by chance.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Protocol, TypeAlias
 
 import z3
 
-from leasehold.checker.prove.encode.values import (
-    MapValue,
-    OptionValue,
-    SetValue,
-    Sorts,
-    Term,
-    Unencodable,
-    conjunction,
-    disjunction,
-)
+from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Message
 
 
 @dataclass(frozen=True)
 class MessageValue:
-    """A message on its way: its kind (a known one, or a term), its fields by kind and name, its number if known."""
+    """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of."""
 
     is_kind: Callable[[str], Term]
     field: Callable[[str, str], Any]
     number: Term
-    kinds: tuple[str, ...]
+    kinds: Sequence[Message]
+
+    def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
+        """That it is of a kind, and has these fields."""
+        same = (sorts.equal(self.field(kind.name, f.name), fields(f.name)) for f in kind.fields)
+        return conjunction(self.is_kind(kind.name), *same)
 
 
 class SymbolicView(Protocol):
@@ -182,8 +179,7 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
         assert isinstance(left, x.Quantifier) and isinstance(left.domain, x.Pending)
         if not (isinstance(right, x.Literal_) and right.value == 0):
             raise Unencodable(f"`{x.text(left)}` but in comparison with 0")
-        none = f.view.every_message(left.domain.name, lambda m: z3.BoolVal(False))
-        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+        return _beside_zero(e.op, f.view.every_message(left.domain.name, lambda m: z3.BoolVal(False)))
     few = _few(e, f)
     if few is not None:
         return few
@@ -231,6 +227,11 @@ ROWS: Mapping[str, Row] = {
 }
 
 
+def _beside_zero(op: str, none: Term) -> Term:
+    """How a count compares with 0, given whether there is none."""
+    return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(op, z3.BoolVal(op == ">="))
+
+
 def _few(e: x.Apply, f: Bindings) -> Term | None:
     """A count of instances against 0 or 1, without counting: whether there is one, and whether there are two."""
     counted, number = e.operands
@@ -254,7 +255,7 @@ def _few(e: x.Apply, f: Bindings) -> Term | None:
         return None
     none = f.sorts.every(of, lambda m: z3.Not(holds(m)))
     if number.value == 0:
-        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(e.op, z3.BoolVal(e.op == ">="))
+        return _beside_zero(e.op, none)
     at_most_one = f.sorts.every(
         of, lambda m: f.sorts.every(of, lambda n: z3.Implies(conjunction(holds(m), holds(n)), m == n))
     )
@@ -279,8 +280,8 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
         wanted = e.kind == "all"
 
         def about(message: MessageValue) -> Term:
-            body = term(e.body, inner(message))
-            return z3.Implies(chosen(message), body if wanted else z3.Not(body))
+            holds = term(e.body, inner(message))
+            return z3.Implies(chosen(message), holds if wanted else z3.Not(holds))
 
         held = f.view.every_message(e.domain.name, about)
         return held if wanted else z3.Not(held)
@@ -291,25 +292,32 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
     def counts(member: Term) -> Term:
         return conjunction(domain.holds(member), chosen(member))
 
+    def body(member: Term) -> Any:
+        return term(e.body, inner(member))
+
+    def both(member: Term) -> Term:
+        return conjunction(counts(member), body(member))
+
+    def summand(member: Term) -> Term:
+        return z3.If(counts(member), body(member), 0)
+
     match e.kind:
         case "all":
-            return f.sorts.every(of, lambda m: z3.Implies(counts(m), term(e.body, inner(m))))
+            return f.sorts.every(of, lambda m: z3.Implies(counts(m), body(m)))
         case "any":
-            return f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
+            return f.sorts.some(of, both)
         case "count":
-            return f.sorts.count(of, lambda m: conjunction(counts(m), term(e.body, inner(m))))
+            return f.sorts.count(of, both)
         case "set":
             return SetValue(of, counts)
         case "union":
             result = e.type.of if isinstance(e.type, t.Set) else None
-            return SetValue(
-                result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), term(e.body, inner(m)).holds(k)))
-            )
+            return SetValue(result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), body(m).holds(k))))
     members = f.sorts.known(of)
     if members is None:
         assert isinstance(of, t.Instance)
-        return f.sorts.cardinals.sum(of, lambda m: z3.If(counts(m), term(e.body, inner(m)), 0))
-    return z3.Sum([z3.If(counts(m), term(e.body, inner(m)), 0) for m in members])
+        return f.sorts.cardinals.sum(of, summand)
+    return z3.Sum([summand(m) for m in members])
 
 
 def _message_field(message: MessageValue, name: str) -> Any:
@@ -317,7 +325,7 @@ def _message_field(message: MessageValue, name: str) -> Any:
         raise Unencodable("a message's number but in comparison with 0 or another's")
     if name == "kind":
         raise Unencodable("the kind of a message on its way")
-    found, *others = [(kind, message.field(kind, name)) for kind in message.kinds]
+    found, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
     value = found[1]
     for kind, other in others:
         value = z3.If(message.is_kind(kind), other, value)
@@ -326,15 +334,11 @@ def _message_field(message: MessageValue, name: str) -> Any:
 
 def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
     kinds = [
-        conjunction(
-            a.is_kind(kind),
-            b.is_kind(kind),
-            *(sorts.equal(a.field(kind, n), b.field(kind, n)) for n in a.field(kind, "")),
-        )
+        conjunction(b.is_kind(kind.name), a.equals(kind, partial(b.field, kind.name), sorts))
         for kind in a.kinds
         if kind in b.kinds
     ]
-    return conjunction(_number(a) == _number(b), disjunction(*kinds) if kinds else z3.BoolVal(False))
+    return conjunction(a.number == b.number, disjunction(*kinds))
 
 
 def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
@@ -348,7 +352,7 @@ def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
         zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
         if not zero and not is_number(other):
             raise Unencodable(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
-        return _number(f.variables[side.variable])
+        return f.variables[side.variable].number
 
     left, right = e.operands
     a = value(left, right) if is_number(left) else term(left, f)
@@ -356,17 +360,8 @@ def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
     return a, b
 
 
-def _number(message: MessageValue) -> Term:
-    if message.number is None:
-        raise Unencodable("numbers of messages, where there are none")
-    return message.number
-
-
 def _took(role: str, owner: x.Expression | None, event: str | None, f: Bindings) -> Term:
     took = f.took
     if took.role != role or (event is not None and (event != took.event or not took.consumed)):
         return z3.BoolVal(False)
     return z3.BoolVal(True) if owner is None else term(owner, f) == took.instance
-
-
-__all__ = ["Bindings", "MapValue", "MessageValue", "OptionValue", "StepLabel", "SymbolicView", "term"]

@@ -142,17 +142,16 @@ class TransitionRelation(TaskEffects):
         yield from self._step(s, role, choice, me, arguments, None, took, [*given, disjunction(*ways)])
 
     def _received(self, s: SymbolicState, choice: Choice, message: Message) -> Iterator[SymbolicStep]:
-        channel, me, sender, number, given, after = self._delivery(s, message)
+        me, sender, arguments, given, after = self._delivery(s, message)
         role = self.system.roles[message.receiver]
         given += [s.is_in(role.name, me, choice.transition.source)]
-        arguments = self._content(s, channel, message, me, sender, number)
         took = StepLabel(role.name, me, message.name, consumed=True)
         yield from self._step(s, role, choice, me, arguments, sender, took, given, after)
 
     def _delivery(
         self, s: SymbolicState, message: Message
-    ) -> tuple[Channel, Term, Term, Any, list[Term], SymbolicState]:
-        """Any message of a kind that may be received, and the state in which it was."""
+    ) -> tuple[Term, Term, Mapping[str, Any], list[Term], SymbolicState]:
+        """Any message of a kind that may be received: its ends, its fields, what is given, and the state without it."""
         system = self.system
         channel = system.channel_of(message.name)
         me, given = self.machine(system.roles[message.receiver], message.receiver)
@@ -162,19 +161,19 @@ class TransitionRelation(TaskEffects):
             given.append(me == sender)
         ends = self.schema.between(channel, sender, me)
         if channel.kind == "set":
-            arguments, valid = self.fields(message.fields)
-            inside = s.functions["in", channel.name, message.name](*ends, *arguments.values())
-            return channel, me, sender, arguments, [*given, *valid, inside], s
-        number, valid, after = self._taken_out(s, channel, message, ends)
-        return channel, me, sender, number, [*given, *valid], after
+            values, valid = self.fields(message.fields)
+            inside = s.functions["in", channel.name, message.name](*ends, *values.values())
+            return me, sender, values, [*given, *valid, inside], s
+        arguments, valid, after = self._taken_out(s, channel, message, ends)
+        return me, sender, arguments, [*given, *valid], after
 
     def _taken_out(
         self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]
-    ) -> tuple[Term, list[Term], SymbolicState]:
-        """Any message of a kind on its way between two machines: its number, what is given, the state without it."""
+    ) -> tuple[Mapping[str, Any], list[Term], SymbolicState]:
+        """Any message of a kind on its way between two machines: its fields, what is given, the state without it."""
         number = self.sorts.constant("number", NUMBER)
-        given = [s.pending(channel, ends, number), s.message(channel, ends, number).is_kind(message.name)]
-        received = s.read(("received", channel.name), *ends)
+        content, received = s.message(channel, ends, number), s.received(channel, ends)
+        given = [s.pending(channel, ends, number), content.is_kind(message.name)]
         if channel.kind != "bag":
             given.append(self._is_new(channel, number, received))
         if channel.kind == "fifo":  # a mailbox forgets older messages of a kind, and so passes them over
@@ -185,13 +184,11 @@ class TransitionRelation(TaskEffects):
 
             given.append(self.sorts.for_all((NUMBER,), waits_not))
         copy = self._copy(channel)
-        after = s.write(
-            ("present", channel.name), lambda *at: same_places(at, (*ends, number)), lambda *at: copy,
-        )  # fmt: skip
+        after = s.put(("present", channel.name), (*ends, number), copy)
         if channel.kind != "bag":
             moved = number if channel.kind == "mailbox" else z3.If(copy, received, number)
-            after = after.write(("received", channel.name), lambda *at: same_places(at, ends), lambda *at: moved)
-        return number, given, after
+            after = after.put(("received", channel.name), ends, moved)
+        return {f.name: content.field(message.name, f.name) for f in message.fields}, given, after
 
     def _is_new(self, channel: Channel, number: Term, received: Term) -> Term:
         """Whether a receiver takes the message of a number for one that it has not received yet."""
@@ -201,14 +198,6 @@ class TransitionRelation(TaskEffects):
         """Whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
         stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
         return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
-
-    def _content(
-        self, s: SymbolicState, channel: Channel, message: Message, me: Term, sender: Term, number: Any
-    ) -> dict[str, Any]:
-        if channel.kind == "set":
-            return dict(number)
-        content = s.message(channel, self.schema.between(channel, sender, me), number)
-        return {f.name: content.field(message.name, f.name) for f in message.fields}
 
     def _step(
         self, s: SymbolicState, role: Role, choice: Choice, me: Term, arguments: Mapping[str, Any], sender: Term,
@@ -229,8 +218,7 @@ class TransitionRelation(TaskEffects):
     def _down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
         """The state in which the actor of a machine has stopped, where it died, and goes on where it did not."""
         key, at = self.schema.up(role, me)
-        runs = z3.BoolVal(False) if z3.is_true(died) else z3.Not(died)
-        return s.write(key, lambda *a: same_places(a, at), lambda *a: runs)
+        return s.put(key, at, z3.BoolVal(False) if z3.is_true(died) else z3.Not(died))
 
     def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
         transition = choice.transition
@@ -243,10 +231,10 @@ class TransitionRelation(TaskEffects):
                 member = term(update.key, frame)
                 old = s.read(key, *own)
                 value = _with_cell(self.sorts, old, member, value)
-            after = after.write(key, lambda *at: same_places(at, own), lambda *at, value=value: value)
+            after = after.put(key, own, value)
         if transition.target != transition.source:
             target = self.sorts.member(role.control, transition.target)
-            after = after.write(("state", role.name), lambda *at: same_places(at, own), lambda *at: target)
+            after = after.put(("state", role.name), own, target)
         return after
 
     # What is not a transition
@@ -256,11 +244,10 @@ class TransitionRelation(TaskEffects):
         if self.system.channel_of(message.name).kind == "set":
             return
         role = self.system.roles[message.receiver]
-        channel, me, sender, number, given, after = self._delivery(s, message)
-        arguments = self._content(s, channel, message, me, sender, number)
+        me, sender, arguments, given, after = self._delivery(s, message)
         frame = self.frame(s, me, arguments, sender)
         moves = [
-            conjunction(s.is_in(role.name, me, c.transition.source), term(c.guard, frame) if c.guard else True)
+            self._moves(s, role, c, frame)
             for (name, state, event), choices in self.lowered.moves.items()
             if (name, event) == (role.name, message.name) and not self._is_deaf(role, state)
             for c in choices
@@ -270,6 +257,11 @@ class TransitionRelation(TaskEffects):
             after = self._down(after, role, me, self.sorts.constant("dies", t.BOOL))
         took = StepLabel(role.name, me, message.name, consumed=True)
         yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after)
+
+    def _moves(self, s: SymbolicState, role: Role, choice: Choice, frame: Bindings) -> Term:
+        """Whether a machine may take a transition."""
+        guard = True if choice.guard is None else term(choice.guard, frame)
+        return conjunction(s.is_in(role.name, frame.me, choice.transition.source), guard)
 
     def _is_deaf(self, role: Role, state: str) -> bool:
         """Whether a machine passes over messages in a state that it should act on."""
@@ -313,7 +305,7 @@ class TransitionRelation(TaskEffects):
         """Any message of a channel is lost."""
         where = tuple(self.sorts.constant("end", e) for e in (*self.schema.ends(channel), NUMBER))
         given = [*map(self.sorts.within, self.schema.ends(channel), where[:-1])]
-        after = s.write(("present", channel.name), lambda *at: same_places(at, where), lambda *at: z3.BoolVal(False))
+        after = s.put(("present", channel.name), where, z3.BoolVal(False))
         yield SymbolicStep(f"{channel.name} loses a message", StepLabel(), tuple(given), after)
 
     def _crash(self, s: SymbolicState, actor: str, roles: list[Role]) -> Iterator[SymbolicStep]:
@@ -328,7 +320,7 @@ class TransitionRelation(TaskEffects):
         work = PartialStep(read)
         for role in roles:
             self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
-        back = work.state.write(key, lambda *a: same_places(a, at), lambda *a: z3.Not(again))
+        back = work.state.put(key, at, z3.Not(again))
         given = [*given, z3.Not(s.read(key, *at))]
         yield SymbolicStep(f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, tuple(work.side_conditions))
         yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, tuple(work.side_conditions))
@@ -366,22 +358,12 @@ class TransitionRelation(TaskEffects):
 
             def rests(me: Term, role: Role = role, timers: list[Choice] = timers) -> Term:
                 frame = self.frame(s, me)
-                due = [
-                    conjunction(
-                        s.is_in(role.name, me, c.transition.source), True if c.guard is None else term(c.guard, frame)
-                    )
-                    for c in timers
-                ]
+                due = [self._moves(s, role, c, frame) for c in timers]
                 return z3.Not(conjunction(s.running(role.name, me), disjunction(*due)))
 
             given.append(self.sorts.every(role.instance, rests) if role.indexed else rests(z3.IntVal(0)))
-        after = s.write(("now",), lambda *at: z3.BoolVal(True), lambda *at: s.now + 1)
+        after = s.put(("now",), (), s.now + 1)
         return SymbolicStep("time passes", StepLabel(), tuple(given), after)
-
-
-def same_places(at: Sequence[Term], other: Sequence[Term]) -> Term:
-    parts = [a == b for a, b in zip(at, other, strict=True)]
-    return parts[0] if len(parts) == 1 else conjunction(*parts) if parts else z3.BoolVal(True)
 
 
 def _with_cell(sorts: Sorts, cells: Any, member: Term, value: Any) -> Any:
