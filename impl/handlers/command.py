@@ -30,6 +30,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from leasehold.impl import files
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, ended
@@ -112,7 +114,7 @@ class Command:
             assert process.stdin is not None
             assert process.stdout is not None
             assert process.stderr is not None
-            fed = _feed(process.stdin, json.dumps(told).encode())
+            fed = _feed(process.stdin, msgspec.json.encode(told, enc_hook=_plain, order="deterministic"))
             _, output, errors = await asyncio.gather(fed, _all(process.stdout), _all(process.stderr))
             code = await process.wait()
         finally:
@@ -178,8 +180,7 @@ def _words(verb: str, line: object) -> tuple[str, ...]:
 def _told(action: Action) -> dict[str, Any]:
     return {
         "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
-        "lease_data": _plain(action.lease_data), "unit_data": _plain(action.unit_data),
-        "properties": _plain(action.properties),
+        "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
     }  # fmt: skip
 
 
@@ -193,15 +194,9 @@ def _variables(action: Action) -> dict[str, str]:
     }
 
 
-def _plain(value: object) -> Any:
-    """A value as JSON can say it: sets as sorted lists."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(_plain(inner) for inner in value)
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
+def _plain(value: object) -> object:
+    """A value of a type that JSON has not; sets are sorted lists there already."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _read(output: str) -> tuple[dict[str, Any], str]:

@@ -109,17 +109,6 @@ class Trust:
             raise TrustFault(f"no actor {name[:80]!r} is trusted{hint} (trusted: {known})")
         return self.actors[name]
 
-    def check_signature(
-        self, name: str, purpose: Purpose, fingerprint: str, body: bytes, signature: bytes, at: float
-    ) -> None:
-        """Whether an actor that is trusted signed a body for a purpose, with a key that counts at a time.
-
-        Raises:
-            Unknown: no actor of this name is trusted.
-            Forged: it did not.
-        """
-        self.sender(name).check_signature(purpose, fingerprint, body, signature, at)
-
     def sender(self, name: str) -> Actor:
         """An actor that a frame names.
 

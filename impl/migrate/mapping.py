@@ -11,7 +11,7 @@ record that lacks it, once for all records of the role where it is the same for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,11 @@ from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, re
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
 from leasehold.impl.migrate.layout import FieldLayout, Layout, RoleLayout, described, neighbour_name
-from leasehold.impl.migrate.rules import check_rules, rules_for
 from leasehold.impl.store.store import Key
 from leasehold.impl.words import did_you_mean
-from leasehold.spec import System
-from leasehold.spec.language.diagnostics import listed, near_miss
-from leasehold.spec.language.model import MigratedField, MigratedRole
+from leasehold.spec import SpecError, System
+from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
+from leasehold.spec.language.model import MigratedField, MigratedRole, Migration
 from leasehold.spec.language.types import Map, members
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -290,3 +289,51 @@ def _cells_of(new: Field) -> tuple[str, ...]:
 def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
     role, bracket, rest = neighbour.partition("[")
     return f"{names.get(role, role)}{bracket}{rest}"
+
+
+# The rules of a specification
+
+
+def rules_for(system: System, old: Layout) -> Migration:
+    """The rules that lead from an older specification to this one; without any, those that change nothing."""
+    found = [m for m in system.migrations if old.digest.startswith(m.source)]
+    return found[0] if found else Migration(old.digest)
+
+
+def check_rules(rules: Migration, old: Layout) -> None:
+    """Whether everything old that rules name was there.
+
+    Raises:
+        SpecError: something was not; it carries every such name, with its place.
+    """
+    sink = Sink()
+
+    def known(wording: str, what: str, names: Iterable[str], there: Iterable[str], place: Place) -> None:
+        there = list(there)
+        for name in names:
+            if name not in there:
+                sink.unknown(wording, place, name, there, digest=old.digest[:12], what=what)
+
+    for role in rules.roles.values():
+        known("unknown_old_role", "role", [role.was], old.roles, role.place)
+        if role.was in old.roles:
+            was = old.roles[role.was]
+            fields = [f.name for f in was.fields]
+            known(
+                "unknown_old_state",
+                f"state of `{role.was}`",
+                [*role.states, *sorted(role.forget)],
+                was.states,
+                role.place,
+            )
+            known("unknown_old_field", f"field of `{role.was}`", sorted(role.drop), fields, role.place)
+            for rule in role.fields.values():
+                known(
+                    "unknown_old_field",
+                    f"field of `{role.was}`",
+                    [rule.source] if rule.source else [],
+                    fields,
+                    rule.place,
+                )
+    if sink.errors:
+        raise SpecError(sink.found)

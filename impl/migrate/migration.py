@@ -20,8 +20,7 @@ import msgspec
 from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
-from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem
-from leasehold.impl.migrate.rules import rules_for
+from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem, rules_for
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import Batch, Key, Store, StoreError
 from leasehold.impl.words import choices

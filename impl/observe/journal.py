@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
@@ -16,67 +15,56 @@ from leasehold.impl.transport.limits import TokenBucket
 log = logging.getLogger("leasehold.journal")
 
 
-class Journal:
-    """Logs what an actor does, from now until it is closed.
+LEVELS = {
+    Kind.TRANSITION: logging.INFO, Kind.IGNORED: logging.DEBUG, Kind.REFUSED: logging.WARNING,
+    Kind.CALL: logging.DEBUG, Kind.ANSWERED: logging.DEBUG, Kind.COMMITTED: logging.DEBUG,
+    Kind.RECOVERED: logging.INFO, Kind.STOPPED: logging.ERROR,
+}  # fmt: skip
 
-    Fields are chosen one by one, so that nothing secret comes into a log by being in a notice.
-    """
+
+class Journal:
+    """Logs what an actor does, from now until it is closed."""
 
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
         self._strangers = TokenBucket(1, 20, time.monotonic())  # strangers must not fill the log
-        self._heard: dict[Kind, tuple[int, Callable[[Notice, int], None]]] = {
-            Kind.TRANSITION: (logging.INFO, self._moved),
-            Kind.IGNORED: (logging.DEBUG, self._ignored),
-            Kind.REFUSED: (logging.WARNING, self._refused),
-            Kind.CALL: (logging.DEBUG, self._called),
-            Kind.ANSWERED: (logging.DEBUG, self._answered),
-            Kind.COMMITTED: (logging.DEBUG, self._committed),
-            Kind.RECOVERED: (logging.INFO, self._recovered),
-            Kind.STOPPED: (logging.ERROR, self._stopped),
-        }
         self.close = actor.notices.subscribe(self)
 
     def __call__(self, notice: Notice) -> None:
         """Hears a notice."""
-        level, say = self._heard.get(notice.kind, (0, None))
-        if say is not None and log.isEnabledFor(level):
-            say(notice, level)
-
-    def _moved(self, notice: Notice, level: int) -> None:
-        before, after = notice.data["from"], notice.data["to"]
-        words = f"{before} -> {after} on {notice.name.partition('#')[2]}"
-        self._say(level, notice, words, transition=notice.name, **{"from": before, "to": after})
-
-    def _ignored(self, notice: Notice, level: int) -> None:
-        kind, reason = notice.data["kind"], notice.data["reason"]
-        words = f"{notice.name} moves nothing in {notice.data['from']}: {kind}" + (f", {reason}" if reason else "")
-        self._say(level, notice, words, event=notice.name, result=kind, reason=reason, **{"from": notice.data["from"]})
-
-    def _refused(self, notice: Notice, level: int) -> None:
-        if not self._strangers.take(time.monotonic()):
+        level = LEVELS.get(notice.kind)
+        if level is None or not log.isEnabledFor(level):
+            return
+        if notice.kind is Kind.REFUSED and not self._strangers.take(time.monotonic()):
             return  # the transport's log counts them (impl/transport/limits.py)
-        self._say(level, notice, f"a message was refused: {notice.data['reason']}", reason=notice.data["reason"])
-
-    def _called(self, notice: Notice, level: int) -> None:
-        self._say(level, notice, f"calls {notice.name}", call=notice.name)
-
-    def _answered(self, notice: Notice, level: int) -> None:
-        self._say(level, notice, f"the handler answers {notice.name}", event=notice.name, well=notice.data["well"])
-
-    def _committed(self, notice: Notice, level: int) -> None:
-        self._say(level, notice, f"committed {notice.data['machines']} machines", machines=notice.data["machines"])
-
-    def _recovered(self, notice: Notice, level: int) -> None:
-        machines, epoch = notice.data["machines"], self.actor.epoch
-        self._say(level, notice, f"recovered {machines} machines, epoch {epoch}", machines=machines, epoch=epoch)
-
-    def _stopped(self, notice: Notice, level: int) -> None:
-        self._say(level, notice, f"takes no more steps: {notice.data['reason']}", reason=notice.data["reason"])
-
-    def _say(self, level: int, notice: Notice, words: str, **fields: Any) -> None:
+        words, fields = self._entry(notice)
         lease = lease_of(self.actor, notice)
-        whose = {"lease": lease, "machine": notice.machine}
-        place = " ".join(name for name in whose.values() if name)
-        about = {"actor": notice.actor, "now": notice.now} | {k: v for k, v in whose.items() if v} | fields
-        log.log(level, "%s", f"{place}: {words}" if place else words, extra={ABOUT: about})
+        whose = {name: value for name, value in (("lease", lease), ("machine", notice.machine)) if value}
+        place = f"{' '.join(whose.values())}: " if whose else ""
+        about = {"actor": notice.actor, "now": notice.now} | whose | fields
+        log.log(level, "%s", place + words, extra={ABOUT: about})
+
+    def _entry(self, notice: Notice) -> tuple[str, dict[str, Any]]:
+        """The words and fields of a notice, chosen one by one, so that nothing secret in a notice comes into a log."""
+        name, data = notice.name, notice.data
+        match notice.kind:
+            case Kind.TRANSITION:
+                before, after = data["from"], data["to"]
+                words = f"{before} -> {after} on {name.partition('#')[2]}"
+                return words, {"transition": name, "from": before, "to": after}
+            case Kind.IGNORED:
+                before, kind, reason = data["from"], data["kind"], data["reason"]
+                words = f"{name} moves nothing in {before}: {kind}" + (f", {reason}" if reason else "")
+                return words, {"event": name, "result": kind, "reason": reason, "from": before}
+            case Kind.REFUSED:
+                return f"a message was refused: {data['reason']}", {"reason": data["reason"]}
+            case Kind.CALL:
+                return f"calls {name}", {"call": name}
+            case Kind.ANSWERED:
+                return f"the handler answers {name}", {"event": name, "well": data["well"]}
+            case Kind.COMMITTED:
+                return f"committed {data['machines']} machines", {"machines": data["machines"]}
+            case Kind.RECOVERED:
+                machines, epoch = data["machines"], self.actor.epoch
+                return f"recovered {machines} machines, epoch {epoch}", {"machines": machines, "epoch": epoch}
+        return f"takes no more steps: {data['reason']}", {"reason": data["reason"]}
