@@ -318,22 +318,10 @@ def check_rules(rules: Migration, old: Layout) -> None:
         known("unknown_old_role", "role", [role.was], old.roles, role.place)
         if role.was in old.roles:
             was = old.roles[role.was]
-            fields = [f.name for f in was.fields]
-            known(
-                "unknown_old_state",
-                f"state of `{role.was}`",
-                [*role.states, *sorted(role.forget)],
-                was.states,
-                role.place,
-            )
-            known("unknown_old_field", f"field of `{role.was}`", sorted(role.drop), fields, role.place)
+            state, field, fields = f"state of `{role.was}`", f"field of `{role.was}`", [f.name for f in was.fields]
+            known("unknown_old_state", state, [*role.states, *sorted(role.forget)], was.states, role.place)
+            known("unknown_old_field", field, sorted(role.drop), fields, role.place)
             for rule in role.fields.values():
-                known(
-                    "unknown_old_field",
-                    f"field of `{role.was}`",
-                    [rule.source] if rule.source else [],
-                    fields,
-                    rule.place,
-                )
+                known("unknown_old_field", field, [rule.source] if rule.source else [], fields, rule.place)
     if sink.errors:
         raise SpecError(sink.found)
