@@ -7,7 +7,7 @@ and keeps its disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,8 @@ from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.handlers.handler import Handler, Null
+from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.handlers.handler import Null
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
@@ -26,15 +27,11 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.service_manager import FixedDemand, Wish
-from leasehold.impl.policy.policy import Policy
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key, Store
 from leasehold.impl.transport.memory import Hand, MemoryTransport, Network
 from leasehold.impl.transport.transport import Transport
 from leasehold.spec import System, load
-
-TENANT, BROKER, SITE = "tenant", "broker", "site"
-_ROLES = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
 
 
 @lru_cache(typed=True)
@@ -42,6 +39,36 @@ def _compiled(**settings: int | bool) -> tuple[System, Program]:
     """The lease with these constants; neither changes, so clusters share them."""
     system = load("lease", settings)
     return system, compile_system(system)
+
+
+def lease_environment(
+    program: Program, identity: Identity, roles: Iterable[str], player: Mapping[str, str], inventory: Inventory,
+    handler: Callable[[str], Any],
+) -> Environment:  # fmt: skip
+    """The policies, handlers and peers of an actor by the roles of the lease; other systems have none.
+
+    Args:
+        program: the compiled system.
+        identity: of the actor.
+        roles: that it plays.
+        player: the actor that plays a role.
+        inventory: the units of the broker and the site.
+        handler: makes the handler of a role.
+    """
+    made = Environment()
+    for role in roles:
+        if role == "service_manager":
+            acts, peers = dict.fromkeys(("join", "leave"), handler(role)), ("broker", "authority")
+            made = replace(made, handlers=acts, peers={peer: player[peer] for peer in peers})
+            made.policies[role] = FixedDemand()
+        elif role == "broker":
+            made = replace(made, peers={"authority": player["authority"]}, units=inventory)
+            made.policies[role] = FirstComeFirstServed(inventory)
+        elif role == "authority":
+            acts = dict.fromkeys(("setup", "modify", "teardown"), handler(role))
+            made = replace(made, handlers=acts, units=inventory)
+            made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
+    return replace(made, credentials=TicketCredentials(program, identity, made.peers))
 
 
 class Cluster:
@@ -66,19 +93,19 @@ class Cluster:
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
         self.handler = handler or Simulated()
         self.options = options or ActorOptions(seed=0, reopen_pause=0.01)
-        self.disks = {name: Disk() for name in _ROLES}
+        self.disks = {name: Disk() for name in ROLES}
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._transport = transport or (lambda name: MemoryTransport(self.network, name))
-        keys = {name: PrivateKey.generate() for name in _ROLES}
+        keys = {name: PrivateKey.generate() for name in ROLES}
         trust = Trust()
-        for name, role in _ROLES.items():
+        for name, role in ROLES.items():
             trust = add(trust, name, role, keys[name].public, "" if transport else f"memory:{name}")
-        self._identities = {name: Identity(name, keys[name], trust) for name in _ROLES}
+        self._identities = {name: Identity(name, keys[name], trust) for name in ROLES}
         self.actors: dict[str, Actor] = {}
         self._number = 0
 
     async def __aenter__(self) -> Cluster:
-        for name in _ROLES:
+        for name in ROLES:
             await self.start(name)
         return self
 
@@ -88,7 +115,7 @@ class Cluster:
 
     async def start(self, name: str) -> Actor:
         """Starts an actor, which recovers what its store has."""
-        role = _ROLES[name]
+        role = ROLES[name]
         actor = self.actors[name] = Actor(
             self._identities[name], self.program, (role,), self._store(name), self._transport(name),
             self.clock, self._environment(name), self.options,
@@ -108,20 +135,10 @@ class Cluster:
         self.disks[name].crash()
 
     def _environment(self, name: str) -> Environment:
-        if name == TENANT:
-            null, peers = Null(), {"broker": BROKER, "authority": SITE}
-            return self._made(name, FixedDemand(), {"join": null, "leave": null}, peers)
-        if name == BROKER:
-            return self._made(name, FirstComeFirstServed(self.inventory), {}, {"authority": SITE}, self.inventory)
-        acts = dict.fromkeys(("setup", "modify", "teardown"), self.handler)
-        return self._made(name, FirstFit(self.inventory), acts, {}, self.inventory)
-
-    def _made(
-        self, name: str, policy: Policy, handlers: Mapping[str, Handler], peers: Mapping[str, str],
-        units: Inventory | None = None,
-    ) -> Environment:  # fmt: skip
-        credentials = TicketCredentials(self.program, self._identities[name], peers)
-        return Environment({_ROLES[name]: policy}, handlers, peers, units, credentials)
+        player = {role: actor for actor, role in ROLES.items()}
+        roles, null = (ROLES[name],), Null()
+        handlers = {"service_manager": null, "authority": self.handler}
+        return lease_environment(self.program, self._identities[name], roles, player, self.inventory, handlers.get)
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
         """Asks for units until a time, in terms of so many ticks; answers the lease's name."""
@@ -145,7 +162,7 @@ class Cluster:
 
     def state(self, lease: str) -> tuple[str | None, ...]:
         """The control state of the lease's machine at each actor; None where it has none."""
-        found = (self.actors[n].table.instances.get(Key(lease, role)) for n, role in _ROLES.items())
+        found = (self.actors[n].table.instances.get(Key(lease, role)) for n, role in ROLES.items())
         return tuple(None if held is None else held.state for held in found)
 
     def wish(self, lease: str) -> Wish | None:

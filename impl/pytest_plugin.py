@@ -13,14 +13,14 @@ has three processes with SQLite files, HTTP and units that are processes, in rea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     from leasehold.impl.cluster import Cluster
-    from leasehold.impl.process_cluster import ProcessCluster
+    from leasehold.impl.fleet import ProcessCluster
 
 AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
 T = TypeVar("T")
@@ -39,6 +39,15 @@ class EmbeddedCluster:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
+    def _settled(self, ask: Callable[[], Awaitable[Any]]) -> None:
+        """Asks for something, and waits until nothing is left to do."""
+
+        async def work() -> None:
+            await ask()
+            await self.cluster.settle()
+
+        self._run(work())
+
     @property
     def now(self) -> int:
         """The clock."""
@@ -50,19 +59,11 @@ class EmbeddedCluster:
 
     def flex(self, lease: str, units: int) -> None:
         """Wants another number of units, as soon as the lease can be extended."""
-        self._run(self._flex(lease, units))
-
-    async def _flex(self, lease: str, units: int) -> None:
-        await self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True)
-        await self.cluster.settle()
+        self._settled(lambda: self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True))
 
     def close(self, lease: str) -> None:
         """Ends a lease, in whatever state it is."""
-        self._run(self._close(lease))
-
-    async def _close(self, lease: str) -> None:
-        await self.cluster.tenant.tell(lease, "service_manager", "close")
-        await self.cluster.settle()
+        self._settled(lambda: self.cluster.tenant.tell(lease, "service_manager", "close"))
 
     def advance(self, ticks: int = 1) -> None:
         """Moves the clock; comes back when nothing is left to do at that time."""
@@ -78,15 +79,13 @@ class EmbeddedCluster:
 
     def restart(self, actor: str) -> None:
         """Starts an actor that was crashed."""
-        self._run(self._again(actor))
-
-    async def _again(self, actor: str) -> None:
-        await self.cluster.start(actor)
-        await self.cluster.settle()
+        self._settled(lambda: self.cluster.start(actor))
 
     def state(self, lease: str) -> dict[str, str | None]:
         """The state of the lease's machine at each role; None where it has none."""
-        return dict(zip(("service_manager", "broker", "authority"), self.cluster.state(lease), strict=True))
+        from leasehold.impl.fleet import ROLES
+
+        return dict(zip(ROLES.values(), self.cluster.state(lease), strict=True))
 
     def units(self) -> set[str]:
         """The units of the site that are up."""
@@ -117,7 +116,7 @@ def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, 
         processes = config.getoption("--leasehold-cluster") == "processes"
     if not processes:
         return EmbeddedCluster(units, **options)
-    from leasehold.impl.process_cluster import ProcessCluster
+    from leasehold.impl.fleet import ProcessCluster
 
     return ProcessCluster(units, **options)
 

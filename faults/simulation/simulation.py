@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,23 +18,20 @@ from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorOptions, Environment
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.requests import Recheck, Request
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import Simulated
 from leasehold.impl.handlers.simulated import World as Units
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.lease.authority import FirstFit
-from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.notices import Notice, Subscriber
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Key, Store
@@ -148,9 +144,13 @@ class Simulation:
             seed=self.seed * 64 + at,
         )  # fmt: skip
         transport = self._transports[name] = SimulatedTransport(self.network, name)
+        environment = lease_environment(
+            self.program, self._identities[name], self.roles[name], self.player, self.inventory,
+            lambda role: self._handler(name, role),
+        )  # fmt: skip
         actor = self._actor(
             self._identities[name], self.program, self.roles[name], self._store(name), transport, self.clocks[name],
-            self._environment(name), options,
+            environment, options,
         )  # fmt: skip
         for subscriber in self.subscribers:
             actor.notices.subscribe(subscriber)
@@ -178,24 +178,6 @@ class Simulation:
         actor.controlled = True  # whatever still runs of it comes to nothing
         self.loop.create_task(actor.kill())
         self.disks[name].crash()
-
-    def _environment(self, name: str) -> Environment:
-        """Policies and handlers by the roles of the lease; other systems have none."""
-        made = Environment()
-        for role in self.roles[name]:
-            if role == "service_manager":
-                peers = {"broker": self.player["broker"], "authority": self.player["authority"]}
-                acts = dict.fromkeys(("join", "leave"), self._handler(name, role))
-                made = replace(made, policies={role: FixedDemand()}, handlers=acts, peers=peers)
-            elif role == "broker":
-                peers, policy = {"authority": self.player["authority"]}, FirstComeFirstServed(self.inventory)
-                made = replace(made, policies={role: policy}, peers=peers, units=self.inventory)
-            elif role == "authority":
-                acts = dict.fromkeys(("setup", "modify", "teardown"), self._handler(name, role))
-                lazy = bool(self.program.constants.get("lazy_close", True))
-                fit = FirstFit(self.inventory, lazy=lazy)
-                made = replace(made, policies={role: fit}, handlers=acts, units=self.inventory)
-        return replace(made, credentials=TicketCredentials(self.program, self._identities[name], made.peers))
 
     def _handler(self, name: str, role: str) -> Handler:
         """The handler of one incarnation of an actor, for a role that it plays."""

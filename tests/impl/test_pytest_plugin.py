@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.impl.process_cluster import ProcessCluster
+from leasehold.impl.fleet import ProcessCluster
 from leasehold.impl.pytest_plugin import EmbeddedCluster
 
 pytest_plugins = ["pytester"]

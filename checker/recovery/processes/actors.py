@@ -12,18 +12,13 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from leasehold.checker.recovery.processes.fork_server import ForkServer
 from leasehold.impl.fleet import ROLES, Fleet
 from leasehold.impl.handlers import processes
-from leasehold.impl.server.client import Client
 
 TICK_SECONDS = 0.1
 UNITS = 3
-ANSWER_SECONDS = 5.0
 STOP_SECONDS = 10.0
 FAST = {
     "messages": {"first_pause_seconds": 0.05, "longest_pause_seconds": 0.4, "ask_again_seconds": 0.5},
@@ -67,36 +62,21 @@ class Actors(Fleet):
         prefix: the words before its command, by its name.
         stores: the URL of an actor's store, where it is not the fleet's.
         stuck: actors that did not end when asked to.
-        listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a port of its own.
     """
+
+    answer_seconds = 5.0
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, UNITS, TICK_SECONDS, store=self._url, more=FAST)
         self.environment: dict[str, dict[str, str]] = {}
         self.prefix: dict[str, list[str]] = {}
         self.stores: dict[str, str] = {}
-        self.listens: dict[str, Any] = {}
-        self.addresses: dict[str, str] = {}
         self.stuck: set[str] = set()
         for name in ROLES:
             self.listens[name] = self.addresses[name] = f"http://127.0.0.1:{PORTS.take()}"
 
     def _url(self, name: str) -> str:
         return self.stores.get(name, f"sqlite:{name}.db")
-
-    def prepare(self) -> None:
-        """Writes keys, trust set and configurations, with this fleet's addresses."""
-        super().prepare()
-        trust = (self.folder / "trust.yaml").read_text()
-        for name in ROLES:
-            file = self.folder / f"{name}.yaml"
-            config = yaml.safe_load(file.read_text())
-            trust = trust.replace(config["listen"], f"@{name}@")
-            config["listen"] = self.listens[name]
-            file.write_text(yaml.safe_dump(config, sort_keys=False))
-        for name in ROLES:
-            trust = trust.replace(f"@{name}@", self.addresses[name])
-        (self.folder / "trust.yaml").write_text(trust)
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
@@ -110,10 +90,6 @@ class Actors(Fleet):
                 [*prefix, sys.executable, "-m", "leasehold", *arguments], env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-
-    def client(self, name: str) -> Client:
-        """Talks to an actor."""
-        return Client(self.folder / f"{name}.sock", ANSWER_SECONDS)
 
     def members(self, name: str) -> list[processes.Seen]:
         """The processes of an actor: itself, and the program that it runs under. Units have sessions of their own."""
