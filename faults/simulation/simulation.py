@@ -17,10 +17,8 @@ from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorOptions
+from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.actor.instance import BELOW, MachineInstance
-from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.requests import Recheck, Request
 from leasehold.impl.actor.stepper import Stepper

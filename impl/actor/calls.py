@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from leasehold.impl.actor.environment import RetryPolicy
 from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action, Done, Handler
@@ -23,21 +23,6 @@ log = logging.getLogger("leasehold.calls")
 
 # machine, event, state epoch, facts about the unit
 Answered = Callable[[Key, str, int, Done], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How a handler is waited for.
-
-    Attributes:
-        tries: how often an action is begun before its failure is answered.
-        pause: seconds between two tries.
-        longest: seconds that one try may take.
-    """
-
-    tries: int = 3
-    pause: float = 0.2
-    longest: float = 60.0
 
 
 class HandlerCalls:

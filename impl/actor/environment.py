@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.outbox import Backoff
+from msgspec import Meta, Struct
+
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.policy.policy import Policy
+
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Count = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class ActorError(Exception):
@@ -81,6 +84,39 @@ class Units(Protocol):
             EnvironmentMismatch: one does not.
         """
         ...
+
+
+# The keys of a configuration (impl/server/config.py).
+_BACKOFF = {"first": "first_pause_seconds", "longest": "longest_pause_seconds", "ask_again": "ask_again_seconds"}
+_RETRY = {"pause": "pause_seconds", "longest": "longest_seconds"}
+
+
+class Backoff(Struct, forbid_unknown_fields=True, frozen=True, rename=_BACKOFF):
+    """How long to wait before a message is sent again, in seconds (impl/actor/outbox.py).
+
+    Attributes:
+        first: after the first time.
+        longest: the limit of the doubling.
+        ask_again: for a request that was taken and not answered yet.
+    """
+
+    first: Seconds = 0.1
+    longest: Seconds = 30.0
+    ask_again: Seconds = 15.0
+
+
+class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY):
+    """How handlers are waited for (impl/actor/calls.py).
+
+    Attributes:
+        tries: how often an action is begun before its failure is answered.
+        pause: seconds between two tries.
+        longest: seconds that one try may take.
+    """
+
+    tries: Count = 3
+    pause: Seconds = 0.2
+    longest: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,25 +17,11 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from leasehold.impl.actor.environment import Backoff
 from leasehold.impl.store.store import Key
 from leasehold.impl.transport.transport import Answer, Reply, Transport
 
 log = logging.getLogger("leasehold.outbox")
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """How long to wait before something is said again, in seconds.
-
-    Attributes:
-        first: after the first time.
-        longest: the limit of the doubling.
-        ask_again: for a request that was taken and not answered yet.
-    """
-
-    first: float = 0.1
-    longest: float = 30.0
-    ask_again: float = 15.0
 
 
 @dataclass(slots=True, eq=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.calls import RetryPolicy
 from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.actor.outbox import Backoff
 from leasehold.impl.clock import RealClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.handler import Handler
@@ -76,23 +75,24 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
-        backoff=Backoff(
-            config.messages.first_pause_seconds,
-            config.messages.longest_pause_seconds,
-            config.messages.ask_again_seconds,
-        ),
-        retry=RetryPolicy(config.handling.tries, config.handling.pause_seconds, config.handling.longest_seconds),
+        backoff=config.messages,
+        retry=config.handling,
     )
-    try:
+    with _of_key("store", StoreError):
         store = store_from_url(config.store)
-    except StoreError as error:
-        raise ConfigError(f"store: {error}") from None
-    try:
+    with _of_key("listen", TransportError):
         transport = open_transport(config.listen)
-    except TransportError as error:
-        raise ConfigError(f"listen: {error}") from None
     clock = RealClock(config.clock.tick_seconds)
     return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config)
+
+
+@contextmanager
+def _of_key(key: str, *errors: type[Exception]) -> Iterator[None]:
+    """What is wrong with the value of a key of the configuration is said with the key."""
+    try:
+        yield
+    except errors as error:
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def _check_role(system: System, role: str) -> None:
@@ -105,14 +105,10 @@ def _check_role(system: System, role: str) -> None:
 
 
 def _identity(config: Config, system: System, roles: tuple[str, ...]) -> LiveIdentity:
-    try:
+    with _of_key("key", KeyFault):
         key = PrivateKey.load(Path(config.key))
-    except KeyFault as fault:
-        raise ConfigError(f"key: {fault}") from None
-    try:
+    with _of_key("trust", TrustFault):
         file = TrustFile(Path(config.trust))
-    except TrustFault as fault:
-        raise ConfigError(f"trust: {fault}") from None
     own = file.current().actors.get(config.name)
     if own is not None and own.kind not in roles:
         raise ConfigError(
@@ -130,12 +126,10 @@ def _identity(config: Config, system: System, roles: tuple[str, ...]) -> LiveIde
 def _inventory(config: Config) -> Inventory | None:
     if not config.inventory:
         return None
-    try:
+    with _of_key("inventory", InventoryError):
         if isinstance(config.inventory, str):
             return Inventory.read(Path(config.inventory))
         return Inventory.parse(config.inventory)
-    except InventoryError as error:
-        raise ConfigError(f"inventory: {error}") from None
 
 
 def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | None) -> dict[str, Policy]:
@@ -145,15 +139,13 @@ def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | Non
         if not wanted.name:
             continue
         settings = dict(wanted.settings)
-        try:
+        with _of_key("policy", PluginError, ValueError):
             takes = inspect.signature(plugins.find("policy", wanted.name).load()).parameters
             if "inventory" in takes:
                 if inventory is None:
                     raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")
                 settings["inventory"] = inventory
             found[role] = plugins.make("policy", wanted.name, settings)
-        except (PluginError, ValueError) as error:
-            raise ConfigError(f"policy: {error}") from None
     return found
 
 
@@ -185,10 +177,8 @@ def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[st
 
 def _handler(given: str | dict[str, Any] | None, where: str) -> Handler:
     wanted = plug(given, where)
-    try:
+    with _of_key(where, Exception):  # a handler's own words about its settings
         made: Handler = plugins.make("handler", wanted.name, wanted.settings)
-    except Exception as error:  # a handler's own words about its settings
-        raise ConfigError(f"{where}: {error}") from None
     return made
 
 

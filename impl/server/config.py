@@ -23,13 +23,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.environment import Backoff, Count, RetryPolicy, Seconds
 from leasehold.impl.words import did_you_mean
 
-Positive = Annotated[float, Meta(gt=0, le=1e9)]
-Count = Annotated[int, Meta(ge=1, le=10**9)]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
@@ -38,40 +36,20 @@ class ConfigError(Exception):
     """An actor cannot be made of its configuration: the operator's to mend. Nothing was begun."""
 
 
-class _Keys(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Settings by name."""
-
-
-class Clock(_Keys, frozen=True):
+class ClockSettings(Struct, forbid_unknown_fields=True, frozen=True):
     """The virtual clock: ticks of so many seconds since 1970. All actors of a system need the same."""
 
-    tick_seconds: Positive = 1.0
+    tick_seconds: Seconds = 1.0
 
 
-class Log(_Keys, frozen=True):
+class Log(Struct, forbid_unknown_fields=True, frozen=True):
     """What is said of the run."""
 
     form: Literal["text", "json"] = "text"
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class Messages(_Keys, frozen=True):
-    """When a message that nobody took is said again, in seconds; see impl/actor/outbox.py."""
-
-    first_pause_seconds: Positive = Backoff().first
-    longest_pause_seconds: Positive = Backoff().longest
-    ask_again_seconds: Positive = Backoff().ask_again
-
-
-class Handling(_Keys, frozen=True):
-    """How handlers are waited for; see impl/actor/calls.py."""
-
-    tries: Count = RetryPolicy().tries
-    pause_seconds: Positive = RetryPolicy().pause
-    longest_seconds: Positive = RetryPolicy().longest
-
-
-class Config(_Keys, frozen=True):
+class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """An actor.
 
     Attributes:
@@ -106,17 +84,17 @@ class Config(_Keys, frozen=True):
     control: str = ""
     metrics: str = ""
     traces: bool = False
-    clock: Clock = Clock()
+    clock: ClockSettings = ClockSettings()
     policy: str | dict[str, Any] = ""
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
     inventory: str | dict[str, Any] = ""
     peers: dict[str, str] = {}
     log: Log = Log()
-    messages: Messages = Messages()
-    handling: Handling = Handling()
+    messages: Backoff = Backoff()
+    handling: RetryPolicy = RetryPolicy()
     retire_after_ticks: Count = 600
-    reopen_pause_seconds: Positive = 1.0
+    reopen_pause_seconds: Seconds = 1.0
 
     @property
     def socket(self) -> Path:
@@ -184,14 +162,13 @@ def parse(value: object) -> Config:
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _AT = re.compile(r"(.*?) - at `\$\.?(.*)`")
-_PARTS: dict[str, type[_Keys]] = {"clock": Clock, "log": Log, "messages": Messages, "handling": Handling}
 
 
 def _words(said: str) -> str:
     """What msgspec says, with the near miss and the remedy."""
     if found := _UNKNOWN.fullmatch(said):
-        shape = _PARTS.get(found[2] or "", Config)
-        names = [field.name for field in msgspec.structs.fields(shape)]
+        parts = {field.name: field.type for field in fields(Config)}
+        names = [field.encode_name for field in fields(parts.get(found[2] or "", Config))]
         place = f"{found[2]}: " if found[2] else ""
         near = did_you_mean(found[1], names)
         return f"{place}there is no key `{found[1][:60]}`{near} (keys: {', '.join(names)})"

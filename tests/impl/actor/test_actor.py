@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorError, ActorOptions
-from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.simulated import Simulated, World

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity.keys import PrivateKey

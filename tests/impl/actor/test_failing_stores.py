@@ -12,8 +12,7 @@ import pytest
 
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorError, ActorOptions
-from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import MemoryStore

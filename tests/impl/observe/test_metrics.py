@@ -12,8 +12,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorOptions
+from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.observe import metrics as module

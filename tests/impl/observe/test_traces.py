@@ -11,9 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from leasehold.impl.actor.calls import RetryPolicy
-from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.actor.outbox import Backoff
+from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import Simulated, World
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
