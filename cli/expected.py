@@ -17,7 +17,7 @@ from leasehold.checker.explore.expectations import counts
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import Expectation
-from leasehold.spec.language.source import Node, read_text
+from leasehold.spec.language.source import YamlNode, read_text
 from leasehold.spec.language.types import show
 
 
@@ -80,7 +80,7 @@ def difference(old: str, new: str, name: str) -> list[str]:
     return [line.rstrip("\n") for line in difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, n=1)]
 
 
-def _renew_run(edits: _Edits, run: Node, found: Exploration, expectation: Expectation) -> None:
+def _renew_run(edits: _Edits, run: YamlNode, found: Exploration, expectation: Expectation) -> None:
     numbers = counts(found)
     for name, wanted in expectation.numbers.items():
         value = run.get(name)
@@ -98,7 +98,7 @@ def _renew_run(edits: _Edits, run: Node, found: Exploration, expectation: Expect
             _drop(edits, run, section, over)
 
 
-def _drop(edits: _Edits, run: Node, section: str, over: Sequence[str]) -> None:
+def _drop(edits: _Edits, run: YamlNode, section: str, over: Sequence[str]) -> None:
     """Takes out explanations, and their section with the last of them."""
     reasons = as_mapping(run.get(section))
     whole = len(over) == len(reasons.entries)
@@ -109,7 +109,7 @@ def _drop(edits: _Edits, run: Node, section: str, over: Sequence[str]) -> None:
         edits.dropped.update(range(key.line, _last_line(value, key.line) + 1))
 
 
-def _last_line(node: Node, first: int) -> int:
+def _last_line(node: YamlNode, first: int) -> int:
     """The last line on which a part of a value stands, or its key on line `first`."""
     inner = [_last_line(value, key.line) for _, key, value in node.pairs()] + [_last_line(n, first) for n in node]
     return max([first, node.place.line if node.text else first, *inner, *(line for _, line, _ in node.spans)])

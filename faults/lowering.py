@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from leasehold.faults.budget import Budget
-from leasehold.spec.language.lower import Actor, Cell, Change, Crash, Relation, Variable, lower
+from leasehold.spec.language.lower import Actor, Change, Crash, FaultCell, Relation, Variable, lower
 from leasehold.spec.language.model import System
 
 UP, DOWN, GONE = True, False, None  # GONE is halted for good; only UP is true
@@ -51,7 +51,14 @@ def power_cut(relation: Relation, count: int) -> Relation:
 def halt(relation: Relation, count: int) -> Relation:
     """An actor stops between two steps, and does not recover."""
     halts = tuple(
-        Change("halt", f"halt:{name}", {Cell("up", name): (UP,)}, {Cell("up", name): GONE}, actor=name, budget="halt")
+        Change(
+            "halt",
+            f"halt:{name}",
+            {FaultCell("up", name): (UP,)},
+            {FaultCell("up", name): GONE},
+            actor=name,
+            budget="halt",
+        )
         for name in (a.name for a in relation.actors)
     )
     return replace(relation, changes=(*relation.changes, *halts))
@@ -76,7 +83,7 @@ def partition(relation: Relation, count: int) -> Relation:
     numbers = range(1, len(sides) + 1)
     apart = {n: frozenset(frozenset(pair) for pair in combinations(names, 2) if len(side & {*pair}) == 1)
              for n, side in zip(numbers, sides, strict=True)}  # fmt: skip
-    cell = Cell("partition")
+    cell = FaultCell("partition")
     heal = Change("heal", "the partition heals", {cell: tuple(numbers)}, {cell: WHOLE}, recovers="heal")
     parts = (
         Change("partition", _name(names, side), {cell: (WHOLE,)}, {cell: n}, budget="partition")
@@ -109,8 +116,8 @@ def skew(relation: Relation, ticks: int) -> Relation:
     lead = Variable("lead", tuple(a.name for a in relation.actors), 0, leads=True)
     gains = tuple(
         Change(
-            "skew", f"the clock of {actor.name} gains a tick", {Cell("lead", actor.name): (ahead,)},
-            {Cell("lead", actor.name): ahead + 1}, waits_for=actor.name,
+            "skew", f"the clock of {actor.name} gains a tick", {FaultCell("lead", actor.name): (ahead,)},
+            {FaultCell("lead", actor.name): ahead + 1}, waits_for=actor.name,
         )
         for actor in relation.actors
         for ahead in range(ticks)
@@ -141,8 +148,8 @@ def byzantine(relation: Relation, role: str) -> Relation:
     )
 
 
-Kind: TypeAlias = Callable[[Relation, Any], Relation]
-KINDS: Mapping[str, Kind] = {
+AddsFault: TypeAlias = Callable[[Relation, Any], Relation]
+KINDS: Mapping[str, AddsFault] = {
     "crash": crash, "power_cut": power_cut, "halt": halt, "duplicate": allowed, "reorder": allowed, "lose": lose,
     "partition": partition, "skew": skew, "byzantine": byzantine,
 }  # fmt: skip

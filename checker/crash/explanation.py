@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, near_miss
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def fits(name: str, pattern: str) -> bool:
 
 
 def explanations_of(
-    node: Node | None, names: Iterable[str], kind: str, remedy: str, sink: Sink
+    node: YamlNode | None, names: Iterable[str], kind: str, remedy: str, sink: Sink
 ) -> tuple[Explanation, ...]:  # fmt: skip
     """Reads a mapping from patterns to reasons; a pattern that fits none of `names` is an error (LH602)."""
     known, found = list(names), []

@@ -54,7 +54,7 @@ class Lane:
 
 
 class Layout:
-    """Implements `leasehold.spec.language.python_source.Layout` for one lowered form.
+    """Implements `leasehold.spec.language.python_source.SourceLayout` for one lowered form.
 
     Attributes:
         base: the number of cells that the system has without faults; they come first.

@@ -356,7 +356,7 @@ class Reference:
                 return bool({channel.sender, channel.receiver} & roles) and node.name not in self.layout.known
             if isinstance(node, x.GlobalQuery):
                 return node.name == "running" and node.subjects[0] in roles
-            return isinstance(node, x.Data | x.State | x.Took) and node.role in roles
+            return isinstance(node, x.Data | x.ControlState | x.Took) and node.role in roles
 
         return not roles or not x.mentions(e, speaks)
 

@@ -70,8 +70,8 @@ def _named(p: Property | End) -> str:
 
 # What takes instances that changed places to what it took the others to, with the same change.
 _HARMLESS = frozenset([
-    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.Variable, x.Data, x.State, x.Pending, x.MessageField,
-    x.Old, x.Took, x.GlobalQuery,
+    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.BoundVariable, x.Data, x.ControlState, x.Pending,
+    x.MessageField, x.Old, x.Took, x.GlobalQuery,
 ])  # fmt: skip
 _HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
@@ -202,7 +202,7 @@ class _Reader:
         match e:
             case x.Literal_(value=value):
                 self._value(e.type, value, "names", site, e.place)
-            case x.Constant():
+            case x.ConstantRef():
                 self._in(e.type, f"names by a constant: `{x.text(e)}`", site, e.place)
             case x.Apply(op=op, operands=operands) if op not in _HARMLESS_OPERATORS:
                 does = _TELLS.get(op, "calculates with")
@@ -245,7 +245,7 @@ class _Reader:
 
 def _of_others(e: x.Expression) -> bool:
     """Whether it reads another machine than its own, or messages."""
-    return x.reads_messages(e) or (isinstance(e, x.Data | x.State) and e.owner is not None)
+    return x.reads_messages(e) or (isinstance(e, x.Data | x.ControlState) and e.owner is not None)
 
 
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:

@@ -330,7 +330,7 @@ class PromelaMachines:
         conditions = [e for e in (task.when, task.only) if e is not None]
         others = any(
             x.mentions(e, lambda n: x.reads_messages(n)
-                       or (isinstance(n, x.Data | x.State) and n.role != role.name))
+                       or (isinstance(n, x.Data | x.ControlState) and n.role != role.name))
             for e in conditions
         )  # fmt: skip
         if others and len([n for n in work_of(role, tr) if not isinstance(role.tasks[n], Call)]) > 1:

@@ -128,7 +128,7 @@ def kind_of(m: Entry, f: PromelaBindings) -> str:
 
 
 def same_message(a: x.Expression, b: x.Expression, f: PromelaBindings) -> str:
-    assert isinstance(a, x.Variable) and isinstance(b, x.Variable)
+    assert isinstance(a, x.BoundVariable) and isinstance(b, x.BoundVariable)
     one, other = entry(a.name, f), entry(b.name, f)
     if one.channel != other.channel:
         return "false"

@@ -37,17 +37,17 @@ def term(e: x.Expression, f: PromelaBindings) -> str:
     match e:
         case x.Literal_(type=kind, value=value):
             return f.layout.literal(kind, value)[0]
-        case x.Constant(name=name):
+        case x.ConstantRef(name=name):
             return f.layout.constant(name)
         case x.Now():
             return _before(f, "clock", "now", "Old_clock") if f.old else "clock"
         case x.Self():
             return f.me
-        case x.State():
+        case x.ControlState():
             return _control(e, f)
         case x.Sender():
             return f.sender
-        case x.Variable(name=name):
+        case x.BoundVariable(name=name):
             found = f.variables[name]
             assert isinstance(found, str)
             return found
@@ -206,7 +206,7 @@ def _owner(owner: x.Expression | None, f: PromelaBindings) -> str:
     return f.me if owner is None else term(owner, f)
 
 
-def _control(e: x.State, f: PromelaBindings) -> str:
+def _control(e: x.ControlState, f: PromelaBindings) -> str:
     if f.commit is not None and e.role == f.role:
         if e.owner is None or isinstance(e.owner, x.Self):
             return f.commit.target
@@ -261,7 +261,7 @@ def _set(e: x.Apply, f: PromelaBindings) -> str:
 
 def _equal(e: x.Apply, f: PromelaBindings) -> str:
     a, b = e.operands
-    if isinstance(a.type, t.Message):
+    if isinstance(a.type, t.MessageType):
         return same_message(a, b, f)
     if isinstance(a.type, t.Option | t.Map) or isinstance(b.type, t.Option):
         want: t.Type = b.type if isinstance(b.type, t.Option) and b.type.of is not None else a.type
@@ -274,7 +274,7 @@ def _equal(e: x.Apply, f: PromelaBindings) -> str:
 
 def _unequal(e: x.Apply, f: PromelaBindings) -> str:
     a, b = e.operands
-    if isinstance(a.type, t.Message | t.Option | t.Map) or isinstance(b.type, t.Option):
+    if isinstance(a.type, t.MessageType | t.Option | t.Map) or isinstance(b.type, t.Option):
         return f"(!{_equal(e, f)})"
     return f"({term(a, f)} != {term(b, f)})"
 

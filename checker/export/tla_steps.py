@@ -126,7 +126,7 @@ class TlaActions:
                     f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
                 )
             for e in (tr.guard, *(part for u in tr.updates for part in (u.value, u.key))):
-                if x.mentions(e, lambda n: isinstance(n, x.Data | x.State) and n.owner is not None):
+                if x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState) and n.owner is not None):
                     raise Unsupported(
                         f"{tr.name} is driven, and reads another machine", "let it read its own", tr.place
                     )

@@ -153,7 +153,7 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return f.layout.members(of)
         case x.Literal_(type=kind, value=value):
             return f.layout.literal(kind, value)
-        case x.Constant(name=name):
+        case x.ConstantRef(name=name):
             return f.layout.constant(name)
         case x.Now():
             return f.read("clock")
@@ -161,13 +161,13 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return f.me
         case x.Data(role=role, name=name, owner=owner):
             return f"{_record(role, owner, f)}.{name}"
-        case x.State(role=role, owner=owner):
+        case x.ControlState(role=role, owner=owner):
             return f"{_record(role, owner, f)}.state"
         case x.Argument(name=name):
             return f.arguments[name]
         case x.Sender():
             return f.sender
-        case x.Variable(name=name):
+        case x.BoundVariable(name=name):
             return f.variables[name]
         case x.Apply(op=op):
             return ROWS[op](e, f)
@@ -234,7 +234,7 @@ def _set(e: x.Apply, f: TlaBindings) -> str:
 def _equal(symbol: str) -> Row:
     def row(e: x.Apply, f: TlaBindings) -> str:
         a, b = e.operands
-        if isinstance(a.type, t.Message):
+        if isinstance(a.type, t.MessageType):
             raise Unsupported("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
         want = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
         return f"({term(a, f, want)} {symbol} {term(b, f, want)})"
@@ -312,7 +312,7 @@ def _quantifier(e: x.Quantifier, f: TlaBindings) -> str:
 
 
 def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) -> str:
-    assert isinstance(e.domain.type, t.Message)
+    assert isinstance(e.domain.type, t.MessageType)
     kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
     test = term(e.condition, inner) if e.condition is not None else "TRUE"

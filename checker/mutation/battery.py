@@ -15,7 +15,7 @@ from leasehold.spec.language import shape, shape_check
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.source import Node, read_file
+from leasehold.spec.language.source import YamlNode, read_file
 
 FILE = "mutation.yaml"
 Settings: TypeAlias = tuple[tuple[str, str], ...]
@@ -98,7 +98,7 @@ def battery_of(loader: Loader) -> Battery:
     raise SpecError(sink.found)
 
 
-def _trial(node: Node, loader: Loader, sink: Sink) -> Trial:
+def _trial(node: YamlNode, loader: Loader, sink: Sink) -> Trial:
     settings = tuple((name, value.text) for name, _, value in as_mapping(node.get("set")).pairs())
     budget = None
     if (words := text_of(node, "faults")) not in ("", "none"):

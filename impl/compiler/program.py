@@ -82,7 +82,7 @@ class _Checker:
     def _reads(self, e: x.Expression, place: Place, what: str) -> None:
         for node in x.walk(e):
             match node:
-                case x.Data(role=role, owner=owner) | x.State(role=role, owner=owner) if not (
+                case x.Data(role=role, owner=owner) | x.ControlState(role=role, owner=owner) if not (
                     role in self.below or owner is None or isinstance(owner, x.Self)
                 ):
                     self.sink.error("reads_another_machine", place, what=what, role=role)

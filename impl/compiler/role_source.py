@@ -351,7 +351,9 @@ def _opposite(one: x.Expression | None, other: x.Expression) -> bool:
 
 def _computes(e: x.Expression) -> bool:
     """Whether a value is more than read."""
-    return not isinstance(e, x.Literal_ | x.Constant | x.Now | x.Self | x.Data | x.State | x.Argument | x.Sender)
+    return not isinstance(
+        e, x.Literal_ | x.ConstantRef | x.Now | x.Self | x.Data | x.ControlState | x.Argument | x.Sender
+    )
 
 
 def _with(names: Mapping[str, str], words: str) -> str:

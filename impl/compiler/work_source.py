@@ -20,7 +20,7 @@ WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """Implements `leasehold.spec.language.python_source.Layout` where a record's fields are local names."""
+    """Implements `leasehold.spec.language.python_source.SourceLayout` where a record's fields are local names."""
 
     system: System
     role: Role
@@ -124,7 +124,7 @@ class WorkSource:
         return self.system.fields_of(task.role, task.event)
 
     def _uses_record(self, e: x.Expression) -> bool:
-        return x.mentions(e, lambda n: isinstance(n, x.Data | x.State | x.Self))
+        return x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState | x.Self))
 
     # Work
 
@@ -181,9 +181,9 @@ class WorkSource:
                     found.add("instance")
                 case x.Data(role=role, name=name) if role == self.role.name:
                     found.add(self.shape.data[name])
-                case x.State(role=role) if role == self.role.name:
+                case x.ControlState(role=role) if role == self.role.name:
                     found.add("state")
-                case x.Data(role=role) | x.State(role=role):
+                case x.Data(role=role) | x.ControlState(role=role):
                     found.add(self.shape.subsidiaries[role])
         return {field: read[field] for field in self.shape.fields if field in found}
 
@@ -196,7 +196,7 @@ class WorkSource:
     def _remembered(self, tasks: tuple[str, ...]) -> bool:
         """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
         return all(
-            not isinstance(node, x.Data | x.State) or (node.role == self.role.name and few(node.type))
+            not isinstance(node, x.Data | x.ControlState) or (node.role == self.role.name and few(node.type))
             for node in self._deciding(tasks)
         )
 
@@ -248,7 +248,7 @@ class WorkSource:
 
 
 def is_it(e: x.Expression) -> bool:
-    return isinstance(e, x.Variable) and e.name == "it"
+    return isinstance(e, x.BoundVariable) and e.name == "it"
 
 
 def few(kind: t.Type) -> bool:

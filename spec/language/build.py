@@ -16,7 +16,7 @@ from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import (
     BOOL,
     Map,
@@ -32,7 +32,7 @@ class Builder(FieldBuilder):
 
     # Roles
 
-    def role(self, name: str, node: Node) -> m.Role:
+    def role(self, name: str, node: YamlNode) -> m.Role:
         names = self.names.roles[name]
         own = text_of(node, "role")
         if own != name:
@@ -67,7 +67,7 @@ class Builder(FieldBuilder):
         place = node.key_place("role")
         return m.Role(name, names.instance, names.indexed, states, data, events, kept, parent, doc_of(node), place)
 
-    def _groups(self, role: str, node: Node | None) -> dict[str, dict[str, tuple[str, Place]]]:
+    def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""
         found: dict[str, dict[str, tuple[str, Place]]] = {}
         for group in node or ():
@@ -82,7 +82,7 @@ class Builder(FieldBuilder):
                         cell[event.text] = (reason, event.place)
         return found
 
-    def _known_state(self, role: str, node: Node) -> bool:
+    def _known_state(self, role: str, node: YamlNode) -> bool:
         names = self.names.roles[role]
         states = names.declared
         if node.text in states:
@@ -101,7 +101,7 @@ class Builder(FieldBuilder):
         return True
 
     def _state(
-        self, role: str, name: str, place: Place, node: Node, tasks: Mapping[str, Any],
+        self, role: str, name: str, place: Place, node: YamlNode, tasks: Mapping[str, Any],
         groups: Mapping[str, Mapping[str, Mapping[str, tuple[str, Place]]]],
     ) -> m.State:  # fmt: skip
         started = tuple(t.text for t in self._each_once(node.get("tasks"), "tasks") if self._known_task(role, t, tasks))
@@ -132,7 +132,7 @@ class Builder(FieldBuilder):
             doc=doc_of(node), place=place,
         )  # fmt: skip
 
-    def _each_once(self, node: Node | None, key: str) -> Iterator[Node]:
+    def _each_once(self, node: YamlNode | None, key: str) -> Iterator[YamlNode]:
         seen: set[str] = set()
         for item in _names(node):
             if item.text in seen:
@@ -141,14 +141,14 @@ class Builder(FieldBuilder):
                 seen.add(item.text)
                 yield item
 
-    def _known_task(self, role: str, node: Node, tasks: Mapping[str, Any]) -> bool:
+    def _known_task(self, role: str, node: YamlNode, tasks: Mapping[str, Any]) -> bool:
         if node.text not in tasks:
             self.sink.unknown("unknown_task", node.place, node.text, tasks, role=a(role))
             return False
         return tasks[node.text] is not None
 
     def _transition(
-        self, role: str, state: str, event: str, position: int, node: Node, tasks: Mapping[str, Any]
+        self, role: str, state: str, event: str, position: int, node: YamlNode, tasks: Mapping[str, Any]
     ) -> m.Transition:
         scope = self._event_scope(role, event)
         to, stay = node.get("to"), text_of(node, "stay") == "true"
@@ -190,7 +190,7 @@ class Builder(FieldBuilder):
         types = {n: parse_type(type_node(d), self.small, quiet) for n, _, d in as_mapping(fields).pairs()}
         return Scope(self.names, role, types, clock=self.clock)
 
-    def _update(self, role: str, target: str, place: Place, value: Node, scope: Scope) -> m.Update | None:
+    def _update(self, role: str, target: str, place: Place, value: YamlNode, scope: Scope) -> m.Update | None:
         data = self.names.roles[role].data
         found = _TARGET.match(target)
         name, key_text = (found.group(1), found.group(2)) if found else (target, None)
@@ -206,13 +206,13 @@ class Builder(FieldBuilder):
             if "][" in key_text.replace(" ", ""):
                 self.sink.error("cell_in_cell", place, target=target[:60], key=kind.key)
                 return None
-            key = parse(Node("text", place, key_text), scope, self.sink, kind.key)
+            key = parse(YamlNode("text", place, key_text), scope, self.sink, kind.key)
             kind = kind.of
         return m.Update(name, key, parse(value, scope, self.sink, kind), place)
 
     # Tasks
 
-    def _task(self, role: str, name: str, place: Place, node: Node) -> m.Task | None:
+    def _task(self, role: str, name: str, place: Place, node: YamlNode) -> m.Task | None:
         kinds = [k for k in ("send", "call", "drive") if node.get(k) is not None]
         if not kinds and any(key not in shape.record("a task").keys for key, _, _ in node.pairs()):
             return None  # reported: the key that is not known may be the one that is missing
@@ -235,11 +235,11 @@ class Builder(FieldBuilder):
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]
         return make(role, name, place, node, scope, when)
 
-    def _maybe(self, node: Node | None, scope: Scope) -> x.Expression | None:
+    def _maybe(self, node: YamlNode | None, scope: Scope) -> x.Expression | None:
         return parse(node, scope, self.sink, BOOL) if node is not None else None
 
     def _send(
-        self, role: str, name: str, place: Place, node: Node, scope: Scope, when: x.Expression | None
+        self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
     ) -> m.Task | None:
         sent = node.get("send")
         assert sent is not None
@@ -263,7 +263,7 @@ class Builder(FieldBuilder):
         only = self._only(node.get("only"), scope, receiver)
         return m.Send(name, sent.text, receiver, fields, only, when, doc_of(node), place)
 
-    def _with(self, node: Node, wanted: Mapping[str, Type], what: str, scope: Scope) -> dict[str, x.Expression]:
+    def _with(self, node: YamlNode, wanted: Mapping[str, Type], what: str, scope: Scope) -> dict[str, x.Expression]:
         given = as_mapping(node.get("with"))
         fields: dict[str, x.Expression] = {}
         for name, place, value in given.pairs():
@@ -276,11 +276,11 @@ class Builder(FieldBuilder):
                 self.sink.error("missing_sent_field", node.place, what=what, name=name)
         return fields
 
-    def _only(self, node: Node | None, scope: Scope, role: str) -> x.Expression | None:
+    def _only(self, node: YamlNode | None, scope: Scope, role: str) -> x.Expression | None:
         return self._maybe(node, scope.bind(it=self.names.roles[role].instance)) if node is not None else None
 
     def _call(
-        self, role: str, name: str, place: Place, node: Node, scope: Scope, when: x.Expression | None
+        self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
     ) -> m.Task | None:
         answers = node.get("answers")
         if answers is not None and answers.kind == "mapping":
@@ -292,7 +292,7 @@ class Builder(FieldBuilder):
         )
 
     def _drive(
-        self, role: str, name: str, place: Place, node: Node, scope: Scope, when: x.Expression | None
+        self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
     ) -> m.Task | None:
         driven, event = node.get("drive"), node.get("event")
         target = self._role(driven)
@@ -316,14 +316,14 @@ class Builder(FieldBuilder):
         return m.Drive(name, target, event.text, fields, answers, only, when, doc_of(node), place)
 
 
-def _names(node: Node | None) -> Iterable[Node]:
+def _names(node: YamlNode | None) -> Iterable[YamlNode]:
     """A name or a list of names, as a list."""
     if node is None:
         return ()
     return (node,) if node.kind == "text" else node.items
 
 
-def _some(answers: Node | None) -> bool:
+def _some(answers: YamlNode | None) -> bool:
     return answers is not None and (answers.kind != "list" or bool(answers.items))
 
 

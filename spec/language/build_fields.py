@@ -10,11 +10,11 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language.declare import Declarations, Declarer, doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
-from leasehold.spec.language.files import Files, as_mapping, entries
-from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.files import SpecFiles, as_mapping, entries
+from leasehold.spec.language.names import DeclaredNames, Scope
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import (
     INT,
     TIME,
@@ -24,7 +24,7 @@ from leasehold.spec.language.types import (
     Map,
     Time,
     Type,
-    Unknown,
+    UnknownType,
     default,
     in_range,
 )
@@ -33,7 +33,7 @@ from leasehold.spec.language.types import (
 class FieldBuilder:
     """Runs the second pass; errors go to the sink, and what was wrong is left out of the model."""
 
-    def __init__(self, files: Files, declarer: Declarer, declared: Declarations, sink: Sink) -> None:
+    def __init__(self, files: SpecFiles, declarer: Declarer, declared: Declarations, sink: Sink) -> None:
         self.files, self.declarer, self.declared, self.sink = files, declarer, declared, sink
         self.names = declared.names
         self.clock = "clock" in files.single
@@ -44,10 +44,10 @@ class FieldBuilder:
 
     # Fields
 
-    def data(self, node: Node | None) -> dict[str, m.Datum]:
+    def data(self, node: YamlNode | None) -> dict[str, m.Datum]:
         return {name: self._datum(name, place, decl) for name, place, decl in as_mapping(node).pairs()}
 
-    def _datum(self, name: str, place: Place, decl: Node) -> m.Datum:
+    def _datum(self, name: str, place: Place, decl: YamlNode) -> m.Datum:
         kind = parse_type(type_node(decl), self.small, self.sink)
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
@@ -68,12 +68,12 @@ class FieldBuilder:
         value = self.declarer.constant(first, wanted, bounds=True)
         if value is not None and not in_range(wanted, value):
             self.sink.error("first_outside", first.place, name=name, value=value)
-        value = default(wanted) if value is None and not isinstance(wanted, Unknown) else value
+        value = default(wanted) if value is None and not isinstance(wanted, UnknownType) else value
         if isinstance(kind, Map):
             value = (value,) * len(kind.key.members if isinstance(kind.key, Enum) else range(kind.key.count))
         return m.Datum(name, kind, explore, value, doc=doc_of(decl), place=place)
 
-    def _explore(self, name: str, kind: Type, node: Node | None) -> tuple[x.Expression, x.Expression] | None:
+    def _explore(self, name: str, kind: Type, node: YamlNode | None) -> tuple[x.Expression, x.Expression] | None:
         if node is None:
             return None
         ends = list(node)
@@ -83,12 +83,12 @@ class FieldBuilder:
         if len(ends) != 2:
             self.sink.error("explore_ends", node.place, name=name, count=len(ends))
             return None
-        names = Names(self.names.constants, self.names.types, {}, {}, {})
+        names = DeclaredNames(self.names.constants, self.names.types, {}, {}, {})
         scope = Scope(names, clock=self.clock)
         want = TIME if isinstance(kind, Time) else INT
         return parse(ends[0], scope, self.sink, want), parse(ends[1], scope, self.sink, want)
 
-    def events(self, node: Node | None) -> dict[str, m.Event]:
+    def events(self, node: YamlNode | None) -> dict[str, m.Event]:
         found = {}
         for name, place, decl in as_mapping(node).pairs():
             if decl.kind == "text":
@@ -118,7 +118,7 @@ class FieldBuilder:
                 )
         return found
 
-    def _carried(self, node: Node) -> str | None:
+    def _carried(self, node: YamlNode) -> str | None:
         """The message that another shows: one that its sender receives."""
         carried = node.get("carries")
         if carried is None:
@@ -131,7 +131,7 @@ class FieldBuilder:
             return None
         return carried.text
 
-    def _role(self, node: Node | None) -> str | None:
+    def _role(self, node: YamlNode | None) -> str | None:
         name = node.text if node is not None else ""
         if node is not None and name not in self.names.roles:
             self.sink.unknown("unknown_role", node.place, name, self.names.roles)

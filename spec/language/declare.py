@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
-from leasehold.spec.language.files import Files, as_mapping, entries
+from leasehold.spec.language.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.model import Constant
-from leasehold.spec.language.names import Names, RoleNames, Scope
+from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
 from leasehold.spec.language.outlive import control_of_text, name_of
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
-from leasehold.spec.language.source import INTEGER, Node
+from leasehold.spec.language.source import INTEGER, YamlNode
 from leasehold.spec.language.types import (
     INT,
     UNKNOWN,
@@ -27,7 +27,7 @@ from leasehold.spec.language.types import (
     Instance,
     Int,
     Type,
-    Unknown,
+    UnknownType,
     Value,
     default,
 )  # fmt: skip
@@ -41,7 +41,7 @@ MAX_VALUE = 10**18
 class Declarations:
     """What the first pass found."""
 
-    names: Names
+    names: DeclaredNames
     constants: dict[str, Constant] = field(default_factory=dict)
 
     def values(self) -> dict[str, Value]:
@@ -51,7 +51,7 @@ class Declarations:
 class Declarer:
     """Runs the first pass; errors go to the sink."""
 
-    def __init__(self, files: Files, settings: Mapping[str, str], sink: Sink) -> None:
+    def __init__(self, files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> None:
         self.files, self.settings, self.sink = files, settings, sink
         self.types: dict[str, Enum | Instance] = {}
         self.constants: dict[str, Constant] = {}
@@ -69,7 +69,7 @@ class Declarer:
         self._role_names()
         return Declarations(self._names(), self.constants)
 
-    def _names(self) -> Names:
+    def _names(self) -> DeclaredNames:
         small = self._small()
         messages: dict[str, Mapping[str, Type]] = {}
         for name, _, node in entries(self.files.messages):
@@ -80,12 +80,12 @@ class Declarer:
             kinds = (m for m, _, n in entries(self.files.messages) if (text_of(n, "from"), text_of(n, "to")) == ends)
             channels[name] = tuple(kinds)
         constants = {n: c.type for n, c in self.constants.items()}
-        return Names(constants, self.types, self.roles, messages, channels)
+        return DeclaredNames(constants, self.types, self.roles, messages, channels)
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}
 
-    def _fields(self, node: Node, small: Mapping[str, Enum | Instance]) -> dict[str, Type]:
+    def _fields(self, node: YamlNode, small: Mapping[str, Enum | Instance]) -> dict[str, Type]:
         quiet = Quiet()  # wrong types are reported once, when the field is built
         return {name: parse_type(type_node(decl), small, quiet) for name, _, decl in node.pairs()}
 
@@ -100,7 +100,7 @@ class Declarer:
             low, high = _number(node, "min"), _number(node, "max")
             if isinstance(kind, Int):
                 kind = Int(low, high)
-            elif not isinstance(kind, (Bool, Enum, Unknown)):
+            elif not isinstance(kind, (Bool, Enum, UnknownType)):
                 self.sink.error("constant_type", place, name=name, kind=kind)
                 kind = UNKNOWN
             declared = node.get("value")
@@ -139,7 +139,7 @@ class Declarer:
             if name not in self.constants:
                 self.sink.unknown("unknown_constant", NOWHERE, name, self.constants)
 
-    def constant(self, node: Node, want: Type = INT, *, bounds: bool = False) -> Value | None:
+    def constant(self, node: YamlNode, want: Type = INT, *, bounds: bool = False) -> Value | None:
         """The value of an expression over constants, or None when it is wrong (and reported).
 
         Args:
@@ -147,12 +147,12 @@ class Declarer:
             want: its type.
             bounds: of it a type, a first value or a number of machines is made.
         """
-        names = Names({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
+        names = DeclaredNames({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
         before = len(self.sink.found)
         e = parse(node, Scope(names, clock=False), self.sink, want)
         if len(self.sink.found) > before:
             return None
-        read = {inner.name for inner in x.walk(e) if isinstance(inner, x.Constant)}
+        read = {inner.name for inner in x.walk(e) if isinstance(inner, x.ConstantRef)}
         self.counting |= read
         if bounds:
             self.bounding |= read
@@ -183,7 +183,7 @@ class Declarer:
                     name, self._count(count, f"the type `{name}`"), counted_by=self._constant_named(count)
                 )
 
-    def _count(self, node: Node, what: str) -> int:
+    def _count(self, node: YamlNode, what: str) -> int:
         value = self.constant(node, bounds=not self._constant_named(node))
         if value is None:
             return 1
@@ -193,7 +193,7 @@ class Declarer:
             return 1
         return int(value)
 
-    def _constant_named(self, count: Node | None) -> str:
+    def _constant_named(self, count: YamlNode | None) -> str:
         """The constant that a number of instances is; empty where it is worked out, or a number."""
         return count.text if count is not None and count.kind == "text" and count.text in self.constants else ""
 
@@ -227,7 +227,7 @@ class Declarer:
             )
         self._clashes()
 
-    def _remembering(self, role: Node, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
+    def _remembering(self, role: YamlNode, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
         """By state, the states that are made for tasks that outlive another one; their names must be free."""
         control = control_of_text(role)
         found = control.remembering(most) if control is not None else {}
@@ -256,22 +256,22 @@ class Declarer:
                 clashes[word] = section
 
 
-def type_node(decl: Node) -> Node:
+def type_node(decl: YamlNode) -> YamlNode:
     """Where a field's type stands: the text itself, or its `type` key."""
     if decl.kind == "text":
         return decl
-    return decl.get("type") or Node("text", decl.place)
+    return decl.get("type") or YamlNode("text", decl.place)
 
 
-def text_of(node: Node, key: str) -> str:
+def text_of(node: YamlNode, key: str) -> str:
     found = node.get(key)
     return found.text if found is not None else ""
 
 
-def doc_of(node: Node) -> str:
+def doc_of(node: YamlNode) -> str:
     return " ".join(text_of(node, "doc").split())
 
 
-def _number(node: Node, key: str) -> int | None:
+def _number(node: YamlNode, key: str) -> int | None:
     text = text_of(node, key)
     return int(text) if INTEGER.match(text) else None

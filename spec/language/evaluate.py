@@ -24,7 +24,7 @@ class InTransit:
     number: int
 
 
-class View(Protocol):
+class StateView(Protocol):
     """One global state, as expressions read it."""
 
     @property
@@ -70,13 +70,13 @@ class NoState:
 class Context:
     """Where an expression is evaluated."""
 
-    view: View
+    view: StateView
     constants: Mapping[str, Value]
     self: int = 0  # the instance that takes the step
     arguments: Mapping[str, Value] = field(default_factory=dict)
     sender: int = 0
     variables: Mapping[str, Value] = field(default_factory=dict)
-    before: View | None = None  # step properties: the state before the step
+    before: StateView | None = None  # step properties: the state before the step
     took: tuple[str, int, str] | None = None  # step properties: role, instance and event of the step
 
 
@@ -95,7 +95,7 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return row.means([o.type for o in operands], *values) if row.typed else row.means(*values)
         case x.Literal_(value=value):
             return value
-        case x.Constant(name=name):
+        case x.ConstantRef(name=name):
             return c.constants[name]
         case x.Now():
             return c.view.now
@@ -103,13 +103,13 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return c.self
         case x.Data(role=role, name=name, owner=owned):
             return c.view.data(role, owner(owned), name)
-        case x.State(role=role, owner=owned):
+        case x.ControlState(role=role, owner=owned):
             return c.view.state(role, owner(owned))
         case x.Argument(name=name):
             return c.arguments[name]
         case x.Sender():
             return c.sender
-        case x.Variable(name=name):
+        case x.BoundVariable(name=name):
             return c.variables[name]
         case x.Quantifier():
             return _quantifier(e, c)

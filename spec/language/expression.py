@@ -30,7 +30,7 @@ class Literal_(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant(Node):
+class ConstantRef(Node):
     name: str
 
 
@@ -54,7 +54,7 @@ class Data(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State(Node):
+class ControlState(Node):
     """A machine's control state; `owner` None is the machine's own."""
 
     role: str
@@ -74,7 +74,7 @@ class Sender(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable(Node):
+class BoundVariable(Node):
     """The variable of an enclosing quantifier, or `it`."""
 
     name: str
@@ -161,8 +161,8 @@ class GlobalQuery(Node):
 
 
 Expression: TypeAlias = (
-    Literal_ | Constant | Now | Self | Data | State | Argument | Sender | Variable | Apply | Quantifier | Pending
-    | MessageField | GlobalQuery | Old | Took
+    Literal_ | ConstantRef | Now | Self | Data | ControlState | Argument | Sender | BoundVariable | Apply | Quantifier
+    | Pending | MessageField | GlobalQuery | Old | Took
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -271,7 +271,7 @@ def text(e: Expression, binding: int = 0) -> str:
             return of.name
         case Literal_(type=t, value=value):
             return show(t, value)
-        case Constant(name=name) | Variable(name=name):
+        case ConstantRef(name=name) | BoundVariable(name=name):
             return name
         case Now():
             return "now"
@@ -279,7 +279,7 @@ def text(e: Expression, binding: int = 0) -> str:
             return "self"
         case Data(role=role, name=name, owner=owner):
             return machine(role, owner) + name
-        case State(role=role, owner=owner):
+        case ControlState(role=role, owner=owner):
             return machine(role, owner) + "state"
         case Argument(name=name):
             return f"event.{name}"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from leasehold.spec.language import shape, shape_check
 from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Place, Sink
-from leasehold.spec.language.source import UNDIGESTED, Node, read_file
+from leasehold.spec.language.source import UNDIGESTED, YamlNode, read_file
 
 MAX_FILES = 64
 # After one of these, a tree is not there or not what the later passes take it for: reading ends with the first pass.
@@ -34,25 +34,25 @@ class Item:
     """A named declaration: where its name stands, and its tree."""
 
     place: Place
-    node: Node
+    node: YamlNode
 
 
 @dataclass
-class Files:
+class SpecFiles:
     """All declarations of a system, by section and name."""
 
     folder: Path
-    system: Node | None = None
+    system: YamlNode | None = None
     sections: dict[str, dict[str, Item]] = field(default_factory=lambda: {s: {} for s in _SECTIONS})
     messages: dict[str, Item] = field(default_factory=dict)
-    roles: dict[str, Node] = field(default_factory=dict)
+    roles: dict[str, YamlNode] = field(default_factory=dict)
     properties: dict[str, Item] = field(default_factory=dict)
     ends: dict[str, Item] | None = None
-    single: dict[str, Node] = field(default_factory=dict)  # clock, initially, constraint, product, faults
-    expected: Node | None = None
-    migrations: Node | None = None
+    single: dict[str, YamlNode] = field(default_factory=dict)  # clock, initially, constraint, product, faults
+    expected: YamlNode | None = None
+    migrations: YamlNode | None = None
     lemmas: dict[str, Item] = field(default_factory=dict)
-    digested: list[Node] = field(default_factory=list)
+    digested: list[YamlNode] = field(default_factory=list)
 
     def digest(self) -> str:
         """A name for the text of the system: no places, comments, `doc`s, `faults`, nor what is beside it."""
@@ -60,7 +60,7 @@ class Files:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(node: Node) -> object:
+def _plain(node: YamlNode) -> object:
     if node.kind == "mapping":
         return {k: _plain(v) for k, _, v in node.pairs() if k not in UNDIGESTED}
     if node.kind == "list":
@@ -73,10 +73,10 @@ class Gatherer:
 
     def __init__(self, folder: Path, shown: str, sink: Sink) -> None:
         self.folder, self.shown, self.sink = folder, shown, sink
-        self.files = Files(folder)
+        self.files = SpecFiles(folder)
         self.count = 0
 
-    def gather(self) -> Files:
+    def gather(self) -> SpecFiles:
         files = self.files
         system = self._read(self.folder / "system.yaml", shape.FILES["system"], required=True)
         files.system = system
@@ -115,7 +115,7 @@ class Gatherer:
 
     def _read(
         self, path: Path, record: shape.RecordShape, required: bool = False, asked: Place = NOWHERE
-    ) -> Node | None:
+    ) -> YamlNode | None:
         shown = self._show(path)
         if not _exists(path):
             if required:
@@ -137,7 +137,7 @@ class Gatherer:
             self.sink.error("too_many_files", asked, max_files=MAX_FILES)
         return self.count <= MAX_FILES
 
-    def _merge_system(self, node: Node, trail: tuple[Path, ...]) -> None:
+    def _merge_system(self, node: YamlNode, trail: tuple[Path, ...]) -> None:
         files = self.files
         files.digested.append(node)
         for section in _SECTIONS:
@@ -155,7 +155,7 @@ class Gatherer:
             if item.kind == "text":
                 self._include(item, trail)
 
-    def _include(self, item: Node, trail: tuple[Path, ...]) -> None:
+    def _include(self, item: YamlNode, trail: tuple[Path, ...]) -> None:
         path = trail[-1].parent / item.text
         if not _exists(path):
             self.sink.error("missing_include", item.place, file=_shown_text(item.text), to=self._show(trail[-1].parent))
@@ -183,7 +183,7 @@ class Gatherer:
         else:
             self._merge_named(fragment)
 
-    def _merge_named(self, node: Node) -> None:
+    def _merge_named(self, node: YamlNode) -> None:
         files = self.files
         files.digested.append(node)
         messages, properties, ends = node.get("messages"), node.get("properties"), node.get("ends")
@@ -195,7 +195,7 @@ class Gatherer:
             files.ends = files.ends or {}
             self._merge(files.ends, ends, "ends")
 
-    def _merge(self, into: dict[str, Item], found: Node, section: str) -> None:
+    def _merge(self, into: dict[str, Item], found: YamlNode, section: str) -> None:
         for name, place, value in found.pairs():
             if name in into:
                 self.sink.error("declared_twice_under", place, name=name, section=section, place=into[name].place)
@@ -241,11 +241,11 @@ def _shown_text(text: str) -> str:
     return repr(text[:80])[1:-1] if len(text) <= 80 else repr(text[:77])[1:-1] + "..."
 
 
-def entries(items: dict[str, Item]) -> Iterator[tuple[str, Place, Node]]:
+def entries(items: dict[str, Item]) -> Iterator[tuple[str, Place, YamlNode]]:
     for name, item in items.items():
         yield name, item.place, item.node
 
 
-def as_mapping(node: Node | None) -> Node:
+def as_mapping(node: YamlNode | None) -> YamlNode:
     """The node, or an empty mapping where there is none."""
-    return node if node is not None else Node("mapping", NOWHERE)
+    return node if node is not None else YamlNode("mapping", NOWHERE)

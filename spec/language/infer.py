@@ -15,7 +15,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign, operators
 from leasehold.spec.language.diagnostics import Place, Sink, a, near_miss
 from leasehold.spec.language.names import RoleNames, Scope
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import (
     BOOL,
     INT,
@@ -25,10 +25,10 @@ from leasehold.spec.language.types import (
     Instance,
     Int,
     Map,
-    Message,
+    MessageType,
     Option,
     Type,
-    Unknown,
+    UnknownType,
     agrees,
 )
 
@@ -52,7 +52,7 @@ FUNCTIONS = (
 class Inference:
     """What every kind of node needs: places, errors, names."""
 
-    def __init__(self, node: Node, lead: int, source: str, sink: Sink) -> None:
+    def __init__(self, node: YamlNode, lead: int, source: str, sink: Sink) -> None:
         self.node, self.lead, self.source, self.sink = node, lead, source, sink
         self.steps = 0
 
@@ -124,7 +124,7 @@ class Inference:
         name, place, names = tree.id, self.place(tree), scope.names
         own = names.roles[scope.role] if scope.role else None
         if name in scope.variables:
-            return x.Variable(type=scope.variables[name], name=name, place=place)
+            return x.BoundVariable(type=scope.variables[name], name=name, place=place)
         if name in ("true", "false"):
             return x.Literal_(type=BOOL, value=name == "true", place=place)
         if name == "none":
@@ -139,11 +139,11 @@ class Inference:
         if isinstance(wanted, Enum) and name in wanted.members:
             return x.Literal_(type=wanted, value=name, place=place)
         if own and name == "state":
-            return x.State(type=own.states, role=own.name, place=place)
+            return x.ControlState(type=own.states, role=own.name, place=place)
         if own and name in own.data:
             return x.Data(type=own.data[name], role=own.name, name=name, place=place)
         if name in names.constants:
-            return x.Constant(type=names.constants[name], name=name, place=place)
+            return x.ConstantRef(type=names.constants[name], name=name, place=place)
         if name in names.types:
             return x.all_members(names.types[name], place)
         if name in names.roles:
@@ -155,7 +155,7 @@ class Inference:
 
     def _unknown_name(self, tree: ast.Name, scope: Scope, wanted: Type | None) -> x.Expression:
         name, names = tree.id, scope.names
-        if isinstance(wanted, Unknown):
+        if isinstance(wanted, UnknownType):
             return wrong(self.place(tree))  # what could explain the name was reported
         words: dict[str, Any] = {"name": name}
         known: list[str] = [*scope.variables, *names.constants, *names.types, *names.roles, "now", *FUNCTIONS]
@@ -176,19 +176,19 @@ class Inference:
         base = tree.value
         if isinstance(base, ast.Name) and base.id in ("event", "msg") and base.id not in scope.variables:
             return self._argument(tree, scope)
-        if isinstance(base, ast.Name) and isinstance(message := scope.variables.get(base.id), Message):
+        if isinstance(base, ast.Name) and isinstance(message := scope.variables.get(base.id), MessageType):
             return self._message_field(tree, base.id, message, scope)
         found = self._machine(base, scope)
         if found is None:
             owner = self.infer(base, scope)
-            if isinstance(owner.type, Unknown):
+            if isinstance(owner.type, UnknownType):
                 return owner
             return self.error("no_fields", base, source=self.words(base), owner_type=owner.type)
         role, owner = found
         if role is None:
             return owner  # reported
         if name == "state":
-            return x.State(type=role.states, role=role.name, owner=owner, place=place)
+            return x.ControlState(type=role.states, role=role.name, owner=owner, place=place)
         if name not in role.data:
             known = [*role.data, "state"]
             return self.unknown("unknown_field", tree, name, known, role=a(role.name))
@@ -232,7 +232,7 @@ class Inference:
             return self.unknown("unknown_event_field", tree, name, scope.arguments)
         return x.Argument(type=scope.arguments[name], name=name, place=self.place(tree))
 
-    def _message_field(self, tree: ast.Attribute, variable: str, message: Message, scope: Scope) -> x.Expression:
+    def _message_field(self, tree: ast.Attribute, variable: str, message: MessageType, scope: Scope) -> x.Expression:
         name, place = tree.attr, self.place(tree)
         if name == "number":
             return x.MessageField(type=INT, variable=variable, name=name, place=place)
@@ -253,13 +253,13 @@ class Inference:
             key = self.infer(tree.slice, scope)
             if isinstance(key, x.Literal_) and isinstance(key.type, Int) and 0 <= key.value < of.count:
                 return x.Literal_(type=of, value=key.value, place=self.place(tree))
-            if isinstance(key.type, Unknown):
+            if isinstance(key.type, UnknownType):
                 return key
             if not isinstance(key, x.Literal_):
                 return self.want(key, of, tree.slice)
             return self.error("instance_number", tree, source=self.words(tree), count=of.count, last=of.count - 1)
         cells = self.infer(tree.value, scope)
-        if isinstance(cells.type, Unknown):
+        if isinstance(cells.type, UnknownType):
             return cells
         if not isinstance(cells.type, Map):
             wording = "cell_of_cell" if isinstance(tree.value, ast.Subscript) else "cell_of_no_map"

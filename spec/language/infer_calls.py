@@ -15,10 +15,10 @@ from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import (
     BOOL,
     INT,
-    Message,
+    MessageType,
     Set,
     Type,
-    Unknown,
+    UnknownType,
 )
 
 _USAGE = {
@@ -132,7 +132,7 @@ class Typing(Operators):
         if name not in known:
             return self.unknown("unknown_pending", tree, name, known)
         kinds = (name,) if name in names.messages else names.channels[name]
-        return x.Pending(type=Message(kinds), name=name, place=self.place(tree))
+        return x.Pending(type=MessageType(kinds), name=name, place=self.place(tree))
 
     def _setcomp(self, tree: ast.SetComp, scope: Scope, expected: Type | None) -> x.Expression:
         return self._quantified("set", tree, scope)
@@ -154,9 +154,9 @@ class Typing(Operators):
             return self.error("quantifier_variable", tree)
         variable = clause.target.id
         domain = self.infer(clause.iter, scope)
-        if isinstance(domain.type, Unknown):
+        if isinstance(domain.type, UnknownType):
             return domain
-        if isinstance(domain.type, Message):
+        if isinstance(domain.type, MessageType):
             bound: Type = domain.type
         elif isinstance(domain.type, Set) and domain.type.of is not None:
             bound = domain.type.of
@@ -182,7 +182,7 @@ class Typing(Operators):
             self.want(body, Set(None), body_tree)
             result = body.type
         else:
-            if not isinstance(body, x.Variable) or body.name != variable or isinstance(bound, Message):
+            if not isinstance(body, x.BoundVariable) or body.name != variable or isinstance(bound, MessageType):
                 return self.error("set_clause", tree)
             result = Set(bound)  # type: ignore[arg-type]
         return x.Quantifier(

@@ -22,7 +22,7 @@ from leasehold.spec.language.types import (
     Set,
     Time,
     Type,
-    Unknown,
+    UnknownType,
     agrees,
 )
 
@@ -67,7 +67,7 @@ class Operators(Inference):
             if wanted is None and not fits(pattern, operand.type, bound):
                 words = {"op": op, "takes": row.takes, "remedy": row.remedy}
                 return self.error("function_operand", arg, type=operand.type, **words)
-            if instantiated(signature.result, bound) is None and isinstance(operand.type, Unknown):
+            if instantiated(signature.result, bound) is None and isinstance(operand.type, UnknownType):
                 return operand  # reported; it would have said what the result is
             typed.append(operand)
         found = instantiated(signature.result, bound)
@@ -90,7 +90,7 @@ class Operators(Inference):
         if op is None:
             return self.not_in_the_language(tree, tree.op)
         left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set) else None)
-        if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
+        if isinstance(left.type, UnknownType) or isinstance(right.type, UnknownType):
             return wrong(self.place(tree))
         result = OPERATORS[op].result((left.type, right.type))
         if result is None:
@@ -136,7 +136,7 @@ class Operators(Inference):
             left = self.infer(left_tree, scope)
             of = left.type if isinstance(left.type, (Enum, Instance)) else None
             right = self.infer(right_tree, scope, Set(of))
-            if not isinstance(left.type, (Enum, Instance, Unknown)):
+            if not isinstance(left.type, (Enum, Instance, UnknownType)):
                 wording = "number_in_set" if isinstance(left.type, (Int, Time)) else "no_member_of_sets"
                 return self.error(wording, left_tree, source=self.words(left_tree), type=left.type)
             self.want(right, Set(of), right_tree)
@@ -170,7 +170,7 @@ class Operators(Inference):
     ) -> x.Expression | None:
         """What stands for a comparison of values that cannot be compared, which is reported."""
         a, b = left.type, right.type
-        if isinstance(a, Unknown) or isinstance(b, Unknown):
+        if isinstance(a, UnknownType) or isinstance(b, UnknownType):
             return None
         if (isinstance(a, Opaque) or isinstance(b, Opaque)) and not scope.opaque:
             return self.error("opaque_read", tree, source=self.words(tree))
@@ -203,7 +203,7 @@ class Operators(Inference):
             if of is not None:
                 self.want(item, of, item_tree)
             items.append(item)
-        if any(isinstance(i.type, Unknown) for i in items):
+        if any(isinstance(i.type, UnknownType) for i in items):
             return wrong(self.place(tree))
         if not isinstance(of, (Enum, Instance)):
             return self.error("set_member_type", tree, items_type=items[0].type)
@@ -223,7 +223,7 @@ def _joined(a: Type, b: Type) -> Type | None:
     """The type of what is either: `none` and `{}` take theirs from the other branch."""
     for one, other in ((a, b), (b, a)):
         match one, other:
-            case (Unknown(), _):
+            case (UnknownType(), _):
                 return one
             case (Option(of=None), Option()) | (Set(of=None), Set()) | (Int(), Time()):
                 return other

@@ -252,7 +252,7 @@ def _fields_used(system: System, role: Role, sink: Sink) -> None:
 
 
 def _constants_used(system: System, sink: Sink) -> None:
-    used = {e.name for whole in expressions(system) for e in x.walk(whole) if isinstance(e, x.Constant)}
+    used = {e.name for whole in expressions(system) for e in x.walk(whole) if isinstance(e, x.ConstantRef)}
     for constant in system.constants.values():
         if constant.name not in used and constant.name not in system.counting:
             sink.warning("unread_constant", constant.place, constant=constant.name)

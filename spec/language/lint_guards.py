@@ -13,7 +13,7 @@ from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.model import Datum, Role, State, System, Transition
-from leasehold.spec.language.types import Instance, Int, Time, Type, Unknown, Value, domain, show, size
+from leasehold.spec.language.types import Instance, Int, Time, Type, UnknownType, Value, domain, show, size
 
 MAX_COMBINATIONS = 20_000
 MAX_WORK = 4_000_000
@@ -49,7 +49,7 @@ def check_guards(
         if left_over and event != TICK:
             sink.error("reason_beside_open", reasons[role.name, state.name, event], where=where)
         return
-    tried = _Trial(system, role, event, choices)
+    tried = _GuardCases(system, role, event, choices)
     if not tried.possible or not work.take(tried.parts):
         return
     gap_seen = False
@@ -68,7 +68,7 @@ def check_guards(
         sink.error("reason_never_applies", reasons[role.name, state.name, event], where=where)
 
 
-class _Trial:
+class _GuardCases:
     """The guards of one state and event over all values, within bounds, of what they read."""
 
     def __init__(self, system: System, role: Role, event: str, choices: Iterable[Transition]) -> None:
@@ -104,9 +104,9 @@ class _Trial:
                 name = x.text(e)
                 self.leaves[name], self.types[name] = list(range(count)), e.type
                 self.exhaustive = False  # who takes part may depend on constants
-            case x.Data() | x.State() | x.Pending() | x.Sender() | x.Self() | x.Argument():
+            case x.Data() | x.ControlState() | x.Pending() | x.Sender() | x.Self() | x.Argument():
                 self.possible = False  # reads other machines: the explorer looks at these
-            case x.Literal_(type=Unknown()):
+            case x.Literal_(type=UnknownType()):
                 self.possible = False  # was reported
 
     def _add(self, name: str, datum: Datum) -> None:
@@ -124,7 +124,7 @@ class _Trial:
 
     def _domain(self, datum: Datum) -> list[Value]:
         kind = datum.type
-        if any(isinstance(e.type, Unknown) for end in datum.explore or () for e in x.walk(end)):
+        if any(isinstance(e.type, UnknownType) for end in datum.explore or () for e in x.walk(end)):
             self.possible = False
             return []
         if datum.explore is not None:
@@ -144,7 +144,7 @@ class _Trial:
         return self._all(kind, (0, 2))
 
     def _all(self, kind: Type, explore: tuple[int, int]) -> list[Value]:
-        if isinstance(kind, Unknown) or size(kind, explore) > MAX_COMBINATIONS:
+        if isinstance(kind, UnknownType) or size(kind, explore) > MAX_COMBINATIONS:
             self.possible = False
             return []
         return list(domain(kind, explore))

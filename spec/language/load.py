@@ -18,12 +18,12 @@ from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
-from leasehold.spec.language.files import UNREADABLE, Files, Gatherer, Item, as_mapping, entries
+from leasehold.spec.language.files import UNREADABLE, Gatherer, Item, SpecFiles, as_mapping, entries
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import parse
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import BOOL, Value
 
 SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention")
@@ -86,7 +86,7 @@ def _word(value: str | int | bool) -> str:
     return str(value)
 
 
-def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | None:
+def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.System | None:
     declarer = Declarer(files, settings, sink)
     declared = declarer.declare()
     if any(d.code == "LH113" for d in sink.errors):
@@ -142,7 +142,7 @@ def _build(files: Files, settings: Mapping[str, str], sink: Sink) -> m.System | 
 class _SystemParts:
     """The declarations of system.yaml, invariants.yaml and expected.yaml."""
 
-    def __init__(self, files: Files, builder: Builder, declarer: Declarer, sink: Sink) -> None:
+    def __init__(self, files: SpecFiles, builder: Builder, declarer: Declarer, sink: Sink) -> None:
         self.files, self.builder, self.declarer, self.sink = files, builder, declarer, sink
         self.names = builder.names
         self.world = Scope(self.names, clock="clock" in files.single, opaque=True, outside=True)
@@ -166,7 +166,7 @@ class _SystemParts:
                 )  # fmt: skip
         return found
 
-    def _kind(self, node: Node) -> tuple[m.ChannelKind | None, int | None]:
+    def _kind(self, node: YamlNode) -> tuple[m.ChannelKind | None, int | None]:
         word, bracket, rest = node.text.partition("(")
         word = word.strip()
         if word not in ("mailbox", "fifo", "bag", "set") or (bracket and (word in ("mailbox", "set"))):
@@ -175,13 +175,13 @@ class _SystemParts:
             return None, None
         capacity: int | None = None
         if bracket:
-            inner = Node("text", node.place, rest.rstrip().removesuffix(")"))
+            inner = YamlNode("text", node.place, rest.rstrip().removesuffix(")"))
             capacity = self.declarer.constant(inner)
             if capacity is not None and capacity < 1:
                 self.sink.error("no_capacity", node.place, capacity=capacity)
         return word, capacity  # type: ignore[return-value]
 
-    def _paired(self, node: Node, sender: str, receiver: str) -> bool:
+    def _paired(self, node: YamlNode, sender: str, receiver: str) -> bool:
         pairs = node.get("pairs")
         if pairs is None or pairs.text == "every":
             return False
@@ -193,7 +193,7 @@ class _SystemParts:
             self.sink.error("unequal_pairs", pairs.place, sender=sender, receiver=receiver, **numbers)
         return True
 
-    def _budget(self, node: Node | None) -> m.Budget:
+    def _budget(self, node: YamlNode | None) -> m.ChannelBudget:
         if node is None:
             return 0
         if node.text == "any":
@@ -340,7 +340,7 @@ class _SystemParts:
             )  # fmt: skip
         return tuple(found)
 
-    def _explanations(self, node: Node | None, known: Iterable[str], what: str) -> dict[str, str]:
+    def _explanations(self, node: YamlNode | None, known: Iterable[str], what: str) -> dict[str, str]:
         names = set(known)
         for name, place, _ in as_mapping(node).pairs():
             self._exists(name, place, names, what)

@@ -14,7 +14,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import Place, Sink, a
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.source import INTEGER, Node
+from leasehold.spec.language.source import INTEGER, YamlNode
 from leasehold.spec.language.types import Map, Opaque, Type, Value, in_range, members
 
 _DIGEST = re.compile(r"[0-9a-f]{12,64}\Z")
@@ -26,7 +26,7 @@ class Migrations:
     def __init__(self, roles: Mapping[str, m.Role], declarer: Declarer, sink: Sink) -> None:
         self.roles, self.declarer, self.sink = roles, declarer, sink
 
-    def read(self, node: Node | None) -> tuple[m.Migration, ...]:
+    def read(self, node: YamlNode | None) -> tuple[m.Migration, ...]:
         """All migrations of the file; what is wrong goes to the sink and is left out."""
         found: list[m.Migration] = []
         for item in as_mapping(node).get("migrations") or ():
@@ -38,7 +38,7 @@ class Migrations:
                 found.append(m.Migration(source, known, doc_of(item), item.place))
         return tuple(found)
 
-    def _digest(self, node: Node | None, earlier: list[m.Migration]) -> str:
+    def _digest(self, node: YamlNode | None, earlier: list[m.Migration]) -> str:
         if node is None:
             return ""  # its key is misspelt, which was told
         text = node.text
@@ -50,7 +50,7 @@ class Migrations:
                 self.sink.error("same_migration", node.place, text=text[:12], line=other.place.line)
         return text
 
-    def _role(self, name: str, place: Place, node: Node) -> m.MigratedRole | None:
+    def _role(self, name: str, place: Place, node: YamlNode) -> m.MigratedRole | None:
         role = self.roles.get(name)
         if role is None:
             self.sink.unknown("unknown_migrated_role", place, name, self.roles)
@@ -73,7 +73,7 @@ class Migrations:
         was = text_of(node, "was") or name
         return m.MigratedRole(name, was, states, fields, drop, _names(node.get("forget")), place)
 
-    def _field(self, datum: m.Datum, place: Place, node: Node) -> m.MigratedField:
+    def _field(self, datum: m.Datum, place: Place, node: YamlNode) -> m.MigratedField:
         given = [key for key in ("from", "value", "initial") if node.get(key) is not None]
         if len(given) != 1:
             wording = "two_sources" if given else "no_source"
@@ -91,7 +91,7 @@ class Migrations:
     def _every(self, kind: Type, value: Value) -> Value:
         return (value,) * len(members(kind.key)) if isinstance(kind, Map) else value
 
-    def _value(self, datum: m.Datum, node: Node | None) -> Value:
+    def _value(self, datum: m.Datum, node: YamlNode | None) -> Value:
         assert node is not None
         wanted = datum.type.of if isinstance(datum.type, Map) else datum.type
         if isinstance(wanted, Opaque):  # the language has no words for what it never reads
@@ -109,11 +109,11 @@ class Migrations:
             seen.add(name)
 
 
-def _pairs(node: Node | None) -> Iterable[tuple[str, Place, Node]]:
+def _pairs(node: YamlNode | None) -> Iterable[tuple[str, Place, YamlNode]]:
     return as_mapping(node).pairs()
 
 
-def _names(node: Node | None) -> frozenset[str]:
+def _names(node: YamlNode | None) -> frozenset[str]:
     """A name, or a list of them."""
     if node is None:
         return frozenset()

@@ -206,7 +206,7 @@ class Role:
 
 
 ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "set"]
-Budget: TypeAlias = int | Literal["any"]
+ChannelBudget: TypeAlias = int | Literal["any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +219,9 @@ class Channel:
     kind: ChannelKind
     capacity: int | None = None
     same_index: bool = False  # only machines of equal index talk
-    lose: Budget = 0
-    duplicate: Budget = 0
-    reorder: Budget = 0
+    lose: ChannelBudget = 0
+    duplicate: ChannelBudget = 0
+    reorder: ChannelBudget = 0
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 

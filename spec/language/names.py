@@ -32,7 +32,7 @@ class RoleNames:
 
 
 @dataclass(frozen=True)
-class Names:
+class DeclaredNames:
     """The declared names of a system."""
 
     constants: Mapping[str, Type]
@@ -50,7 +50,7 @@ class Names:
 class Scope:
     """What is in sight where an expression stands."""
 
-    names: Names
+    names: DeclaredNames
     role: str | None = None  # whose own data is named without a prefix
     arguments: Mapping[str, Type] | None = None  # fields of the event being consumed
     sender: Instance | None = None

@@ -32,7 +32,7 @@ from leasehold.spec.language.types import (
     Set,
     Time,
     Type,
-    Unknown,
+    UnknownType,
     Value,
     position,
 )
@@ -130,7 +130,7 @@ class Operator:
 def fits(pattern: str, type_: Type, bound: Bound) -> bool:
     """Whether a type is as a signature has it; notes what the letters stand for."""
     match pattern, type_:
-        case _, Unknown():
+        case _, UnknownType():
             return True
         case ("int", Int()) | ("time", Time()) | ("bool", Bool()) | ("instance", Instance()):
             return True

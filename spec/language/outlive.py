@@ -20,7 +20,7 @@ from typing import TypeAlias
 from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import Call, Drive, Role, State, Transition
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 
 Running: TypeAlias = frozenset[str]
 NONE: Running = frozenset()
@@ -32,7 +32,7 @@ def name_of(state: str, running: Running) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlGraph:
     """What decides which tasks may still run in which state of a machine."""
 
     initial: str
@@ -64,7 +64,7 @@ class Control:
         return found
 
 
-def control_of_text(role: Node) -> Control | None:
+def control_of_text(role: YamlNode) -> ControlGraph | None:
     """The control of a role as it is written; None where no task outlives its state."""
     outliving = {}
     for name, _, task in as_mapping(role.get("tasks")).pairs():
@@ -78,10 +78,10 @@ def control_of_text(role: Node) -> Control | None:
     first = [name for name, node in states.items() if (flag := node.get("initial")) is not None and flag.text == "true"]
     moves = {name: tuple(_moves(name, node, states)) for name, node in states.items()}
     work = {name: tuple(t.text for t in _each(node.get("tasks"))) for name, node in states.items()}
-    return Control((first or list(states))[0], work, moves, outliving)
+    return ControlGraph((first or list(states))[0], work, moves, outliving)
 
 
-def _moves(state: str, node: Node, states: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+def _moves(state: str, node: YamlNode, states: Mapping[str, YamlNode]) -> Iterator[tuple[str, str]]:
     for event, _, choices in as_mapping(node.get("on")).pairs():
         for choice in choices.items if choices.kind == "list" else (choices,):
             to = choice.get("to")
@@ -89,18 +89,18 @@ def _moves(state: str, node: Node, states: Mapping[str, Node]) -> Iterator[tuple
                 yield event, state if to is None else to.text
 
 
-def _each(node: Node | None) -> tuple[Node, ...]:
+def _each(node: YamlNode | None) -> tuple[YamlNode, ...]:
     if node is None:
         return ()
     return (node,) if node.kind == "text" else node.items
 
 
-def control_of(role: Role) -> Control:
+def control_of(role: Role) -> ControlGraph:
     """The control of a role whose remembering states are not made yet."""
     moves: dict[str, list[tuple[str, str]]] = {name: [] for name in role.states}
     for transition in role.transitions():
         moves[transition.source].append((transition.event, transition.target))
-    return Control(
+    return ControlGraph(
         role.initial.name,
         {name: state.tasks for name, state in role.states.items()},
         {name: tuple(found) for name, found in moves.items()},
@@ -154,7 +154,7 @@ def with_remembering_states(role: Role) -> Role:
     return replace(role, states=states)
 
 
-def _remembering(role: Role, control: Control, state: State, running: Running) -> State:
+def _remembering(role: Role, control: ControlGraph, state: State, running: Running) -> State:
     name = name_of(state.name, running)
 
     def moved(t: Transition) -> Transition:

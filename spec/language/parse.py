@@ -17,7 +17,7 @@ from leasehold.spec.language.foreign import SYNTAX, Habit, operator_in
 from leasehold.spec.language.infer import MAX_STEPS, short, wrong
 from leasehold.spec.language.infer_calls import Typing
 from leasehold.spec.language.names import Scope
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import Type
 
 MAX_TEXT = 4000
@@ -25,7 +25,7 @@ MAX_NESTING = 60
 MAX_CASES = 300_000  # parts, once quantifiers are written out
 
 
-def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) -> x.Expression:
+def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None) -> x.Expression:
     """Parses and types the text of a node; errors go to the sink."""
     if node.kind != "text":
         sink.error("expression_wanted", node.place, kind=node.kind)
@@ -77,11 +77,11 @@ def parse(node: Node, scope: Scope, sink: Sink, expected: Type | None = None) ->
     return result
 
 
-def _warn_of_comment(node: Node, source: str, scope: Scope, sink: Sink, expected: Type | None) -> None:
+def _warn_of_comment(node: YamlNode, source: str, scope: Scope, sink: Sink, expected: Type | None) -> None:
     """Warns where the comment behind an expression is more of it: `a # b` by habit of TLA+, or `a # and b`."""
     for between in (" ", " != "):
         probe = Sink()
-        parse(Node("text", node.place, f"{source}{between}{node.comment}"), scope, probe, expected)
+        parse(YamlNode("text", node.place, f"{source}{between}{node.comment}"), scope, probe, expected)
         if not probe.found:
             sink.warning("comment_in_expression", node.place, source=short(source), comment=short(node.comment))
             return
@@ -94,7 +94,7 @@ _MATHEMATICS = {
 }  # fmt: skip
 
 
-def _foreign(habit: Habit, node: Node, lead: int, sink: Sink) -> x.Expression:
+def _foreign(habit: Habit, node: YamlNode, lead: int, sink: Sink) -> x.Expression:
     kind = "a word" if habit.text.isalpha() else "an operator"
     place = node.inside(lead + habit.offset)
     sink.error("foreign_word", place, near=habit.near, habit=habit.text, kind=kind, remedy=habit.remedy)

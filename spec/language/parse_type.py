@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import (
     BOOL,
     INT,
@@ -20,14 +20,14 @@ from leasehold.spec.language.types import (
     Option,
     Set,
     Type,
-    Unknown,
+    UnknownType,
     members,
 )
 
 MAX_CELLS = 4096
 
 
-def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> Type:
+def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink) -> Type:
     """A type's text (`int`, `set[unit]`, `map[participant, bool]`, `option[time]`) to the type."""
     basic: dict[str, Type] = {"int": INT, "bool": BOOL, "time": TIME, "opaque": OPAQUE}
 
@@ -40,7 +40,7 @@ def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> 
         found = build(tree)
         if isinstance(found, (Enum, Instance)):
             return found
-        if not isinstance(found, Unknown):
+        if not isinstance(found, UnknownType):
             sink.error("no_small_type", node.place, why=ast.unparse(tree))
         return None
 
@@ -53,10 +53,10 @@ def parse_type(node: Node, names: Mapping[str, Enum | Instance], sink: Sink) -> 
                 return Set(kind) if kind else UNKNOWN
             case ast.Subscript(value=ast.Name(id="map"), slice=ast.Tuple(elts=[key, of])):
                 kind, inner = small(key), build(of)
-                return Map(kind, inner) if kind and not isinstance(inner, Unknown) else UNKNOWN
+                return Map(kind, inner) if kind and not isinstance(inner, UnknownType) else UNKNOWN
             case ast.Subscript(value=ast.Name(id="option"), slice=of):
                 inner = build(of)
-                return UNKNOWN if isinstance(inner, Unknown) else Option(inner)
+                return UNKNOWN if isinstance(inner, UnknownType) else Option(inner)
         return unknown(ast.unparse(tree))
 
     if node.kind != "text" or len(node.text) > 200 or not node.text.isascii():

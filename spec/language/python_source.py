@@ -1,7 +1,7 @@
 """An expression as Python source.
 
-A second reading of expression.py, for speed. Where the values lie is the business of a `Layout`: in the explorer in a
-flat tuple, in a compiled core in the fields of a record. Quantifiers over small types may be unrolled.
+A second reading of expression.py, for speed. A `SourceLayout` says where the values lie: in the explorer in a flat
+tuple, in a compiled core in the fields of a record. Quantifiers over small types may be unrolled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.operators import template
-from leasehold.spec.language.types import Enum, Instance, Message, Set, Value, members
+from leasehold.spec.language.types import Enum, Instance, MessageType, Set, Value, members
 
 SHORT = 60
 
@@ -22,7 +22,7 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class Layout(Protocol):
+class SourceLayout(Protocol):
     """Where the parts of a global state lie in the tuple."""
 
     def place(self, role: str, name: str | None, instance: str | None) -> str:
@@ -48,7 +48,7 @@ class Layout(Protocol):
 class Frame:
     """How names are written where an expression stands."""
 
-    layout: Layout
+    layout: SourceLayout
     constants: Mapping[str, Value]
     self: int | str | None = None  # the machine's own number, or its source
     arguments: Mapping[str, str] = field(default_factory=dict)  # field of the event: its source
@@ -71,7 +71,7 @@ def source(e: x.Expression, f: Frame) -> str:
     match e:
         case x.Literal_(value=value):
             return _literal(value)
-        case x.Constant(name=name):
+        case x.ConstantRef(name=name):
             return f.constant_names.get(name) or _literal(f.constants[name])
         case x.Now():
             return f.layout.now().replace("{s}", f.state) if f.now is None else f"({f.now})".replace("{s}", f.state)
@@ -79,13 +79,13 @@ def source(e: x.Expression, f: Frame) -> str:
             return str(f.self)
         case x.Data(role=role, name=name, owner=owner):
             return cell(role, name, owner)
-        case x.State(role=role, owner=owner):
+        case x.ControlState(role=role, owner=owner):
             return cell(role, None, owner)
         case x.Argument(name=name):
             return f.arguments[name]
         case x.Sender():
             return f.sender
-        case x.Variable(name=name):
+        case x.BoundVariable(name=name):
             return f.variables[name]
         case x.Apply(op=op):
             return ROWS[op](e, f)
@@ -231,7 +231,7 @@ def _messages(template: str, name: str, variable: str, f: Frame) -> str:
 
 def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
     variable = f"m{len(f.variables)}"
-    assert isinstance(e.domain.type, Message)
+    assert isinstance(e.domain.type, MessageType)
     kind = e.domain.type.kinds[0] if e.domain.type.kinds else ""
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""

@@ -34,7 +34,7 @@ _TEXTS: dict[str, Schema] = {
 
 def schema() -> Schema:
     """One schema for all files: which kind a file is, its first key tells."""
-    made = _Maker()
+    made = _SchemaMaker()
     files = {kind: made.of(record) for kind, record in shape.FILES.items()}
     rest: Schema = {"anyOf": [files["invariants"], made.of(shape.PART)]}
     for kind, record in reversed(list(shape.FILES.items())):
@@ -54,7 +54,7 @@ def definition(record: shape.RecordShape) -> str:
     return re.sub(r"\A(an?|the) ", "", record.title).replace(" ", "_")
 
 
-class _Maker:
+class _SchemaMaker:
     def __init__(self) -> None:
         self.defs: dict[str, Schema] = {}
 

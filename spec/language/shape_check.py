@@ -7,12 +7,12 @@ import unicodedata
 
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss, printable
 from leasehold.spec.language.shape import CHOICES, Alternatives, ListShape, MappingShape, RecordShape, Shape, TextShape
-from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, Node
+from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, YamlNode
 
 _FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
 
 
-def check(node: Node, shape: Shape, sink: Sink, where: str = "the file") -> bool:
+def check(node: YamlNode, shape: Shape, sink: Sink, where: str = "the file") -> bool:
     """Compares a tree with its shape, all the way down; True when nothing was reported."""
     before = len(sink.found)
     _check(node, shape, sink, where)
@@ -57,7 +57,7 @@ def _remedy(shape: Shape) -> str:
             return _remedy(choices[-1])
 
 
-def _check(node: Node, shape: Shape, sink: Sink, where: str) -> None:
+def _check(node: YamlNode, shape: Shape, sink: Sink, where: str) -> None:
     if isinstance(shape, Alternatives):
         fitting = [c for c in shape.choices if _kind(c) == node.kind]
         if fitting:
@@ -100,7 +100,7 @@ def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
         sink.error("not_a_name", place, near=near, where=where, name=printable(name[:40]), why=why, most=MAX_NAME)
 
 
-def _check_text(node: Node, of: str, sink: Sink, where: str) -> None:
+def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
     if of in CHOICES and node.text not in CHOICES[of]:
         *others, last = (f"`{word}`" for word in CHOICES[of])
         flag = _FLAGS.get(node.text.lower())
@@ -115,7 +115,7 @@ def _check_text(node: Node, of: str, sink: Sink, where: str) -> None:
         sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
 
 
-def _check_record(node: Node, shape: RecordShape, sink: Sink, where: str) -> None:
+def _check_record(node: YamlNode, shape: RecordShape, sink: Sink, where: str) -> None:
     prefix = "" if where == "the file" else f"{where}: "
     meant = set()
     for name, place, value in node.pairs():

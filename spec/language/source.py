@@ -34,21 +34,21 @@ RESERVED = frozenset([*(k for k in keyword.kwlist if k.islower()), "true", "fals
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A piece of a YAML file: a mapping (name to Entry), a list or a text, and where it starts."""
+class YamlNode:
+    """A piece of a YAML file: a mapping (name to KeyedNode), a list or a text, and where it starts."""
 
     kind: Kind
     place: Place
     text: str = ""
-    items: tuple[Node, ...] = ()
-    entries: tuple[tuple[str, Entry], ...] = ()
+    items: tuple[YamlNode, ...] = ()
+    entries: tuple[tuple[str, KeyedNode], ...] = ()
     spans: tuple[tuple[int, int, int], ...] = ()  # offset, line and column: where its lines stand in the file
     comment: str = field(default="", compare=False)  # what follows ` #` behind a text that is not quoted
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[YamlNode]:
         return iter(self.items)
 
-    def get(self, key: str) -> Node | None:
+    def get(self, key: str) -> YamlNode | None:
         for name, entry in self.entries:
             if name == key:
                 return entry.value
@@ -60,7 +60,7 @@ class Node:
                 return entry.key
         return self.place
 
-    def pairs(self) -> Iterator[tuple[str, Place, Node]]:
+    def pairs(self) -> Iterator[tuple[str, Place, YamlNode]]:
         for name, entry in self.entries:
             yield name, entry.key, entry.value
 
@@ -74,12 +74,12 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyedNode:
     key: Place
-    value: Node
+    value: YamlNode
 
 
-def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
+def read_file(path: Path, shown: str, sink: Sink) -> YamlNode | None:
     """Reads one YAML file; reports every trouble to the sink and then answers None."""
     start = Place(shown)
     try:
@@ -107,11 +107,11 @@ def read_file(path: Path, shown: str, sink: Sink) -> Node | None:
     return read_text(text, shown, sink)
 
 
-def read_text(text: str, shown: str, sink: Sink) -> Node | None:
+def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
     """Reads YAML text; reports every trouble to the sink and then answers None."""
     start = Place(shown)
     try:
-        return _Builder(text, shown, sink).build()
+        return _Composer(text, shown, sink).build()
     except yaml.reader.ReaderError as error:
         sink.error("control_character", _place_of(text, error.position, shown), character=f"{error.character:04X}")
     except yaml.MarkedYAMLError as error:
@@ -171,15 +171,15 @@ def _line(text: str, number: int) -> str:
     return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
-class _Builder:
+class _Composer:
     def __init__(self, text: str, shown: str, sink: Sink) -> None:
         self.lines = text.splitlines()
         self.shown = shown
         self.sink = sink
         self.events: Iterator[Any] = iter(yaml.parse(text, Loader=_Loader))
 
-    def build(self) -> Node:
-        root: Node | None = None
+    def build(self) -> YamlNode:
+        root: YamlNode | None = None
         for event in self.events:
             if isinstance(event, (yaml.StreamStartEvent, yaml.DocumentEndEvent, yaml.StreamEndEvent)):
                 continue
@@ -200,7 +200,7 @@ class _Builder:
         self.sink.error(wording, self._place(event), **words)
         raise _Refused
 
-    def _node(self, event: Any, depth: int) -> Node:
+    def _node(self, event: Any, depth: int) -> YamlNode:
         place = self._place(event)
         if depth > MAX_DEPTH:
             self._refuse("too_deep", event, max_depth=MAX_DEPTH)
@@ -218,16 +218,16 @@ class _Builder:
                 if isinstance(inner, yaml.SequenceEndEvent):
                     break
                 items.append(self._node(inner, depth + 1))
-            return Node("list", place, items=tuple(items))
+            return YamlNode("list", place, items=tuple(items))
         return self._mapping(place, depth)
 
-    def _text(self, event: Any, place: Place) -> Node:
+    def _text(self, event: Any, place: Place) -> YamlNode:
         spans = self._spans(event)
         if spans and event.style not in ("|", ">"):
             place = Place(place.file, *spans[0][1:])
         rest = self.lines[event.end_mark.line][event.end_mark.column :] if event.end_mark.line < len(self.lines) else ""
         comment = rest.lstrip().lstrip("#").strip() if not event.style and rest.lstrip().startswith("#") else ""
-        return Node("text", place, text=str(event.value), spans=spans, comment=comment)
+        return YamlNode("text", place, text=str(event.value), spans=spans, comment=comment)
 
     def _spans(self, event: Any) -> tuple[tuple[int, int, int], ...]:
         """Where the lines of a text stand in the file; none, where escapes keep the two from being compared."""
@@ -250,8 +250,8 @@ class _Builder:
                 done = offset + len(content)
         return tuple(spans)
 
-    def _mapping(self, place: Place, depth: int) -> Node:
-        entries: dict[str, Entry] = {}
+    def _mapping(self, place: Place, depth: int) -> YamlNode:
+        entries: dict[str, KeyedNode] = {}
         for event in self.events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
@@ -263,5 +263,5 @@ class _Builder:
                 first = entries[key.text].key
                 self.sink.error("key_again", key.place, key=key.text[:40], line=first.line)
             else:
-                entries[key.text] = Entry(key.place, value)
-        return Node("mapping", place, entries=tuple(entries.items()))
+                entries[key.text] = KeyedNode(key.place, value)
+        return YamlNode("mapping", place, entries=tuple(entries.items()))

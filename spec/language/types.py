@@ -93,7 +93,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageType:
     """A message on its way, as the variable of a quantifier over `pending(...)`."""
 
     kinds: tuple[str, ...]
@@ -103,16 +103,16 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownType:
     """The type of an expression that was already reported as wrong; agrees with every type."""
 
     def __str__(self) -> str:
         return "?"
 
 
-Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | Message | Unknown
+Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | MessageType | UnknownType
 
-BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), Unknown()
+BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), UnknownType()
 
 
 def members(type_: Enum | Instance) -> tuple[Value, ...]:
@@ -202,7 +202,7 @@ def in_range(type_: Type, value: Value) -> bool:
 def agrees(expected: Type, actual: Type) -> bool:
     """Whether a value of the actual type may stand where the expected type is wanted."""
     match expected, actual:
-        case (Unknown(), _) | (_, Unknown()):
+        case (UnknownType(), _) | (_, UnknownType()):
             return True
         case Int() | Time(), Int():
             return True  # a literal number of ticks may stand for a time

@@ -16,7 +16,7 @@ from leasehold.spec.language.model import Call, Drive, Send, System, Transition
 from leasehold.spec.language.types import Int, Map, Option, Type
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-_Field: TypeAlias = tuple[str, str]  # a role and its datum, or a message or event and its field
+_FieldRef: TypeAlias = tuple[str, str]  # a role and its datum, or a message or event and its field
 
 
 def warn_of_unbounded(system: System, sink: Sink) -> None:
@@ -27,17 +27,17 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
         sink.warning("unbounded_number", place, role=role, name=name, transition=transition.name)
 
 
-def unbounded(system: System) -> dict[_Field, Transition]:
+def unbounded(system: System) -> dict[_FieldRef, Transition]:
     """The numbers that may grow without end, each with a transition that adds to it."""
-    flows: dict[_Field, set[_Field]] = {}  # from what is read to what is set by it
-    grown: list[tuple[_Field, set[_Field], Transition]] = []  # what is added to, what the sum reads
+    flows: dict[_FieldRef, set[_FieldRef]] = {}  # from what is read to what is set by it
+    grown: list[tuple[_FieldRef, set[_FieldRef], Transition]] = []  # what is added to, what the sum reads
     for to, value, role, transition in _assignments(system):
         for source in _read(value, role, transition.event if transition else ""):
             flows.setdefault(source, set()).add(to)
         if transition is not None and not _compared(transition.guard, to) and not _compared(value, to):
             read = {s for e in _sums(value) for s in _read(e, role, transition.event)}
             grown.append((to, read, transition))
-    found: dict[_Field, Transition] = {}
+    found: dict[_FieldRef, Transition] = {}
     for to, read, transition in grown:
         bounded = not _endless(system.roles[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
         if not bounded and read & _reached(flows, to):
@@ -45,7 +45,7 @@ def unbounded(system: System) -> dict[_Field, Transition]:
     return found
 
 
-def _assignments(system: System) -> Iterator[tuple[_Field, x.Expression, str, Transition | None]]:
+def _assignments(system: System) -> Iterator[tuple[_FieldRef, x.Expression, str, Transition | None]]:
     """What gets which value, at a machine of which role, in which transition; None: when a task is started."""
     for role in system.roles.values():
         for transition in role.transitions():
@@ -58,7 +58,7 @@ def _assignments(system: System) -> Iterator[tuple[_Field, x.Expression, str, Tr
                     yield (to, name), value, role.name, None
 
 
-def _read(value: x.Expression, role: str, event: str) -> Iterator[_Field]:
+def _read(value: x.Expression, role: str, event: str) -> Iterator[_FieldRef]:
     for e in x.walk(value):
         if isinstance(e, x.Data):
             yield e.role, e.name
@@ -66,7 +66,7 @@ def _read(value: x.Expression, role: str, event: str) -> Iterator[_Field]:
             yield event, e.name
 
 
-def _reached(flows: dict[_Field, set[_Field]], start: _Field) -> set[_Field]:
+def _reached(flows: dict[_FieldRef, set[_FieldRef]], start: _FieldRef) -> set[_FieldRef]:
     """All that a value of this field may come to, itself among it."""
     found, todo = {start}, [start]
     while todo:
@@ -95,12 +95,12 @@ def _sums(value: x.Expression) -> Iterator[x.Expression]:
             yield from _sums(child)
 
 
-def _compared(e: x.Expression | None, field: _Field) -> bool:
+def _compared(e: x.Expression | None, field: _FieldRef) -> bool:
     def compares(inner: x.Expression) -> bool:
         return isinstance(inner, x.Apply) and inner.op in _COMPARISONS and _mentions(inner, field)
 
     return x.mentions(e, compares)
 
 
-def _mentions(e: x.Expression | None, field: _Field) -> bool:
+def _mentions(e: x.Expression | None, field: _FieldRef) -> bool:
     return x.mentions(e, lambda inner: isinstance(inner, x.Data) and (inner.role, inner.name) == field)

@@ -20,7 +20,7 @@ from leasehold.spec.language.diagnostics import Diagnostic, Sink
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
 from leasehold.spec.language.shape_check import check
-from leasehold.spec.language.source import Node, read_file
+from leasehold.spec.language.source import YamlNode, read_file
 from tests.mutants.deviation import Deviation
 
 FOLDER = Path(__file__).parent
@@ -172,7 +172,7 @@ def read(path: Path) -> Mutant:
     return Mutant(path.stem, doc, source, setting, budget, found_by, int(text_of(node, "steps")), patches, deviation)
 
 
-def _several(node: Node | None) -> tuple[str, ...]:
+def _several(node: YamlNode | None) -> tuple[str, ...]:
     """A list of texts, or one."""
     if node is None or (node.kind == "text" and not node.text):
         return ()

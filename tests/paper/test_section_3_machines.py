@@ -21,7 +21,7 @@ def reads(e):
     found = set()
 
     def note(node):
-        if isinstance(node, x.Data | x.State):
+        if isinstance(node, x.Data | x.ControlState):
             found.add(node.role)
         return False
 

@@ -121,7 +121,7 @@ class _EventGuards:
         whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
         read = {node for e in whole for node in x.walk(e)}
         for node in read:
-            if isinstance(node, x.Now | x.Constant | x.Argument | x.Data) and not isinstance(node.type, Set):
+            if isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data) and not isinstance(node.type, Set):
                 if isinstance(node, x.Data) and node.owner is not None:
                     continue
                 value = term(node, self.frame)

@@ -224,7 +224,7 @@ class TaskEffects:
             raise Unencodable(f"{transition.name} changes a cell of a map while it is driven")
 
         def looks(e: x.Expression) -> bool:
-            return isinstance(e, x.State | x.Data) and e.owner is not None and e.role == driven.name
+            return isinstance(e, x.ControlState | x.Data) and e.owner is not None and e.role == driven.name
 
         if x.mentions(transition.guard, looks) or any(x.mentions(u.value, looks) for u in transition.updates):
             raise Unencodable(f"{transition.name} reads other machines of {driven.name} while it is driven")

@@ -10,9 +10,9 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Sink
 from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.names import Names, RoleNames, Scope
+from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
 from leasehold.spec.language.parse import parse
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 
 WIDTH = 118  # of a line of YAML
 
@@ -82,7 +82,7 @@ def lemma_scope(system: System) -> Scope:
         ) for c in system.channels.values()
     }  # fmt: skip
     constants = {name: c.type for name, c in system.constants.items()}
-    names = Names(constants, system.types, roles, messages, channels)
+    names = DeclaredNames(constants, system.types, roles, messages, channels)
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 
@@ -93,6 +93,6 @@ def parsed(words: str, scope: Scope, of: t.Type | None = t.BOOL) -> Expression:
         SpecError: it is no expression over these names.
     """
     sink = Sink()
-    found = parse(Node("text", NOWHERE, words), scope, sink, of)
+    found = parse(YamlNode("text", NOWHERE, words), scope, sink, of)
     sink.raise_errors()
     return found

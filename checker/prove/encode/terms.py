@@ -1,7 +1,7 @@
 """An expression of the language as a solver term.
 
-One more reading of expression.py. Where values come from is the business of a `View`, as in evaluate.py; a test holds
-the two readings together on expressions and states made by chance.
+One more reading of expression.py. A `SymbolicView` says where values come from, as a `StateView` does in evaluate.py; a
+test holds the two readings together on expressions and states made by chance.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return SetValue(of, lambda m: z3.BoolVal(True))  # however many there are
         case x.Literal_(type=type_, value=value):
             return f.sorts.literal(type_, value)
-        case x.Constant(name=name):
+        case x.ConstantRef(name=name):
             return f.constants[name]
         case x.Now():
             return f.view.now
@@ -91,13 +91,13 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return f.me
         case x.Data(role=role, name=name, owner=owner):
             return f.view.data(role, _owner(owner, f), name)
-        case x.State(role=role, owner=owner):
+        case x.ControlState(role=role, owner=owner):
             return f.view.control(role, _owner(owner, f))
         case x.Argument(name=name):
             return f.arguments[name]
         case x.Sender():
             return f.sender
-        case x.Variable(name=name):
+        case x.BoundVariable(name=name):
             return f.variables[name]
         case x.Apply(op=op):
             return ROWS[op](e, f)

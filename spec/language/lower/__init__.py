@@ -2,10 +2,10 @@
 
 from leasehold.spec.language.lower.form import (
     Actor,
-    Cell,
     Change,
     Choice,
     Crash,
+    FaultCell,
     Machine,
     Offer,
     Passage,
@@ -17,6 +17,20 @@ from leasehold.spec.language.lower.form import (
 from leasehold.spec.language.lower.lowering import answers, lower, messages_of, work_of
 
 __all__ = [
-    "Actor", "Cell", "Change", "Choice", "Crash", "Machine", "Offer", "Passage", "Piece", "Receive", "Relation",
-    "Variable", "answers", "lower", "messages_of", "work_of",
+    "Actor",
+    "Change",
+    "Choice",
+    "Crash",
+    "FaultCell",
+    "Machine",
+    "Offer",
+    "Passage",
+    "Piece",
+    "Receive",
+    "Relation",
+    "Variable",
+    "answers",
+    "lower",
+    "messages_of",
+    "work_of",
 ]  # fmt: skip

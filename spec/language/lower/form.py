@@ -180,7 +180,7 @@ class Variable:
     shows: bool = False
 
 
-class Cell(NamedTuple):
+class FaultCell(NamedTuple):
     """One value of a variable that faults add."""
 
     variable: str
@@ -204,8 +204,8 @@ class Change:
 
     kind: str
     name: str
-    needs: Mapping[Cell, tuple[Value, ...]]
-    writes: Mapping[Cell, Value]
+    needs: Mapping[FaultCell, tuple[Value, ...]]
+    writes: Mapping[FaultCell, Value]
     actor: str = ""
     budget: str = ""
     recovers: str = ""

@@ -32,11 +32,11 @@ from leasehold.spec.language.files import Gatherer
 from leasehold.spec.language.load import load
 from leasehold.spec.language.lower import lower
 from leasehold.spec.language.model import System
-from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.names import DeclaredNames, Scope
 from leasehold.spec.language.operators import OPERATORS, Operator
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
 
 WORLD = {
@@ -141,7 +141,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @dataclass
 class World:
     system: System
-    names: Names
+    names: DeclaredNames
     layout: Layout
 
     @staticmethod
@@ -402,7 +402,7 @@ def typed(world: World, text: str, sight: Sight) -> x.Expression:
     scope = Scope(world.names, "unit", arguments) if sight.own else Scope(world.names)
     scope = Scope(world.names, scope.role, scope.arguments, step=sight.step, opaque=True)
     sink = Sink()
-    e = parse(Node("text", Place("drawn"), text), scope, sink)
+    e = parse(YamlNode("text", Place("drawn"), text), scope, sink)
     assert not sink.found, f"{text}\n{sink.found[0]}"
     return e
 

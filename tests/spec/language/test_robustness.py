@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from leasehold.checker.explore.ground import function
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.load import load
-from leasehold.spec.language.names import Names, Scope
+from leasehold.spec.language.names import DeclaredNames, Scope
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.source import Node
+from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import INT
 
 TRUTH = Path(__file__).resolve().parents[2] / "truth"
@@ -293,7 +293,7 @@ def test_strange_names_of_systems(name: str) -> None:
 @pytest.mark.parametrize("text", ["7 // (" * 28 + "7" + ")" * 28, "7 % (" * 28 + "7" + ")" * 28])
 def test_nested_divisions_stay_small_in_python(text: str) -> None:
     sink = Sink()
-    e = parse(Node("text", Place("x"), text), Scope(Names({}, {}, {}, {}, {})), sink, INT)
+    e = parse(YamlNode("text", Place("x"), text), Scope(DeclaredNames({}, {}, {}, {}, {})), sink, INT)
     assert not sink.found
     words = source(e, Frame(None, {}))  # type: ignore[arg-type]
     assert len(words) < 10_000

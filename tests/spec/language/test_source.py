@@ -3,7 +3,7 @@
 import pytest
 
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.source import Node, read_text
+from leasehold.spec.language.source import YamlNode, read_text
 
 TEXT = """\
 a: >
@@ -24,19 +24,19 @@ g: >-
 LINES = TEXT.splitlines()
 
 
-def read(text: str) -> Node:
+def read(text: str) -> YamlNode:
     sink = Sink()
     node = read_text(text, "here", sink)
     assert node is not None, sink.found
     return node
 
 
-def texts(node: Node) -> list[Node]:
+def texts(node: YamlNode) -> list[YamlNode]:
     return [node] if node.kind == "text" else [t for _, _, value in node.pairs() for t in texts(value)]
 
 
 @pytest.mark.parametrize("node", texts(read(TEXT)), ids=lambda n: n.text.split()[0])
-def test_characters_are_found_where_they_stand(node: Node) -> None:
+def test_characters_are_found_where_they_stand(node: YamlNode) -> None:
     for offset, character in enumerate(node.text):
         place = node.inside(offset)
         assert character.isspace() or LINES[place.line - 1][place.column - 1] == character
