@@ -19,8 +19,7 @@ from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, Simula
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.actor.instance import BELOW, MachineInstance
-from leasehold.impl.actor.ready import Ready
-from leasehold.impl.actor.requests import Recheck, Request
+from leasehold.impl.actor.ready import Ready, Recheck, Request
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program

@@ -21,19 +21,20 @@ from functools import partial
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.effects import EffectRunner
-from leasehold.impl.actor.environment import ActorError, ActorOptions, Environment, EnvironmentMismatch
+from leasehold.impl.actor.effects import EffectRunner, Upcalls
+from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.instance import RowCodec
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
-from leasehold.impl.actor.ready import Effect, Ready
-from leasehold.impl.actor.requests import (
+from leasehold.impl.actor.ready import (
     Begin,
     Decide,
     Deliver,
+    Effect,
     PolicyCommand,
     Queued,
     Read,
+    Ready,
     Recover,
     Request,
     Tell,
@@ -43,14 +44,13 @@ from leasehold.impl.actor.requests import (
 )
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import Clock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout, refusal, with_command
-from leasehold.impl.notices import Kind, Notice, Notices, SimulatedCrash
+from leasehold.impl.notices import Kind, SimulatedCrash
 from leasehold.impl.store.store import Batch, Fenced, Key, Older, Store, StoreError
 from leasehold.impl.transport.transport import Answer, Reply, Transport
 
@@ -82,26 +82,24 @@ class Actor:
         clock: Clock, environment: Environment | None = None, options: ActorOptions | None = None,
     ) -> None:  # fmt: skip
         self.identity, self.program, self.store, self.transport, self.clock = identity, program, store, transport, clock
-        self.environment, self.options = environment or Environment(), options or ActorOptions()
+        self.environment = environment or Environment()
         self.roles = frozenset(roles) | {sub.role for role in roles for sub in program.roles[role].below}
-        self.notices = Notices()
-        self.counts: dict[str, int] = {}
         self.epoch = 0
         self.running = False
         self.rows = RowCodec(program)
         self.table = MachineTable(program, self.roles)
-        self.stepper = self.stepper_type(
-            identity.name, program, self.table, self.rows, self.environment, self.options.retire_after, self.notices,
-            self.counts,
+        self.context = ActorContext(
+            identity, program, self.table, clock, self.environment, options or ActorOptions()
         )  # fmt: skip
+        self.notices, self.counts, self._tell = self.context.notices, self.context.counts, self.context.tell
+        self.stepper = self.stepper_type(self.context, self.rows)
         tick_seconds = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        self.upcalls = Upcalls(identity.name, self.environment, self.table, self.counts)
+        self.upcalls = Upcalls(self.context)
         self._layout = Layout.of(program).write()
         self.effects = EffectRunner(
-            self.table, self.codec, self.messages.address_of, self.upcalls, clock, self.environment, self.options,
-            self.notices, self.counts, self.put_quietly,
+            self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
         )  # fmt: skip
         self._queue: deque[Queued] = deque()
         self._turn: list[Queued] = []  # the requests of the turn that is being made
@@ -254,8 +252,7 @@ class Actor:
         await self._carry_out(ready)
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
-        machines = {"machines": len(table.instances)}
-        self._tell(Notice(Kind.RECOVERED, self.identity.name, now=self.clock.now(), data=machines))
+        self._tell(Kind.RECOVERED, machines=len(table.instances))
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:
         """Starts recovered work between the turns; a lease that has left its state meanwhile starts nothing."""
@@ -271,7 +268,7 @@ class Actor:
         """
         unknown = not isinstance(error, StoreError | CoreError)
         log.error("%s stops taking steps: %s", self.identity.name, _words(error), exc_info=error if unknown else None)
-        self._tell(Notice(Kind.STOPPED, self.identity.name, now=self.clock.now(), data={"reason": _words(error)}))
+        self._tell(Kind.STOPPED, reason=_words(error))
         self.running = False
         waiting, self._queue = self._queue, deque()
         fail(waiting, f"the store has failed: {_words(error)}")
@@ -286,7 +283,7 @@ class Actor:
         Raises:
             Fenced, Older, CoreError, EnvironmentMismatch: no other try would cure it.
         """
-        pause = self.options.reopen_pause
+        pause = self.context.options.reopen_pause
         try:
             await self._quiet()
             self.effects.open(self.transport)
@@ -301,7 +298,7 @@ class Actor:
             log.error("%s cannot go on yet, and tries again in %g s: %s", self.identity.name, pause, error)
             return False
         except Exception:
-            self._count("errors")
+            self.counts["errors"] += 1
             log.exception("%s cannot go on yet, and tries again in %g s", self.identity.name, pause)
             await asyncio.sleep(pause)  # it may have come before the one above
             return False
@@ -381,18 +378,16 @@ class Actor:
         if ready.changed or ready.dropped or ready.metadata:
             await self._commit(ready)
         for notice in ready.notices:
-            self._tell(notice)
+            self.notices.tell(notice)
         self.effects.carry_out(ready)
 
     async def _commit(self, ready: Ready) -> None:
         puts = {key: self.rows.write(instance) for key, instance in ready.changed.items()}
-        name, machines = self.identity.name, {"machines": len(puts)}
-        if self.notices.subscribers and self._tell(Notice(Kind.COMMIT, name, now=ready.now, data=machines)) is None:
+        if self._tell(Kind.COMMIT, machines=len(puts)) is None:
             raise StoreError("the commit was consumed by a subscriber to notices")
         await self.store.commit(Batch(puts, tuple(ready.dropped), ready.metadata))
-        self._count("commits")
-        if self.notices.subscribers:
-            self._tell(Notice(Kind.COMMITTED, name, now=self.clock.now(), data=machines))
+        self.counts["commits"] += 1
+        self._tell(Kind.COMMITTED, machines=len(puts))
 
     def _describe(self, ready: Ready) -> None:
         """With the first records, how they are read goes into the store (impl/migrate/layout.py)."""
@@ -424,10 +419,9 @@ class Actor:
         try:
             await self.put(Deliver(self.codec.open(frame)))
         except Refusal as refusal:
-            self._count("refused")
-            about, now = {"reason": refusal.reason}, self.clock.now()
+            self.counts["refused"] += 1
             try:
-                self._tell(Notice(Kind.REFUSED, self.identity.name, now=now, data=about))
+                self._tell(Kind.REFUSED, reason=refusal.reason)
             except SimulatedCrash as crash:  # neither of the actor's loops could hear it here
                 await self._end(crash)
                 for task in self._tasks:
@@ -485,14 +479,6 @@ class Actor:
                 await self.put(Tick(now))
             except ActorError as error:
                 log.warning("%s misses tick %d: %s", self.identity.name, now, error)
-
-    # Notices and counts
-
-    def _tell(self, notice: Notice) -> Notice | None:
-        return self.notices.tell(notice) if self.notices.subscribers else notice
-
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
 
 
 def _words(error: Exception) -> str:

@@ -1,45 +1,184 @@
-"""Effects: what an actor sends and starts after a commit, and what it gives up."""
+"""Effects: the messages, calls and upcalls that follow a commit. A policy's decisions come back as requests."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import random
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.actor.instance import MachineInstance
+from leasehold.impl.actor.environment import ActorContext, ActorError
+from leasehold.impl.actor.instance import MachineInstance, role_of
 from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.outbox import Outbox, PendingSend
-from leasehold.impl.actor.ready import Effect, Ready, SendMessage, StartCall, TellPolicy, TickPolicies
-from leasehold.impl.actor.requests import Complete, Decide, Request
-from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.actor.upcalls import Upcalls
-from leasehold.impl.clock import Clock
-from leasehold.impl.core.work import SendWork
-from leasehold.impl.handlers.handler import Done
+from leasehold.impl.actor.ready import (
+    Complete,
+    Decide,
+    Effect,
+    PolicyCommand,
+    Ready,
+    Request,
+    SendMessage,
+    StartCall,
+    TellPolicy,
+    TickPolicies,
+)
+from leasehold.impl.core.work import CallWork, SendWork
+from leasehold.impl.handlers.handler import Action, Done
 from leasehold.impl.identity.refusal import Refusal
-from leasehold.impl.notices import Kind, Notice, Notices
-from leasehold.impl.policy.policy import Decision
+from leasehold.impl.notices import Kind
+from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
 from leasehold.impl.store.store import Key
 from leasehold.impl.transport.transport import Transport
+
+INVENTORY = "inventory"  # metadata: the units as records know them
+WISH = "wish of "  # metadata: a client's wish for a lease, as the policy keeps it
+
+
+class Upcalls:
+    """Asks the policies of an actor, and words the actions of its handlers (paper, section 4.3)."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self.context, self.environment, self.table = context, context.environment, context.table
+        self._attempt = 0
+        self._made = {role: made for role, p in self.environment.policies.items() if (made := _copied(p)) is not None}
+        self._wishing: list[Wishing] | None = None
+        self._kept: dict[str, bytes] = {}  # for the next commit
+
+    def renew(self) -> None:
+        """Policies as they were made: what they decided since the last commit was never so (paper, section 4.3.1)."""
+        for role, policy in self._made.items():
+            self.environment.policies[role] = copy.deepcopy(policy)
+        self._wishing = None
+        self._kept = {}
+
+    def recovered(self) -> None:
+        """Tells the policies of every lease that was read from the store, and gives them their wishes back.
+
+        Raises:
+            EnvironmentMismatch: records know a unit by another number than the environment.
+        """
+        self._check_units()
+        policies = self.environment.policies
+        for instance in self.table.instances.values():
+            if (policy := policies.get(instance.core.role)) is not None:
+                policy.recovered(self.table.view(*instance.key))
+        for lease, role in self.table.orphans():  # their units may be in quarantine
+            if (policy := policies.get(role)) is not None:
+                policy.recovered(self.table.view(lease, role))
+        for name, body in self.table.metadata.items():
+            for wishing in self.wishing() if name.startswith(WISH) else ():
+                wishing.restore(name.removeprefix(WISH), body)
+
+    def _check_units(self) -> None:
+        units = self.environment.units
+        if units is None:
+            return
+        before, now = self.table.metadata.get(INVENTORY, b""), units.remembered()
+        units.check(before)
+        if now != before:
+            self._kept[INVENTORY] = self.table.metadata[INVENTORY] = now
+
+    def metadata(self) -> dict[str, bytes]:
+        """The metadata for the next commit: the wishes that have changed, and the units."""
+        found, self._kept = self._kept, {}
+        for policy in self._wishing if self._wishing is not None else self.wishing():
+            found |= {WISH + lease: wish for lease, wish in policy.changed_wishes().items()}
+        return found
+
+    def wishing(self) -> list[Wishing]:
+        if self._wishing is None:
+            self._wishing = [policy for policy in self.environment.policies.values() if isinstance(policy, Wishing)]
+        return self._wishing
+
+    # Policies
+
+    def begin(self, instance: MachineInstance, call: CallWork, now: int) -> list[Decision]:
+        """A state of a lease asks for a decision."""
+        policy = self.environment.policies.get(instance.core.role)
+        if policy is None:
+            return []
+        view = self.table.view(*instance.key)
+        question = Question(call.target.partition(".")[2], view, call.answers, instance.state_epoch)
+        return self._ask(lambda: policy.begin(question, now))
+
+    def changed(self, lease: Lease, now: int) -> list[Decision]:
+        """A lease has changed."""
+        policy = self.environment.policies.get(lease.machine.partition("[")[0])
+        return [] if policy is None else self._ask(lambda: policy.changed(lease, now))
+
+    def tick(self, now: int) -> Iterator[Decision]:
+        """The clock has come to a time."""
+        for policy in self.environment.policies.values():
+            yield from self._ask(lambda policy=policy: policy.tick(now))  # type: ignore[misc]
+
+    def command(self, command: PolicyCommand, now: int) -> list[Decision]:
+        """A client's command.
+
+        Raises:
+            ActorError: there is no such policy, or it refuses the command.
+        """
+        policy = self.environment.policies.get(command.role)
+        if policy is None:
+            raise ActorError(f"this actor has no policy for {command.role[:60]}")
+        try:
+            return list(getattr(policy, command.method)(*command.arguments, now=now, **command.options))
+        except Exception as error:
+            raise ActorError(str(error)) from error
+
+    def _ask(self, policy: Callable[[], Iterable[Decision]]) -> list[Decision]:
+        """Asks a policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
+        try:
+            return list(policy())
+        except Exception:
+            self.context.counts["policy errors"] += 1
+            log.exception("%s: a policy failed, and decides nothing now", self.context.identity.name)
+            return []
+
+    # Handlers
+
+    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> Action:
+        """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
+        self._attempt += 1
+        verb = call.target.partition(".")[2]
+        number = (instance.state_epoch << 40) + (epoch << 16) + self._attempt % (1 << 16)
+        own = instance.core.view(instance.record)
+        if not instance.core.subsidiary:
+            return Action(verb, instance.key.lease, "", number, own, answers=call.answers)
+        units, named, lease = self.environment.units, role_of(instance.key.machine), instance.metadata.get("lease", "")
+        assert named is not None
+        drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
+        parent = next(filter(None, drivers), None)
+        return Action(
+            verb, lease, (units.name(named[1]) if units is not None else None) or instance.key.machine, number,
+            parent.core.view(parent.record) if parent is not None else {}, own,
+            units.properties(named[1]) if units is not None else {}, call.answers,
+        )  # fmt: skip
+
+
+def _copied(policy: Policy) -> Policy | None:
+    """A policy that nothing has happened to; None where it cannot be copied, and the old one has to do."""
+    try:
+        return copy.deepcopy(policy)
+    except Exception as error:
+        log.warning(
+            "the policy %s cannot be copied (%s), and is kept when the store fails", type(policy).__name__, error
+        )
+        return None
+
 
 log = logging.getLogger("leasehold.effects")
 
 
 class EffectRunner:
-    """Carries out the effects of one actor.
+    """Carries out the effects of one actor, on its machines as they are then.
 
     Args:
-        table: the actor's machines, as they are when an effect is carried out.
+        context: of the actor.
         codec: seals messages.
         address_of: where a peer is reached.
         upcalls: asks policies.
-        clock: the time.
-        environment, options: of the actor.
-        notices: hear of each message and call before it begins.
-        counts: `errors`, `refused by peers`.
         put: takes the requests that come back: decisions, ends of calls.
     """
 
@@ -47,20 +186,18 @@ class EffectRunner:
     calls: HandlerCalls
 
     def __init__(
-        self, table: MachineTable, codec: EnvelopeCodec, address_of: Callable[[str], str], upcalls: Upcalls,
-        clock: Clock, environment: Environment, options: ActorOptions, notices: Notices, counts: dict[str, int],
+        self, context: ActorContext, codec: EnvelopeCodec, address_of: Callable[[str], str], upcalls: Upcalls,
         put: Callable[[Request], None],
     ) -> None:  # fmt: skip
-        self.table, self.codec, self.upcalls, self.clock = table, codec, upcalls, clock
-        self.environment, self.options, self.notices, self.counts = environment, options, notices, counts
+        self.context, self.table, self.codec, self.upcalls = context, context.table, codec, upcalls
         self._address_of, self._put = address_of, put
-        self._rng = random.Random(options.seed)
+        self._rng = random.Random(context.options.seed)
 
     def open(self, transport: Transport) -> None:
         """Begins with nothing under way."""
-        options = self.options
+        options = self.context.options
         self.outbox = Outbox(transport, self._address_of, self._refused, options.backoff, self._rng)
-        self.calls = HandlerCalls(self.environment.handlers, self._completed, options.retry)
+        self.calls = HandlerCalls(self.context.environment.handlers, self._completed, options.retry)
 
     async def close(self) -> None:
         """Sends nothing more, and waits for no handler."""
@@ -89,6 +226,7 @@ class EffectRunner:
 
     def start(self, effects: Iterable[Effect]) -> None:
         """Sends and starts, in order; the mistakes of one effect harm no other."""
+        clock = self.context.clock
         for effect in effects:
             try:
                 match effect:
@@ -97,11 +235,11 @@ class EffectRunner:
                     case StartCall():
                         self._call(effect)
                     case TellPolicy(key):
-                        self._decided(self.upcalls.changed(self.table.view(*key), self.clock.now()))
+                        self._decided(self.upcalls.changed(self.table.view(*key), clock.now()))
                     case TickPolicies(now):
                         self._decided(self.upcalls.tick(now))
             except Exception:
-                self._count("errors")
+                self.context.counts["errors"] += 1
                 log.exception("%s: what follows a commit has failed", self.codec.identity.name)
 
     def _send(self, effect: SendMessage) -> None:
@@ -110,10 +248,11 @@ class EffectRunner:
         if instance is None or instance.record[instance.core.sent_at][neighbour] != number:
             return  # a later transition of the turn has sent another
         peer, fields = instance.peers[neighbour], effect.fields
-        if self.notices.subscribers:
+        if self.context.notices.subscribers:
             names = tuple(name for name, _ in self.codec.program.messages[send.message].fields)
-            machine, shown = self.codec.machine_at(instance, neighbour), dict(zip(names, fields, strict=True))
-            told = self._tell(Kind.SEND, instance, send.message, to=peer, peer=machine, number=number, fields=shown)
+            data = {"to": peer, "peer": self.codec.machine_at(instance, neighbour), "number": number}
+            shown = dict(zip(names, fields, strict=True))
+            told = self.context.tell(Kind.SEND, instance.key, send.message, **data, fields=shown)
             if told is None:
                 return
             fields = tuple(told.data["fields"][name] for name in names)
@@ -130,12 +269,12 @@ class EffectRunner:
         if instance is None or instance.state_epoch != effect.epoch:
             return  # the state was left
         asks_policy = call.target.startswith("policy.")
-        if asks_policy and instance.core.role not in self.environment.policies:
+        if asks_policy and instance.core.role not in self.context.environment.policies:
             return
-        if self._tell(Kind.CALL, instance, call.target) is None:
+        if self.context.tell(Kind.CALL, instance.key, call.target) is None:
             return
         if asks_policy:
-            self._decided(self.upcalls.begin(instance, call, self.clock.now()))
+            self._decided(self.upcalls.begin(instance, call, self.context.clock.now()))
         else:
             self.calls.begin(instance, call, self.upcalls.action(instance, call, self.codec.epoch))
 
@@ -151,16 +290,4 @@ class EffectRunner:
 
     def _refused(self, pending: PendingSend, reason: str) -> None:
         log.warning("%s %s: %s was refused: %s", pending.key.lease, pending.key.machine, pending.message, reason)
-        self._count("refused by peers")
-
-    def _tell(self, kind: Kind, instance: MachineInstance, name: str, **data: Any) -> Notice | None:
-        if not self.notices.subscribers:
-            return _UNTOLD
-        actor = self.codec.identity.name
-        return self.notices.tell(Notice(kind, actor, *instance.key, name, self.clock.now(), data))
-
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
-
-
-_UNTOLD = Notice(Kind.CALL, "")  # where nobody listens
+        self.context.counts["refused by peers"] += 1

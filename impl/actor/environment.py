@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
+from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.clock import Clock
+from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.identity.trust import Identity
+from leasehold.impl.notices import Kind, Notice, Notices
 from leasehold.impl.policy.policy import Policy
+from leasehold.impl.store.store import Key
 
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Count = Annotated[int, Meta(ge=1, le=10**9)]
@@ -160,3 +167,37 @@ class Environment:
     def each_handler(self) -> list[Handler]:
         """The handlers, each once: one may serve several verbs."""
         return list({id(handler): handler for handler in self.handlers.values()}.values())
+
+
+_ITSELF = Key("", "")  # of a notice that is about the actor itself
+_UNTOLD = Notice(Kind.COMMIT, "")  # where nobody listens
+
+
+@dataclass(slots=True)
+class ActorContext:
+    """What the parts of one actor share.
+
+    Attributes:
+        identity: its name and key, and whom it trusts.
+        program: the compiled system.
+        table: its machines.
+        clock: the time.
+        environment, options: what the actor was given.
+        notices: its subscribers.
+        counts: of events by outcome, commits, refusals and errors.
+    """
+
+    identity: Identity
+    program: Program
+    table: MachineTable
+    clock: Clock
+    environment: Environment
+    options: ActorOptions
+    notices: Notices = field(default_factory=Notices)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def tell(self, kind: Kind, key: Key = _ITSELF, name: str = "", **data: Any) -> Notice | None:
+        """Tells the subscribers, if there are any; the notice as they leave it, or None where one has consumed it."""
+        if not self.notices.subscribers:
+            return _UNTOLD
+        return self.notices.tell(Notice(kind, self.identity.name, *key, name, self.clock.now(), data))

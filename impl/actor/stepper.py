@@ -6,15 +6,27 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from leasehold.impl.actor.environment import ActorError, Environment
+from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of, role_of
-from leasehold.impl.actor.ready import Ready, SendMessage, StartCall, TellPolicy, TickPolicies
-from leasehold.impl.actor.requests import Begin, Complete, Consume, Decide, Recheck, Recover, Tell, Tick
-from leasehold.impl.actor.table import MachineTable, origin_of
-from leasehold.impl.core.core import Program
+from leasehold.impl.actor.ready import (
+    Begin,
+    Complete,
+    Consume,
+    Decide,
+    Ready,
+    Recheck,
+    Recover,
+    SendMessage,
+    StartCall,
+    Tell,
+    TellPolicy,
+    Tick,
+    TickPolicies,
+)
+from leasehold.impl.actor.table import origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
-from leasehold.impl.notices import Kind, Notice, Notices
+from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import Key
 
@@ -25,23 +37,14 @@ class Stepper:
     """Steps the machines of an actor.
 
     Args:
-        name: of the actor.
-        program: the compiled system.
-        table: the actor's machines.
+        context: of the actor.
         rows: knows the bounds of each role's numbers.
-        environment: which roles have a policy, and who plays the neighbours of a machine that a policy begins.
-        retire_after: ticks for which a lease that is over is remembered.
-        notices: the actor's subscribers, who may keep a lease from being forgotten.
-        counts: of events by outcome.
     """
 
-    def __init__(
-        self, name: str, program: Program, table: MachineTable, rows: RowCodec, environment: Environment,
-        retire_after: int, notices: Notices, counts: dict[str, int],
-    ) -> None:  # fmt: skip
-        self.name, self.program, self.table, self.codecs = name, program, table, rows.codecs
-        self.environment, self.retire_after = environment, retire_after
-        self.notices, self.counts = notices, counts
+    def __init__(self, context: ActorContext, rows: RowCodec) -> None:
+        self.name, self.program, self.table = context.identity.name, context.program, context.table
+        self.environment, self.retire_after = context.environment, context.options.retire_after
+        self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
 
     # Requests
 
@@ -171,7 +174,7 @@ class Stepper:
             self.codecs[core.role].check(record)
             self._set(ready, instance, record)
         kind = outcome.kind
-        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.counts[kind] += 1
         taken = kind == "taken"
         if self.notices.subscribers:
             data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.actor.requests import Consume
+from leasehold.impl.actor.ready import Consume
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program

@@ -8,8 +8,7 @@ from typing import Any
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.actor.outbox import Outbox, PendingSend
-from leasehold.impl.actor.ready import Ready
-from leasehold.impl.actor.requests import Consume
+from leasehold.impl.actor.ready import Consume, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core

@@ -9,8 +9,7 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec
-from leasehold.impl.actor.ready import Ready, StartCall
-from leasehold.impl.actor.requests import Deliver, Request
+from leasehold.impl.actor.ready import Deliver, Ready, Request, StartCall
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core

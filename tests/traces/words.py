@@ -7,8 +7,21 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.instance import BELOW
-from leasehold.impl.actor.ready import Effect, Ready, SendMessage, StartCall, TellPolicy
-from leasehold.impl.actor.requests import Begin, Complete, Consume, Decide, Deliver, PolicyCommand, Request, Tell
+from leasehold.impl.actor.ready import (
+    Begin,
+    Complete,
+    Consume,
+    Decide,
+    Deliver,
+    Effect,
+    PolicyCommand,
+    Ready,
+    Request,
+    SendMessage,
+    StartCall,
+    Tell,
+    TellPolicy,
+)
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Record
 from leasehold.impl.store.store import Key

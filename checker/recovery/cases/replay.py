@@ -21,7 +21,7 @@ from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.instance import machine_of
-from leasehold.impl.actor.requests import Consume
+from leasehold.impl.actor.ready import Consume
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
