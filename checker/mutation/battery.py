@@ -14,7 +14,6 @@ from leasehold.spec import SpecError, System, find, load
 from leasehold.spec.language import shape, shape_check
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
-from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.source import YamlNode, read_file
 
 FILE = "mutation.yaml"
@@ -99,7 +98,7 @@ def battery_of(loader: Loader) -> Battery:
 
 
 def _trial(node: YamlNode, loader: Loader, sink: Sink) -> Trial:
-    settings = tuple((name, value.text) for name, _, value in as_mapping(node.get("set")).pairs())
+    settings = tuple((name, value.text) for name, _, value in node.pairs_of("set"))
     budget = None
     if (words := text_of(node, "faults")) not in ("", "none"):
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from leasehold.spec.language import expression as x
@@ -14,7 +15,7 @@ from leasehold.spec.language.declare import doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Quiet, a
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
-from leasehold.spec.language.parse import parse
+from leasehold.spec.language.parse import optional, parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import (
@@ -25,6 +26,7 @@ from leasehold.spec.language.types import (
 
 _TARGET = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
+_STATE, _TRANSITION, _TASK = (shape.record(f"a {name}").keys for name in ("state", "transition", "task"))
 
 
 class Builder(FieldBuilder):
@@ -43,19 +45,12 @@ class Builder(FieldBuilder):
             if self._is_message_to(name, event.name) or event.name == TICK:
                 self.sink.error("event_is_message", event.place, event=event.name, name=name)
         parent = self._role(node.get("subsidiary")) if node.get("subsidiary") is not None else None
-        tasks = {t: self._task(name, t, place, decl) for t, place, decl in as_mapping(node.get("tasks")).pairs()}
+        tasks = {t: self._task(name, t, place, decl) for t, place, decl in node.pairs_of("tasks")}
         kept = {t: task for t, task in tasks.items() if task is not None}
         groups = {kind: self._groups(name, node.get(kind)) for kind in ("ignore", "refuse")}
-        states = {
-            s: self._state(name, s, place, decl, tasks, groups)
-            for s, place, decl in as_mapping(node.get("states")).pairs()
-        }
+        states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
         initial = [s for s in states.values() if s.initial]
-        marred = any(
-            key not in shape.record("a state").keys
-            for _, _, s in as_mapping(node.get("states")).pairs()
-            for key, _, _ in s.pairs()
-        )
+        marred = any(key not in _STATE for _, _, s in node.pairs_of("states") for key, _, _ in s.pairs())
         if len(initial) != 1 and not marred:
             at = initial[1].place if initial else node.key_place("states")
             count = f"{len(initial)} initial states" if initial else "no initial state"
@@ -63,7 +58,7 @@ class Builder(FieldBuilder):
         if not initial:
             first = next(iter(states.values()), None)
             if first is not None:
-                states[first.name] = m.State(**{**_fields(first), "initial": True})
+                states[first.name] = replace(first, initial=True)
         place = node.key_place("role")
         return m.Role(name, names.instance, names.indexed, states, data, events, kept, parent, doc_of(node), place)
 
@@ -72,9 +67,9 @@ class Builder(FieldBuilder):
         found: dict[str, dict[str, tuple[str, Place]]] = {}
         for group in node or ():
             reason = " ".join(text_of(group, "because").split())
-            for state in _names(group.get("in")):
+            for state in group.names("in"):
                 self._known_state(role, state)
-                for event in _names(group.get("events")):
+                for event in group.names("events"):
                     if self._known_event(role, event.text, event.place):
                         cell = found.setdefault(state.text, {})
                         if event.text in cell:
@@ -104,9 +99,9 @@ class Builder(FieldBuilder):
         self, role: str, name: str, place: Place, node: YamlNode, tasks: Mapping[str, Any],
         groups: Mapping[str, Mapping[str, Mapping[str, tuple[str, Place]]]],
     ) -> m.State:  # fmt: skip
-        started = tuple(t.text for t in self._each_once(node.get("tasks"), "tasks") if self._known_task(role, t, tasks))
+        started = tuple(t.text for t in self._each_once(node, "tasks") if self._known_task(role, t, tasks))
         on: dict[str, tuple[m.Transition, ...]] = {}
-        for event, where, decl in as_mapping(node.get("on")).pairs():
+        for event, where, decl in node.pairs_of("on"):
             if self._known_event(role, event, where):
                 choices = decl.items if decl.kind == "list" else (decl,)
                 on[event] = tuple(
@@ -114,7 +109,7 @@ class Builder(FieldBuilder):
                 )
         left_alone: dict[str, dict[str, str]] = {"ignore": {}, "refuse": {}}
         for kind, reasons in left_alone.items():
-            for event, where, reason in as_mapping(node.get(kind)).pairs():
+            for event, where, reason in node.pairs_of(kind):
                 if self._known_event(role, event, where):
                     reasons[event] = " ".join(reason.text.split())
                     if (role, name, event) in self.reasons:
@@ -132,9 +127,9 @@ class Builder(FieldBuilder):
             doc=doc_of(node), place=place,
         )  # fmt: skip
 
-    def _each_once(self, node: YamlNode | None, key: str) -> Iterator[YamlNode]:
+    def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:
         seen: set[str] = set()
-        for item in _names(node):
+        for item in node.names(key):
             if item.text in seen:
                 self.sink.error("stands_twice", item.place, item=item.text, key=key)
             else:
@@ -152,27 +147,20 @@ class Builder(FieldBuilder):
     ) -> m.Transition:
         scope = self._event_scope(role, event)
         to, stay = node.get("to"), text_of(node, "stay") == "true"
-        marred = any(
-            key not in shape.record("a transition").keys for key, _, _ in node.pairs()
-        )  # reported: may have meant this
+        marred = any(key not in _TRANSITION for key, _, _ in node.pairs())  # reported: may have meant one of the two
         if (to is None) == (not stay) and not marred:
             self.sink.error("to_or_stay", node.place, role=role, state=state, event=event)
         target = state if to is None or not self._known_state(role, to) else to.text
-        when = node.get("when")
-        updates = []
-        for name, place, value in as_mapping(node.get("set")).pairs():
-            update = self._update(role, name, place, value, scope)
-            if update is not None:
-                updates.append(update)
+        updates = [self._update(role, name, place, value, scope) for name, place, value in node.pairs_of("set")]
         also = []
-        for task in self._each_once(node.get("also"), "also"):
+        for task in self._each_once(node, "also"):
             if self._known_task(role, task, tasks):
                 if not isinstance(tasks[task.text], m.Send):
                     self.sink.error("also_no_send", task.place, task=task.text)
                 also.append(task.text)
         return m.Transition(
-            role, state, event, position, target, parse(when, scope, self.sink, BOOL) if when else None,
-            tuple(updates), stay and to is None, tuple(also), doc_of(node), node.place,
+            role, state, event, position, target, optional(node.get("when"), scope, self.sink),
+            tuple(u for u in updates if u is not None), stay and to is None, tuple(also), doc_of(node), node.place,
         )  # fmt: skip
 
     def _is_message_to(self, role: str, event: str) -> bool:
@@ -214,7 +202,7 @@ class Builder(FieldBuilder):
 
     def _task(self, role: str, name: str, place: Place, node: YamlNode) -> m.Task | None:
         kinds = [k for k in ("send", "call", "drive") if node.get(k) is not None]
-        if not kinds and any(key not in shape.record("a task").keys for key, _, _ in node.pairs()):
+        if not kinds and any(key not in _TASK for key, _, _ in node.pairs()):
             return None  # reported: the key that is not known may be the one that is missing
         if len(kinds) != 1:
             self.sink.error("task_kind", place, name=name, kinds=kinds)
@@ -224,19 +212,16 @@ class Builder(FieldBuilder):
             "drive": {"drive", "event", "with", "only", "when", "answers", "doc"},
         }[kinds[0]]  # fmt: skip
         for key, where, _ in node.pairs():
-            if key not in allowed and key in shape.record("a task").keys and key != "outlives":
+            if key not in allowed and key in _TASK and key != "outlives":
                 others = sorted(allowed - {kinds[0]})
                 self.sink.error("useless_task_key", where, name=name, key=key, kind=kinds[0], keys=others)
         if text_of(node, "outlives") == "true" and (kinds[0] != "call" or not _some(node.get("answers"))):
             wording = "outlives_without_answers" if kinds[0] == "call" else "cannot_outlive"
             self.sink.error(wording, node.key_place("outlives"), name=name, kind=kinds[0])
         scope = Scope(self.names, role, clock=False)
-        when = self._maybe(node.get("when"), scope)
+        when = optional(node.get("when"), scope, self.sink)
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]
         return make(role, name, place, node, scope, when)
-
-    def _maybe(self, node: YamlNode | None, scope: Scope) -> x.Expression | None:
-        return parse(node, scope, self.sink, BOOL) if node is not None else None
 
     def _send(
         self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
@@ -277,7 +262,7 @@ class Builder(FieldBuilder):
         return fields
 
     def _only(self, node: YamlNode | None, scope: Scope, role: str) -> x.Expression | None:
-        return self._maybe(node, scope.bind(it=self.names.roles[role].instance)) if node is not None else None
+        return optional(node, scope.bind(it=self.names.roles[role].instance), self.sink)
 
     def _call(
         self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
@@ -309,23 +294,12 @@ class Builder(FieldBuilder):
             return None
         fields = self._with(node, dict(self._event_scope(target, event.text).arguments or {}), event.text, scope)
         answers = {}
-        for answer, where, condition in as_mapping(node.get("answers")).pairs():
+        for answer, where, condition in node.pairs_of("answers"):
             if self._known_event(role, answer, where):
                 answers[answer] = parse(condition, scope, self.sink, BOOL)
         only = self._only(node.get("only"), scope, target)
         return m.Drive(name, target, event.text, fields, answers, only, when, doc_of(node), place)
 
 
-def _names(node: YamlNode | None) -> Iterable[YamlNode]:
-    """A name or a list of names, as a list."""
-    if node is None:
-        return ()
-    return (node,) if node.kind == "text" else node.items
-
-
 def _some(answers: YamlNode | None) -> bool:
     return answers is not None and (answers.kind != "list" or bool(answers.items))
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}

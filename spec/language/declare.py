@@ -209,9 +209,9 @@ class Declarer:
         small = self._small()
         for name, names in list(self.roles.items()):
             node = as_mapping(self.files.roles.get(name))
-            declared = {s: place for s, place, _ in as_mapping(node.get("states")).pairs()}
+            declared = {s: place for s, place, _ in node.pairs_of("states")}
             data = self._fields(as_mapping(node.get("data")), small)
-            local = [e for e, _, _ in as_mapping(node.get("events")).pairs()]
+            local = [e for e, _, _ in node.pairs_of("events")]
             received = [m for m, _, n in entries(self.files.messages) if text_of(n, "to") == name]
             events = frozenset([*local, *received, *(["tick"] if "clock" in self.files.single else [])])
             remembering = self._remembering(node, declared, MAX_PAIRS // max(1, len(events)))
@@ -219,7 +219,7 @@ class Declarer:
             if len(states) * len(events) > MAX_PAIRS:
                 sizes = {"states": f"{len(states):,}", "events": f"{len(events):,}", "most": f"{MAX_PAIRS:,}"}
                 self.sink.error("too_many_pairs", node.key_place("states"), **sizes)
-            for word, place, _ in as_mapping(node.get("data")).pairs():
+            for word, place, _ in node.pairs_of("data"):
                 if word in ("state", "self", "now", "event", "msg", "it"):
                     self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(

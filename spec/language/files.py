@@ -92,9 +92,7 @@ class Gatherer:
             if node is not None and node.kind == "mapping":
                 self._merge_named(node)
         for name, item in files.sections["roles"].items():
-            chosen = item.node.get("file") if item.node.kind == "mapping" else None
-            path = self.folder / (chosen.text if chosen and chosen.kind == "text" else f"roles/{name}.yaml")
-            role = self._read(path, shape.FILES["role"], required=True, asked=item.place)
+            role = self._read(self._path_of(name), shape.FILES["role"], required=True, asked=item.place)
             if role is not None:
                 files.roles[name] = role
                 files.digested.append(role)
@@ -150,8 +148,7 @@ class Gatherer:
                 if key in files.single:
                     self.sink.error("declared_twice", node.key_place(key), key=key)
                 files.single[key] = value
-        included = node.get("include")
-        for item in [] if included is None else [included] if included.kind == "text" else included:
+        for item in node.names("include"):
             if item.kind == "text":
                 self._include(item, trail)
 
@@ -204,7 +201,8 @@ class Gatherer:
 
     def _strays(self) -> None:
         """A role's file that the system does not name is most likely a slip."""
-        used = {self._path_of(n) for n in self.files.sections["roles"]}
+        paths = map(self._path_of, self.files.sections["roles"])
+        used = {path.resolve() if _exists(path) else path for path in paths}
         folder = self.folder / "roles"
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else []:
             if _exists(path) and path.resolve() not in used:
@@ -215,16 +213,15 @@ class Gatherer:
         if self.files.messages or (self.folder / "messages.yaml").is_file():
             return
         for name, role in self.files.roles.items():
-            for _, place, task in as_mapping(role.get("tasks")).pairs():
+            for _, place, task in role.pairs_of("tasks"):
                 if task.get("send") is not None and task.get("call") is None and task.get("drive") is None:
                     self.sink.error("no_messages", place, name=name)
                     return
 
     def _path_of(self, role: str) -> Path:
-        item = self.files.sections["roles"][role]
-        chosen = item.node.get("file") if item.node.kind == "mapping" else None
-        path = self.folder / (chosen.text if chosen else f"roles/{role}.yaml")
-        return path.resolve() if _exists(path) else path
+        node = self.files.sections["roles"][role].node
+        chosen = node.get("file") if node.kind == "mapping" else None
+        return self.folder / (chosen.text if chosen and chosen.kind == "text" else f"roles/{role}.yaml")
 
 
 def _exists(path: Path) -> bool:

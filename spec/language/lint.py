@@ -91,10 +91,9 @@ def awaited(role: Role, state: State) -> set[str]:
 
 def must_cover(system: System, role: Role, state: State) -> list[str]:
     """The events that a state must say something about. A tick that no transition wants is nothing."""
-    answers = {a for t in role.tasks.values() if not isinstance(t, Send) for a in t.answers}
     here = awaited(role, state)
     events = [message.name for message in system.received_by(role.name)]
-    return events + [e for e in role.events if e not in answers or e in here]
+    return events + [e for e in role.events if e not in role.answers or e in here]
 
 
 def _covered(
@@ -194,13 +193,12 @@ def _tasks_started(role: Role, sink: Sink) -> None:
 
 
 def _events_arise(system: System, role: Role, sink: Sink) -> None:
-    answers = {a for t in role.tasks.values() if not isinstance(t, Send) for a in t.answers}
     offered = {o.event for o in system.environment.values() if o.role == role.name}
     driven = {
         t.event for r in system.roles.values() for t in r.tasks.values() if isinstance(t, Drive) and t.role == role.name
     }
     for event in role.events.values():
-        if event.name not in answers | offered | driven:
+        if event.name not in role.answers | offered | driven:
             sink.error("event_never_arises", event.place, event=event.name, role=role.name)
 
 

@@ -22,7 +22,7 @@ from leasehold.spec.language.files import UNREADABLE, Gatherer, Item, SpecFiles,
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
-from leasehold.spec.language.parse import parse
+from leasehold.spec.language.parse import optional, parse
 from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import BOOL, Value
 
@@ -129,14 +129,8 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
     draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
     expectations = parts.expectations(draft)
     migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)
-    return m.System(
-        **{
-            **{name: getattr(draft, name) for name in draft.__dataclass_fields__},
-            "expectations": expectations,
-            "migrations": migrations,
-            "warnings": tuple(d for d in sink.found if d.severity == "warning"),
-        }
-    )
+    found = tuple(d for d in sink.found if d.severity == "warning")
+    return replace(draft, expectations=expectations, migrations=migrations, warnings=found)
 
 
 class _SystemParts:
@@ -148,8 +142,7 @@ class _SystemParts:
         self.world = Scope(self.names, clock="clock" in files.single, opaque=True, outside=True)
 
     def single(self, key: str) -> x.Expression | None:
-        node = self.files.single.get(key)
-        return parse(node, self.world, self.sink, BOOL) if node is not None else None
+        return optional(self.files.single.get(key), self.world, self.sink)
 
     def channels(self) -> dict[str, m.Channel]:
         found = {}
@@ -234,8 +227,7 @@ class _SystemParts:
                 self.names, arguments=self.builder._event_scope(role, event).arguments,
                 clock="clock" in self.files.single, outside=True,
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
-            when = node.get("when")
-            guard = parse(when, scope, self.sink, BOOL) if when is not None else None
+            guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
             found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place)
         return found
@@ -270,7 +262,7 @@ class _SystemParts:
             scope = Scope(self.names, clock=self.world.clock, opaque=True, outside=True, step=kind == "step")
             found[name] = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
-                parse(when, scope, self.sink, BOOL) if when is not None else None,
+                optional(when, scope, self.sink),
                 self.declarer.constant(within) if within is not None else None,
                 doc_of(node), text_of(node, "source"), place,
             )  # fmt: skip
@@ -298,16 +290,16 @@ class _SystemParts:
         if node is None or node.kind != "mapping":
             return m.Faults()
         settings = {}
-        for name, place, value in as_mapping(node.get("set")).pairs():
+        for name, place, value in node.pairs_of("set"):
             self._exists(name, place, self.declarer.defaults, "constant")
             settings[name] = value.text
         nodes = {}
         actors = list(self.files.sections["actors"])
-        for name, _, members in as_mapping(node.get("nodes")).pairs():
+        for name, _, members in node.pairs_of("nodes"):
             for member in members:
                 self._exists(member.text, member.place, actors, "actor")
             nodes[name] = tuple(member.text for member in members)
-        modes = {n: parse(e, self.world, self.sink, BOOL) for n, _, e in as_mapping(node.get("modes")).pairs()}
+        modes = {n: parse(e, self.world, self.sink, BOOL) for n, _, e in node.pairs_of("modes")}
         return m.Faults(text_of(node, "budget"), settings, modes, nodes, text_of(node, "check"), node.place)
 
     def expectations(self, system: m.System) -> tuple[m.Expectation, ...]:
@@ -321,9 +313,9 @@ class _SystemParts:
         patterns = shared["unvisited"]
         shared["unvisited"] = {t: patterns[p] for p in patterns for t in sorted(known) if fnmatchcase(t, p)}
         found = []
-        for name, place, run in as_mapping(node.get("runs")).pairs():
+        for name, place, run in node.pairs_of("runs"):
             settings: dict[str, Value] = {}
-            for constant, where, value in as_mapping(run.get("set")).pairs():
+            for constant, where, value in run.pairs_of("set"):
                 self._exists(constant, where, system.constants, "constant")
                 settings[constant] = value.text
             numbers = {k: int(text_of(run, k)) for k in _COUNTED if run.get(k) is not None}

@@ -31,7 +31,7 @@ class Migrations:
         found: list[m.Migration] = []
         for item in as_mapping(node).get("migrations") or ():
             source = self._digest(item.get("from"), found)
-            roles = {name: self._role(name, place, rules) for name, place, rules in _pairs(item.get("roles"))}
+            roles = {name: self._role(name, place, rules) for name, place, rules in item.pairs_of("roles")}
             self._once((rules.was, rules.place) for rules in roles.values() if rules is not None)
             known = {name: rules for name, rules in roles.items() if rules is not None}
             if source:
@@ -56,22 +56,23 @@ class Migrations:
             self.sink.unknown("unknown_migrated_role", place, name, self.roles)
             return None
         states = {}
-        for old, _, new in _pairs(node.get("states")):
+        for old, _, new in node.pairs_of("states"):
             if new.text not in role.states:
                 self.sink.unknown("unknown_migrated_state", new.place, new.text, role.states, role=a(name))
             states[old] = new.text
         fields = {}
-        for field, where, given in _pairs(node.get("fields")):
+        for field, where, given in node.pairs_of("fields"):
             if field not in role.data:
                 self.sink.unknown("unknown_migrated_field", where, field, role.data, role=a(name))
             else:
                 fields[field] = self._field(role.data[field], where, given)
-        drop = _names(node.get("drop"))
+        drop = frozenset(n.text for n in node.names("drop"))
         for rule in fields.values():
             if rule.source in drop:
                 self.sink.error("dropped_and_taken", rule.place, source=rule.source, rule=rule.name)
         was = text_of(node, "was") or name
-        return m.MigratedRole(name, was, states, fields, drop, _names(node.get("forget")), place)
+        forget = frozenset(n.text for n in node.names("forget"))
+        return m.MigratedRole(name, was, states, fields, drop, forget, place)
 
     def _field(self, datum: m.Datum, place: Place, node: YamlNode) -> m.MigratedField:
         given = [key for key in ("from", "value", "initial") if node.get(key) is not None]
@@ -107,14 +108,3 @@ class Migrations:
             if name in seen:
                 self.sink.error("was_twice", place, name=name)
             seen.add(name)
-
-
-def _pairs(node: YamlNode | None) -> Iterable[tuple[str, Place, YamlNode]]:
-    return as_mapping(node).pairs()
-
-
-def _names(node: YamlNode | None) -> frozenset[str]:
-    """A name, or a list of them."""
-    if node is None:
-        return frozenset()
-    return frozenset([node.text] if node.kind == "text" else [n.text for n in node])

@@ -199,6 +199,11 @@ class Role:
     def control(self) -> Enum:
         return Enum(f"a state of {self.name}", tuple(self.states))
 
+    @property
+    def answers(self) -> frozenset[str]:
+        """The events with which its tasks end."""
+        return frozenset(a for task in self.tasks.values() if not isinstance(task, Send) for a in task.answers)
+
     def transitions(self) -> Iterator[Transition]:
         for state in self.states.values():
             for choices in state.on.values():

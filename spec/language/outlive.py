@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from leasehold.spec.language.diagnostics import Place, Sink
-from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import Call, Drive, Role, State, Transition
 from leasehold.spec.language.source import YamlNode
 
@@ -67,32 +66,26 @@ class ControlGraph:
 def control_of_text(role: YamlNode) -> ControlGraph | None:
     """The control of a role as it is written; None where no task outlives its state."""
     outliving = {}
-    for name, _, task in as_mapping(role.get("tasks")).pairs():
+    for name, _, task in role.pairs_of("tasks"):
         flag, answers = task.get("outlives"), task.get("answers")
         if flag is not None and flag.text == "true" and task.get("call") is not None and answers is not None:
             outliving[name] = tuple(a.text for a in answers)
     outliving = {name: answers for name, answers in outliving.items() if answers}
-    states = {name: node for name, _, node in as_mapping(role.get("states")).pairs()}
+    states = {name: node for name, _, node in role.pairs_of("states")}
     if not outliving or not states:
         return None
     first = [name for name, node in states.items() if (flag := node.get("initial")) is not None and flag.text == "true"]
     moves = {name: tuple(_moves(name, node, states)) for name, node in states.items()}
-    work = {name: tuple(t.text for t in _each(node.get("tasks"))) for name, node in states.items()}
+    work = {name: tuple(t.text for t in node.names("tasks")) for name, node in states.items()}
     return ControlGraph((first or list(states))[0], work, moves, outliving)
 
 
 def _moves(state: str, node: YamlNode, states: Mapping[str, YamlNode]) -> Iterator[tuple[str, str]]:
-    for event, _, choices in as_mapping(node.get("on")).pairs():
+    for event, _, choices in node.pairs_of("on"):
         for choice in choices.items if choices.kind == "list" else (choices,):
             to = choice.get("to")
             if to is None or to.text in states:
                 yield event, state if to is None else to.text
-
-
-def _each(node: YamlNode | None) -> tuple[YamlNode, ...]:
-    if node is None:
-        return ()
-    return (node,) if node.kind == "text" else node.items
 
 
 def control_of(role: Role) -> ControlGraph:

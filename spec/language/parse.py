@@ -12,13 +12,13 @@ import unicodedata
 import warnings
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.foreign import SYNTAX, Habit, operator_in
 from leasehold.spec.language.infer import MAX_STEPS, short, wrong
 from leasehold.spec.language.infer_calls import Typing
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.source import YamlNode
-from leasehold.spec.language.types import Type
+from leasehold.spec.language.types import BOOL, Type
 
 MAX_TEXT = 4000
 MAX_NESTING = 60
@@ -27,54 +27,55 @@ MAX_CASES = 300_000  # parts, once quantifiers are written out
 
 def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None) -> x.Expression:
     """Parses and types the text of a node; errors go to the sink."""
-    if node.kind != "text":
-        sink.error("expression_wanted", node.place, kind=node.kind)
+
+    def refused(wording: str, place: Place = node.place, near: str | None = None, **words: object) -> x.Expression:
+        sink.error(wording, place, near=near, **{name: str(word) for name, word in words.items()})
         return wrong(node.place)
+
+    if node.kind != "text":
+        return refused("expression_wanted", kind=node.kind)
     source = node.text.strip()
     if len(source) > MAX_TEXT:
-        sink.error("long_expression", node.place, count=f"{len(source):,}", max_text=f"{MAX_TEXT:,}")
-        return wrong(node.place)
+        return refused("long_expression", count=f"{len(source):,}", max_text=f"{MAX_TEXT:,}")
     source = source.replace("\n", " ").replace("\t", " ")
     lead = len(node.text) - len(node.text.lstrip())
+    habit = operator_in(source)
     foreign = next((i for i, c in enumerate(source) if c in "#\\" or not " " <= c <= "~"), None)
     if foreign is not None:
-        habit = operator_in(source)
         if habit is not None and habit.offset <= foreign:
             return _foreign(habit, node, lead, sink)
         c = source[foreign]
-        sink.error("foreign_character", node.inside(lead + foreign), near=_look_alike(c), character=_character(c))
-        return wrong(node.place)
+        return refused("foreign_character", node.inside(lead + foreign), _look_alike(c), character=_character(c))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        habit = operator_in(source)
         if habit is not None:
             return _foreign(habit, node, lead, sink)
         place, why = node.inside(lead + _offset(error, source)), error.msg.removesuffix(". Perhaps you forgot a comma?")
         wording = "cut_by_comment" if node.comment else "not_an_expression"
-        sink.error(wording, place, source=short(source), why=why, syntax=SYNTAX)
-        return wrong(node.place)
+        return refused(wording, place, source=short(source), why=why, syntax=SYNTAX)
     except (ValueError, MemoryError, RecursionError):
-        sink.error("deep_expression", node.place)
-        return wrong(node.place)
+        return refused("deep_expression")
     if _depth(tree) > MAX_NESTING:
-        sink.error("nested_expression", node.place, max_nesting=MAX_NESTING)
-        return wrong(node.place)
+        return refused("nested_expression", max_nesting=MAX_NESTING)
     parser, found = Typing(node, lead, source, sink), len(sink.found)
     result = parser.infer(tree, scope, expected)
     if parser.steps > MAX_STEPS:
-        sink.error("slow_expression", node.place)
-        return wrong(node.place)
+        return refused("slow_expression")
     if expected is not None:
         parser.want(result, expected, tree)
     if (count := x.cases(result)) > MAX_CASES:
-        sink.error("wide_expression", node.place, count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
-        return wrong(node.place)
+        return refused("wide_expression", count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
     if node.comment and len(sink.found) == found:
         _warn_of_comment(node, source, scope, sink, expected)
     return result
+
+
+def optional(node: YamlNode | None, scope: Scope, sink: Sink) -> x.Expression | None:
+    """A condition that may be left out."""
+    return None if node is None else parse(node, scope, sink, BOOL)
 
 
 def _warn_of_comment(node: YamlNode, source: str, scope: Scope, sink: Sink, expected: Type | None) -> None:

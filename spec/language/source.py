@@ -64,6 +64,16 @@ class YamlNode:
         for name, entry in self.entries:
             yield name, entry.key, entry.value
 
+    def pairs_of(self, key: str) -> Iterator[tuple[str, Place, YamlNode]]:
+        """The entries of the mapping under a key; none where there is no such key."""
+        found = self.get(key)
+        return iter(()) if found is None else found.pairs()
+
+    def names(self, key: str) -> tuple[YamlNode, ...]:
+        """The names under a key: a text, or each of a list; none where there is no such key."""
+        found = self.get(key)
+        return () if found is None else (found,) if found.kind == "text" else found.items
+
     def inside(self, offset: int) -> Place:
         """The place of a character of this text, where that can be told."""
         found = [span for span in self.spans if span[0] <= offset]

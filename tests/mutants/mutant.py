@@ -17,7 +17,6 @@ from leasehold.faults.budget import Budget, BudgetError
 from leasehold.spec import SpecError, System, load, shipped_folder
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import Diagnostic, Sink
-from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
 from leasehold.spec.language.shape_check import check
 from leasehold.spec.language.source import YamlNode, read_file
@@ -149,7 +148,7 @@ def read(path: Path) -> Mutant:
     if node is None or not check(node, SHAPE, sink):
         raise SpecError(sink.found)
     found_by = _several(node.get("found_by"))
-    semantics = [(name, place, value) for name, place, value in as_mapping(node.get("semantics")).pairs()]
+    semantics = [(name, place, value) for name, place, value in node.pairs_of("semantics")]
     if not found_by:
         sink.add(Diagnostic("LH202", node.key_place("found_by"), "nothing is named that finds it"))
     changes = list(node.get("patch") or ())
@@ -167,7 +166,7 @@ def read(path: Path) -> Mutant:
     sink.raise_errors()
     deviation = Deviation(semantics[0][0], _several(semantics[0][2])) if semantics else None
     patches = tuple(Patch(text_of(p, "file"), text_of(p, "old"), text_of(p, "new")) for p in changes)
-    setting = {name: value.text for name, _, value in as_mapping(node.get("setting")).pairs()}
+    setting = {name: value.text for name, _, value in node.pairs_of("setting")}
     doc, source = (" ".join(text_of(node, key).split()) for key in ("doc", "source"))
     return Mutant(path.stem, doc, source, setting, budget, found_by, int(text_of(node, "steps")), patches, deviation)
 

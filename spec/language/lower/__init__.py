@@ -14,7 +14,7 @@ from leasehold.spec.language.lower.form import (
     Relation,
     Variable,
 )
-from leasehold.spec.language.lower.lowering import answers, lower, messages_of, work_of
+from leasehold.spec.language.lower.lowering import lower, messages_of, work_of
 
 __all__ = [
     "Actor",

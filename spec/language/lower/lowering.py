@@ -70,11 +70,6 @@ def _pieces(system: System, role: Role, names: tuple[str, ...]) -> Iterator[Piec
         yield Piece(task, target, conditions, tuple(task.fields[f.name] for f in order), channel)
 
 
-def answers(role: Role) -> frozenset[str]:
-    """The events with which the tasks of a role end."""
-    return frozenset(a for task in role.tasks.values() if not isinstance(task, Send) for a in task.answers)
-
-
 def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator[Offer]:
     """The local events that may come in a state: answers of its tasks, then what the environment does."""
 
@@ -94,7 +89,7 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
                 outside = [o.when for o in system.environment.values() if (o.role, o.event) == (role.name, event)]
                 yield offer(event, "answer", name, own, outside, Fair.WEAK)
     for event in role.events:
-        if event in answers(role) or event not in state.on:
+        if event in role.answers or event not in state.on:
             continue
         for o in system.environment.values():
             if (o.role, o.event) == (role.name, event):

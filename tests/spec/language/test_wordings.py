@@ -59,4 +59,4 @@ def test_every_wording_is_used_with_its_words(wording: str) -> None:
 
 def used_by_name(wording: str) -> bool:
     queries = wording.removesuffix("_inside").removesuffix("_of_unknown") in get_args(QueryName)
-    return queries or f'"{wording}"' in (ROOT / "impl/migrate/rules.py").read_text()
+    return queries or any(f'"{wording}"' in file.read_text() for file in (ROOT / "impl" / "migrate").glob("*.py"))
