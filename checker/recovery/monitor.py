@@ -21,7 +21,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.instance import MachineInstance, machine_of
+from leasehold.impl.actor.table import MachineInstance, machine_of
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import Key
 from leasehold.spec.language.model import Drive, System

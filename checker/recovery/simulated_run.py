@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.instance import BELOW
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"

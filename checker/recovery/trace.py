@@ -13,7 +13,7 @@ from typing import Any
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.monitor import event_of
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.instance import machine_of
+from leasehold.impl.actor.table import machine_of
 from leasehold.impl.core.core import Core
 from leasehold.impl.notices import Kind, Notice
 

@@ -18,9 +18,9 @@ from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
-from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.actor.ready import Ready, Recheck, Request
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler

@@ -23,7 +23,6 @@ from typing import Any
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.effects import EffectRunner, Upcalls
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
-from leasehold.impl.actor.instance import RowCodec
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.ready import (
@@ -43,7 +42,7 @@ from leasehold.impl.actor.ready import (
     fail,
 )
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.clock import Clock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
@@ -383,7 +382,7 @@ class Actor:
 
     async def _commit(self, ready: Ready) -> None:
         puts = {key: self.rows.write(instance) for key, instance in ready.changed.items()}
-        if self._tell(Kind.COMMIT, machines=len(puts)) is None:
+        if self.notices.subscribers and self._tell(Kind.COMMIT, machines=len(puts)) is None:
             raise StoreError("the commit was consumed by a subscriber to notices")
         await self.store.commit(Batch(puts, tuple(ready.dropped), ready.metadata))
         self.counts["commits"] += 1

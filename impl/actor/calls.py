@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from leasehold.impl.actor.environment import RetryPolicy
-from leasehold.impl.actor.instance import MachineInstance
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action, Done, Handler
 from leasehold.impl.store.store import Key

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.instance import MachineInstance, role_of
 from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
@@ -24,6 +23,7 @@ from leasehold.impl.actor.ready import (
     TellPolicy,
     TickPolicies,
 )
+from leasehold.impl.actor.table import MachineInstance, role_of
 from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.handlers.handler import Action, Done
 from leasehold.impl.identity.refusal import Refusal

@@ -12,10 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.impl.actor.environment import ActorError, Credentials
-from leasehold.impl.actor.instance import MachineInstance, machine_of, role_of
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import origin_of
+from leasehold.impl.actor.table import MachineInstance, machine_of, origin_of, role_of
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.instance import MachineInstance
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, Event, SendWork
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of, role_of
 from leasehold.impl.actor.ready import (
     Begin,
     Complete,
@@ -23,7 +22,7 @@ from leasehold.impl.actor.ready import (
     Tick,
     TickPolicies,
 )
-from leasehold.impl.actor.table import origin_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, machine_of, origin_of, role_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.notices import Kind, Notice

@@ -27,7 +27,7 @@ from typing import Any
 
 from leasehold.impl.core.core import Answers, Core, Field, MessageShape, Program, Wakes
 from leasehold.impl.core.stepping import (
-    Table, WorkOf, counted, heard, made, numbered, remembered, unmoved, with_cell,
+    Table, WorkOf, counted, made, numbered, remembered, unmoved, with_cell,
 )
 from leasehold.impl.core.work import CallWork, DriveWork, Machines, Outcome, Record, SendWork, Stepped, Work
 from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time

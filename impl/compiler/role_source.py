@@ -131,7 +131,7 @@ class RoleSource(WorkSource):
     def _hear(self, sender: str, choices: tuple[Transition, ...]) -> Iterator[str]:
         first, count, size = self.near.first[sender], self.near.count[sender], self.near.size
         if size > UNROLLED:
-            yield "    received = heard(received, neighbour, number)"
+            yield "    received = with_cell(received, neighbour, number)"
         for i in range(first, first + count) if size <= UNROLLED else ():
             cells = ", ".join("number" if k == i else f"received[{k}]" for k in range(size))
             made = f"received = ({cells}{',' if size == 1 else ''})"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper, stepper_below
+from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper
 from leasehold.impl.core.work import Machines, Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
@@ -101,10 +101,7 @@ class Core:
         first = 1 + len(own) + len(data)
         state_epoch = first + len(numbers)
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
-        if self.subsidiary:
-            step = stepper_below(self.table, state_epoch, ended)
-        else:
-            step = stepper(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
+        step = stepper(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
         places = {
             "data_at": 1 + len(own), "sent_at": first, "received_at": first + 1, "state_epoch_at": state_epoch,

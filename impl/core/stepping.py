@@ -30,19 +30,13 @@ LATE = Outcome("late", "", reason="the state that asked for it was left")
 UNKNOWN = Outcome("unmoved", "", reason="no machine of the specification takes it here")
 
 
-def heard(received: tuple[int, ...], neighbour: int, number: int) -> tuple[int, ...]:
-    """The received numbers after a message."""
-    return with_cell(received, neighbour, number)
-
-
 def unmoved(outcome: Outcome, received_at: int) -> Act:
     """What a state does with an event that it ignores or refuses: a message was heard all the same."""
 
     def act(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:
         if neighbour < 0:
             return record, outcome
-        received = heard(record[received_at], neighbour, number)
-        return (*record[:received_at], received, *record[received_at + 1 :]), outcome
+        return with_cell(record, received_at, with_cell(record[received_at], neighbour, number)), outcome
 
     return act
 
@@ -71,18 +65,14 @@ def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
 
 
 def stepper(
-    table: Table,
-    received_at: int,
-    state_epoch_at: int,
-    since_at: Mapping[str, int],
-    answers: frozenset[str],
+    table: Table, received_at: int, state_epoch_at: int, since_at: Mapping[str, int], answers: frozenset[str],
     work: WorkOf,
-) -> Step:
+) -> Step:  # fmt: skip
     """The step of a role's machines.
 
     Args:
         table: what each state does with each event.
-        received_at: the position of the received numbers in a record.
+        received_at: the position of the received numbers in a record; a subsidiary machine hears no messages.
         state_epoch_at: that of the state epoch.
         since_at: for each event that ends a task which may outlive its state, the position of the state
             epoch at which it began.
@@ -112,22 +102,6 @@ def stepper(
         if name not in answers:
             said = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour == neighbour)
         return record, Outcome("duplicate", name, work=said)
-
-    return step
-
-
-def stepper_below(table: Table, state_epoch_at: int, since_at: Mapping[str, int]) -> Step:
-    """The step of a subsidiary role's machines."""
-
-    def step(record: Record, event: Event, now: int) -> Stepped:
-        name, fields, _, _, state_epoch = event
-        if state_epoch >= 0 and state_epoch != record[since_at.get(name, state_epoch_at)]:
-            return record, LATE
-        try:
-            act = table[record[0]][name]
-        except KeyError:
-            return record, UNKNOWN
-        return act(record, fields, -1, 0, now)
 
     return step
 

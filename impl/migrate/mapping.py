@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.actor.instance import machine_of, role_of
+from leasehold.impl.actor.table import machine_of, role_of
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain

@@ -14,7 +14,7 @@ from enum import StrEnum
 from time import perf_counter
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import BELOW, MachineInstance
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.notices import Notice
 from leasehold.impl.store.store import Key

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import BELOW, MachineInstance, machine_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, machine_of
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import Key

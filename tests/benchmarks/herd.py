@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.impl.actor.effects import WISH
-from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec
-from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import Cluster
 from leasehold.impl.core.core import Core, Program

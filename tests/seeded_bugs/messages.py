@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import Consume, Ready
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.stepping import Step, counted, with_cell

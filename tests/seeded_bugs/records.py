@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec
 from leasehold.impl.actor.ready import Deliver, Ready, Request, StartCall
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.stepping import with_cell

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import BELOW, MachineInstance
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.stepping import UNKNOWN
 from leasehold.impl.core.work import Event, Outcome, SendWork, Work, message
 from leasehold.impl.store.owned import OwnedStore

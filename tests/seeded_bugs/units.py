@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.impl.actor.effects import Upcalls
-from leasehold.impl.actor.instance import MachineInstance
 from leasehold.impl.actor.ready import Complete, Ready
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Action, Done, HandlerError

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.instance import BELOW
 from leasehold.impl.actor.ready import (
     Begin,
     Complete,
@@ -22,6 +21,7 @@ from leasehold.impl.actor.ready import (
     Tell,
     TellPolicy,
 )
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Record
 from leasehold.impl.store.store import Key

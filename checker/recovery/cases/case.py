@@ -23,7 +23,7 @@ from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.instance import BELOW
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
 from leasehold.impl.lease.broker import Calendar
 from leasehold.impl.lease.service_manager import DemandError

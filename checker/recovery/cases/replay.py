@@ -20,8 +20,8 @@ from leasehold.checker.recovery.cases.script import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
-from leasehold.impl.actor.instance import machine_of
 from leasehold.impl.actor.ready import Consume
+from leasehold.impl.actor.table import machine_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash

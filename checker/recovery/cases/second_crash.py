@@ -9,7 +9,7 @@ up to the point they are the same.
 from __future__ import annotations
 
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.instance import BELOW
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 
 _NAMES = {

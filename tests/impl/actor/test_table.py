@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.instance import MachineInstance
-from leasehold.impl.actor.table import MachineTable, Pruned, origin_of
+from leasehold.impl.actor.table import MachineInstance, MachineTable, Pruned, origin_of
 from leasehold.impl.store.store import Key
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.instance import BELOW, MachineInstance, RowCodec, machine_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, machine_of
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.instance import MachineInstance, RowCodec
+from leasehold.impl.actor.table import MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.layout import SPECIFICATION, Layout
