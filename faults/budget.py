@@ -58,9 +58,6 @@ class Budget:
     def __repr__(self) -> str:
         return f"Budget({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _budget, (dict(self.given),)
-
     def __str__(self) -> str:
         return ",".join(f"{name}={value}" for name, value in self.given.items()) or "none"
 
@@ -125,10 +122,6 @@ class Budget:
         values = [self.given.get(name, 0) for name in budgeted()]
         sizes = tuple(99 if v == "any" else v if isinstance(v, int) else bool(v) for v in values)
         return sum(sizes), tuple(-n for n in sizes)
-
-
-def _budget(given: dict[str, Count | str]) -> Budget:
-    return Budget(**given)
 
 
 def deepening() -> Iterator[Budget]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 
-import yaml
+from leasehold.spec.language import table
 
 
 class BudgetUnit(StrEnum):
@@ -58,14 +57,13 @@ class Fault:
 @cache
 def catalogue() -> tuple[Fault, ...]:
     """Every fault, in the order of the file."""
-    text = resources.files("leasehold.faults").joinpath("catalogue.yaml").read_text("utf-8")
     return tuple(
         Fault(
-            name, BudgetUnit(entry["budget"]) if "budget" in entry else None, entry.get("lasts", False),
+            name, BudgetUnit(entry["budget"]) if "budget" in entry else None, "lasts" in entry,
             entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
             tuple(entry["steps"]),
         )
-        for name, entry in yaml.safe_load(text).items()
+        for name, entry in table("catalogue.yaml", "leasehold.faults").items()
     )  # fmt: skip
 
 

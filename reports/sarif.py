@@ -16,7 +16,7 @@ from urllib.parse import quote
 import leasehold
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Step
 from leasehold.reports.verdicts import expectations, why_bounded
-from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Diagnostic, Place
+from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, codes
 from leasehold.spec.language.model import System
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -65,7 +65,7 @@ def _rule(name: str, words: str) -> dict[str, Any]:
 
 
 def _diagnostic_rules(diagnostics: Iterable[Diagnostic]) -> dict[str, dict[str, Any]]:
-    return {code: _rule(code, CATALOGUE[code]) for code in sorted({d.code for d in diagnostics})}
+    return {code: _rule(code, codes()[code]) for code in sorted({d.code for d in diagnostics})}
 
 
 def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:

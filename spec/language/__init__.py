@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 
-def table(file: str) -> Any:
-    """The content of one of the language's tables (YAML files in this folder); every scalar is a string."""
-    text = resources.files(__name__).joinpath(file).read_text("utf-8")
+def table(file: str, package: str = __name__) -> Any:
+    """The content of a table, a YAML file beside the modules of a package; every scalar is a string."""
+    text = resources.files(package).joinpath(file).read_text("utf-8")
     return yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from string import Template
 from typing import Any, Literal
@@ -42,17 +43,28 @@ class Wording:
     remedy: Template | None
 
 
-def _read() -> tuple[dict[str, str], dict[str, Wording]]:
-    titles, wordings = {}, {}
-    for code, entry in table("diagnostics.yaml").items():
-        titles[code] = entry.pop("title")
+@cache
+def codes() -> dict[str, str]:
+    """By code, what it stands for."""
+    return {code: entry["title"] for code, entry in _table().items()}
+
+
+@cache
+def wordings() -> dict[str, Wording]:
+    """Every kind of finding, by its name."""
+    found = {}
+    for code, entry in _table().items():
         for name, texts in entry.items():
-            remedy = texts.get("remedy")
-            wordings[name] = Wording(code, Template(texts["what"]), None if remedy is None else Template(remedy))
-    return titles, wordings
+            if name != "title":
+                remedy = Template(texts["remedy"]) if "remedy" in texts else None
+                found[name] = Wording(code, Template(texts["what"]), remedy)
+    return found
 
 
-CATALOGUE, WORDINGS = _read()  # by code, what it stands for; by name, every kind of finding
+@cache
+def _table() -> dict[str, Any]:
+    entries: dict[str, Any] = table("diagnostics.yaml")
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class Diagnostic:
     def as_json(self) -> dict[str, object]:
         return {
             "code": self.code,
-            "title": CATALOGUE[self.code],
+            "title": codes()[self.code],
             "severity": self.severity,
             "file": self.place.file,
             "line": self.place.line,
@@ -132,13 +144,13 @@ class Sink:
     def _put(
         self, wording: str, at: Place, near: str | None, severity: Severity, words: Mapping[str, Any], code: str = ""
     ) -> None:
-        row, shown = WORDINGS[wording], {name: _shown(word) for name, word in words.items()}
+        row, shown = wordings()[wording], {name: _shown(word) for name, word in words.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
         self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity))
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Adds a finding whose words are its own."""
-        assert diagnostic.code in CATALOGUE, diagnostic.code
+        assert diagnostic.code in codes(), diagnostic.code
         if len(diagnostic.what) > MAX_WORDS:
             diagnostic = replace(diagnostic, what=diagnostic.what[: MAX_WORDS - 3] + "...")
         if diagnostic in self.seen:

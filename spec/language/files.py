@@ -20,12 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leasehold.spec.language import shape, shape_check
-from leasehold.spec.language.diagnostics import CATALOGUE, NOWHERE, Place, Sink
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.source import UNDIGESTED, YamlNode, read_file
 
 MAX_FILES = 64
-# After one of these, a tree is not there or not what the later passes take it for: reading ends with the first pass.
-UNREADABLE = frozenset(c for c in CATALOGUE if c.startswith("LH1") and c != "LH106") | {"LH202", "LH203"}
 _SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment")
 
 
@@ -173,7 +171,7 @@ class Gatherer:
         else:
             record = shape.PART
         shape_check.check(fragment, record, self.sink)
-        if any(d.code in UNREADABLE and d.place.file == fragment.place.file for d in self.sink.found):
+        if any(unreadable(d.code) and d.place.file == fragment.place.file for d in self.sink.found):
             return
         if record is shape.PART:
             self._merge_system(fragment, (*trail, path))
@@ -236,6 +234,11 @@ def _exists(path: Path) -> bool:
 
 def _shown_text(text: str) -> str:
     return repr(text[:80])[1:-1] if len(text) <= 80 else repr(text[:77])[1:-1] + "..."
+
+
+def unreadable(code: str) -> bool:
+    """Whether a tree is then not there, or not what later passes take it for: reading ends with the first pass."""
+    return code in ("LH202", "LH203") or (code.startswith("LH1") and code != "LH106")
 
 
 def entries(items: dict[str, Item]) -> Iterator[tuple[str, Place, YamlNode]]:

@@ -204,13 +204,8 @@ class Inference:
             return role, x.Literal_(type=role.instance, value=0, place=self.place(tree))
         if isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Name) and tree.value.id in roles:
             role = roles[tree.value.id]
-            key = self.infer(tree.slice, scope)
-            if isinstance(key, x.Literal_) and isinstance(key.type, Int):
-                if not 0 <= key.value < role.instance.count:
-                    count, named = role.instance.count, self.words(tree)
-                    return None, self.error("machine_number", tree, source=named, count=count, last=count - 1)
-                return role, x.Literal_(type=role.instance, value=key.value, place=self.place(tree))
-            return role, self.want(key, role.instance, tree.slice)
+            owner = self._numbered(tree, role.instance, f"{role.instance.count} machines", scope)
+            return (None if isinstance(owner.type, UnknownType) else role), owner
         if isinstance(tree, ast.Name) and not (
             tree.id in scope.variables or tree.id == "self" or (scope.role and tree.id in roles[scope.role].data)
         ):
@@ -219,6 +214,15 @@ class Inference:
         if isinstance(owner.type, Instance) and owner.type.name in roles:
             return roles[owner.type.name], owner
         return None
+
+    def _numbered(self, tree: ast.Subscript, of: Instance, count: str, scope: Scope) -> x.Expression:
+        """An instance by its number, `unit[0]`, or as an expression gives it."""
+        key = self.infer(tree.slice, scope)
+        if not (isinstance(key, x.Literal_) and isinstance(key.type, Int)):
+            return self.want(key, of, tree.slice)
+        if not 0 <= key.value < of.count:
+            return self.error("instance_number", tree, source=self.words(tree), count=count, last=of.count - 1)
+        return x.Literal_(type=of, value=key.value, place=self.place(tree))
 
     def _argument(self, tree: ast.Attribute, scope: Scope) -> x.Expression:
         name = tree.attr
@@ -250,14 +254,7 @@ class Inference:
             assert found is not None
             return found[1]
         if isinstance(tree.value, ast.Name) and isinstance(of := scope.names.types.get(tree.value.id), Instance):
-            key = self.infer(tree.slice, scope)
-            if isinstance(key, x.Literal_) and isinstance(key.type, Int) and 0 <= key.value < of.count:
-                return x.Literal_(type=of, value=key.value, place=self.place(tree))
-            if isinstance(key.type, UnknownType):
-                return key
-            if not isinstance(key, x.Literal_):
-                return self.want(key, of, tree.slice)
-            return self.error("instance_number", tree, source=self.words(tree), count=of.count, last=of.count - 1)
+            return self._numbered(tree, of, str(of.count), scope)
         cells = self.infer(tree.value, scope)
         if isinstance(cells.type, UnknownType):
             return cells

@@ -18,7 +18,7 @@ from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
-from leasehold.spec.language.files import UNREADABLE, Gatherer, Item, SpecFiles, as_mapping, entries
+from leasehold.spec.language.files import Gatherer, Item, SpecFiles, as_mapping, entries, unreadable
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
@@ -72,7 +72,7 @@ def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | 
     sink = Sink()
     given = {k: _word(v) for k, v in (settings or {}).items()}
     files = Gatherer(folder, shown, sink).gather()
-    if files.system is None or any(d.code in UNREADABLE for d in sink.errors):
+    if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
     system = _build(files, given, sink)
     sink.raise_errors()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from leasehold.spec.language import expression as x
@@ -130,28 +131,19 @@ def _items(e: x.Expression) -> tuple[x.Expression, ...]:
     return e.operands if isinstance(e, x.Apply) and e.op == "{}" else ()
 
 
-def _member(words: str) -> Row:
-    """Membership; a set that is written out is a tuple, which is made faster."""
+def _with_set(words: str, literal: str) -> Row:
+    """An operator on a set; one that is written out stands as a tuple or set, which is made faster than a frozenset."""
     write, plain = template(words), _words(words)
 
     def row(e: x.Apply, f: Frame) -> str:
         if items := _items(e.operands[1]):
-            return write(source(e.operands[0], f), f"({', '.join(source(i, f) for i in items)},)")
+            return write(source(e.operands[0], f), literal.replace("...", ", ".join(source(i, f) for i in items)))
         return plain(e, f)
 
     return row
 
 
-def _combined(words: str) -> Row:
-    """What comes of a frozenset and a set is a frozenset, and a set is made faster."""
-    write, plain = template(words), _words(words)
-
-    def row(e: x.Apply, f: Frame) -> str:
-        if items := _items(e.operands[1]):
-            return write(source(e.operands[0], f), f"{{{', '.join(source(i, f) for i in items)}}}")
-        return plain(e, f)
-
-    return row
+_member, _combined = partial(_with_set, literal="(...,)"), partial(_with_set, literal="{...}")
 
 
 def _divided(words: str) -> Row:

@@ -7,9 +7,10 @@ from typing import get_args
 
 import pytest
 
-from leasehold.spec.language.diagnostics import WORDINGS, Wording
+from leasehold.spec.language.diagnostics import Wording, wordings
 from leasehold.spec.language.expression import QueryName
 
+WORDINGS = wordings()
 ROOT = Path(__file__).resolve().parents[3]
 METHODS = {"error": (), "warning": (), "unknown": ("word", "known"), "_refuse": (), "wrong": ("name", "text")}
 
