@@ -148,9 +148,9 @@ class Declarer:
             bounds: of it a type, a first value or a number of machines is made.
         """
         names = DeclaredNames({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
-        before = len(self.sink.found)
+        before = len(self.sink.errors)
         e = parse(node, Scope(names, clock=False), self.sink, want)
-        if len(self.sink.found) > before:
+        if len(self.sink.errors) > before:
             return None
         read = {inner.name for inner in x.walk(e) if isinstance(inner, x.ConstantRef)}
         self.counting |= read
