@@ -17,7 +17,7 @@ SOURCE = Path("src", *PACKAGE.split("."), "engine")
 WORDS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64)  # a state that takes another number is given the next one
 VARIANTS = {  # by suffix: where it is compiled
     "": "1",  # for every processor
-    "_pext": "defined(__x86_64__) || defined(_M_X64)",  # with instructions that most of these have
+    "_pext": "defined(__x86_64__)",  # with instructions that most of these have
 }
 TEXT = """#if {condition}
 #define W {words}
@@ -40,23 +40,20 @@ class BuildEngine(build_ext):
                 about = {"words": words, "variant": variant, "condition": condition, "pext": int(variant != "")}
                 source.write_text(TEXT.format(**about))
                 ext.sources.append(str(source))
-        if self.compiler.compiler_type == "msvc":
-            ext.extra_compile_args = ["/O2", "/std:c11", "/experimental:c11atomics"]
-        else:
-            ext.extra_compile_args = ["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"]
-            ext.extra_link_args = ["-pthread"]
-            compile_all = self.compiler.compile
+        ext.extra_compile_args = ["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"]
+        ext.extra_link_args = ["-pthread"]
+        compile_all = self.compiler.compile
 
-            def compile_each(sources: list[str], **options: object) -> list[str]:
-                with ThreadPoolExecutor(os.cpu_count()) as pool:
-                    made = pool.map(lambda source: compile_all([source], **options), sources)
-                    return [name for names in made for name in names]
+        def compile_each(sources: list[str], **options: object) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                made = pool.map(lambda source: compile_all([source], **options), sources)
+                return [name for names in made for name in names]
 
-            self.compiler.compile = compile_each
+        self.compiler.compile = compile_each
         super().build_extension(ext)
 
     def get_ext_filename(self, fullname: str) -> str:
-        return str(Path(*fullname.split("."))) + (".dll" if os.name == "nt" else ".so")
+        return str(Path(*fullname.split("."))) + ".so"
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []  # no module that Python imports

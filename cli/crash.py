@@ -12,11 +12,10 @@ from typing import Any
 
 import click
 
-from leasehold.checker.crash.analysis import CrashReport
-from leasehold.checker.crash.deepen import deepen
-from leasehold.checker.crash.explanation import Explanation
+from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Progress
+from leasehold.checker.explore.expectations import Explanation
 from leasehold.cli import crash_report
 from leasehold.cli.common import (
     Exit,

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.checker.crash.explanation import fits
+from leasehold.checker.explore.expectations import fits
 from leasehold.checker.mutation.battery import Loader, battery_of
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationError, MutationReport
 from leasehold.checker.mutation.mutate import mutate as campaign

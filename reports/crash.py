@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from leasehold.checker.crash.analysis import CellVerdict, CrashReport
-from leasehold.checker.crash.explanation import Explanation
 from leasehold.checker.crash.unmet import Unmet, unmet
+from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.reports.crash_words import (
     byzantine_note,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from leasehold.checker.crash.worst import Worst
+from leasehold.checker.crash.cases import Worst
 from leasehold.checker.explore.result import Path
 from leasehold.reports.words import counted
 from leasehold.spec.language.types import show

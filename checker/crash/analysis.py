@@ -15,19 +15,20 @@ done anything changes nothing, and is the point `#recovering`.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from leasehold.checker.crash.cases import ANY, Case, CaseFinder, product_of
+from leasehold.checker.crash.cases import ANY, AT_ONCE, Case, CaseFinder, Worst, or_worse, product_of
 from leasehold.checker.crash.convergence import Convergence, convergence
-from leasehold.checker.crash.worst import AT_ONCE, Worst, or_worse
 from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.properties import DEADLOCK
+from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.faults import Budget, CrashPoint, crash_points
+from leasehold.faults.budget import deepening
 from leasehold.spec.language.lower import Actor
 from leasehold.spec.language.model import System
 
@@ -202,9 +203,7 @@ def _weakest(
     """For each property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
-        ends = system.ends if DEADLOCK in left else None
-        asked = replace(system, properties={n: p for n, p in system.properties.items() if n in left}, ends=ends)
-        found = explore(asked, None, progress, budget=less, reference=reference, engine=engine)
+        found = explore(only_these(system, left), None, progress, budget=less, reference=reference, engine=engine)
         if not found.complete:
             return
         failed = [p for p in found.properties if p.verdict == "violated" and p.name in left]
@@ -213,3 +212,35 @@ def _weakest(
         if not left:
             return
     yield from ((p, budget) for p in whole.properties if p.name in left)
+
+
+def deepen(
+    system: System, seconds: float | None, watch: Callable[[Budget], Watch] | None = None, engine: Engine = "auto",
+    memory: int | None = None, budgets: Sequence[Budget] = (),
+) -> Iterator[CrashReport]:  # fmt: skip
+    """A report for each budget, until the time is over.
+
+    Args:
+        system: what is explored.
+        seconds: a finite time for all of it, or None; the searches end with it, and what is decided on a graph that
+            was finished in time is still decided. The last search may have been cut off, which its report says.
+        watch: returns who is told of the progress of the search under a budget.
+        engine: of each search.
+        memory: of each search, in bytes.
+        budgets: what is explored; none: ever larger ones, until something breaks.
+    """
+    if seconds is not None and not math.isfinite(seconds):
+        raise ValueError(f"the time must be finite, not {seconds}")
+    started = time.perf_counter()
+    legal: Exploration | None = None
+    for budget in budgets or deepening():
+        left = None if seconds is None else seconds - (time.perf_counter() - started)
+        if left is not None and left <= 0 and legal is not None:
+            return
+        limits = Limits(seconds=left, memory=memory)
+        report = crash(system, budget, watch(budget) if watch else None, limits, legal, engine=engine)
+        yield report
+        if not report.complete or (not budgets and not report.holds):
+            return
+        legal = report.legal
+        del report  # its graph need not stay beside the next one

@@ -1,16 +1,15 @@
-"""The cases of a finished exploration, each with what follows it (checker/crash/analysis.py says what a case is)."""
+"""The cases of a finished exploration, each with the worst convergence after it (analysis.py defines a case)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from leasehold.checker.crash.convergence import Ways
-from leasehold.checker.crash.worst import NO_RETURN, NOT_ASKED, Worst, or_worse, worst_of
 from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.graph.arrays import numbered, raise_to, spread, sums_before
 from leasehold.checker.explore.graph.edges import Graph
@@ -29,6 +28,49 @@ from leasehold.spec.language.model import System
 
 ANY = "any"  # the mode of a system that tells none apart
 Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The worst convergence of a case.
+
+    Attributes:
+        steps: the most steps to a legal state; None where there is no such number.
+        exchanges: the most messages that are received on the way; None likewise.
+        returns: whether every fair run comes back; None where that was not asked.
+    """
+
+    steps: int | None
+    exchanges: int | None
+    returns: bool | None = True
+
+    @property
+    def size(self) -> int:
+        """For comparison: what never returns is more than what has no number, and that is more than any."""
+        if self.returns is None:
+            return 0
+        return 1 << 61 if not self.returns else 1 << 60 if self.steps is None else self.steps
+
+
+AT_ONCE = Worst(0, 0)
+NO_RETURN = Worst(None, None, returns=False)
+NOT_ASKED = Worst(None, None, returns=None)
+
+
+@cache  # there are few, and each is met very often
+def worst_of(steps: int | None, exchanges: int | None) -> Worst:
+    """The one such value."""
+    return Worst(steps, exchanges)
+
+
+@cache
+def or_worse(one: Worst, other: Worst) -> Worst:
+    """The worse of two in each respect."""
+    for whole in (NOT_ASKED, NO_RETURN):
+        if whole in (one, other):
+            return whole
+    both = ((one.steps, other.steps), (one.exchanges, other.exchanges))
+    return worst_of(*(None if a is None or b is None else max(a, b) for a, b in both))
 
 
 # Worst convergences as numbers of which the larger is the worse: how many steps (messages), or these.

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.checker.crash.analysis import CrashReport
-from leasehold.checker.crash.explanation import Explanation, explanations_of
-from leasehold.checker.explore.expectations import Difference
+from leasehold.checker.explore.expectations import Difference, Explanation, explanations_of, read_checked
 from leasehold.faults import CrashPoint, crash_points
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
-from leasehold.spec import SpecError, System, find
+from leasehold.spec import System
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.shape import FILES
-from leasehold.spec.language.shape_check import check
-from leasehold.spec.language.source import read_file
 
 FILE = "crash.yaml"
 
@@ -46,13 +43,10 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
     Raises:
         SpecError: the file is wrong: its shape, or an explanation of what is no crash point.
     """
-    folder, shown = find(name_or_folder)
-    if not (folder / FILE).exists():
-        return ()
     sink = Sink()
-    node = read_file(folder / FILE, f"{shown}/{FILE}", sink)
-    if node is None or not check(node, FILES["crash"], sink):
-        raise SpecError(sink.found)
+    node = read_checked(name_or_folder, FILE, FILES["crash"], sink)
+    if node is None:
+        return ()
     remedy = "remove the explanation, or write the point's name as `leasehold crash SYSTEM --points` does"
     names = [p.name for p in crash_points(system)]
     found = explanations_of(node.get("unmet"), names, "crash point", remedy, sink)

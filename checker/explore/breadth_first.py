@@ -10,13 +10,14 @@ from __future__ import annotations
 import gc
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness
+from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
@@ -28,9 +29,9 @@ from leasehold.checker.explore.memory import (
     too_much_to_decide,
 )
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import Cell, Exploration, Path, PropertyResult
+from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 
 if TYPE_CHECKING:
@@ -78,33 +79,178 @@ class Limits:
 REPORT_EVERY = 20_000  # states between two reports of progress
 
 
-class ReferenceSearch:
-    """One search by the reference explorer; with `canonical`, one state for each orbit."""
+class Search:
+    """What the searches of all engines have in common.
+
+    Attributes:
+        engine: its name.
+        graphical: whether something is decided on the finished graph.
+        faults: by kind, what a step shows to be wrong with the specification, and the state that it starts from.
+        initial: first states; `generated` and `cut` have those that are out of the bounds, too.
+        memory: what may be held, in bytes.
+        seconds_before: what the search took until it left off, if it goes on from there.
+    """
+
+    engine: str
+    graphical: bool
 
     def __init__(
         self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
         canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
     ) -> None:  # fmt: skip
-        self.canonical = canonical
-        system = self.system = world.system
-        self.world, self.limits, self.progress, self.fairness = world, limits, progress, fairness
-        self.claims = Claims(system, self.world)
+        self.world, self.limits, self.progress = world, limits, progress
+        self.canonical, self.fairness = canonical, fairness
+        self.system, self.faulty = world.system, world.faulty
+        self.claims = PropertyClaims(self.system, world)
+        self.faults: dict[str, tuple[str, int]] = {}
+        self.initial = self.generated = self.cut = 0
+        self.memory: int | None = None
+        self.started = self.seconds_before = 0.0
+
+    def run(self) -> Exploration:
+        """Searches, and returns what was found."""
+        self.started = time.perf_counter()
+        self.memory = self.limits.memory or memory_for_a_search()
+        why = ""
+        try:
+            why = self._search()
+        except KeyboardInterrupt:
+            why = "interrupted"
+        return self._result(why)
+
+    def _search(self) -> str:
+        """Runs until everything is visited; returns why it stopped before, or nothing."""
+        raise NotImplementedError
+
+    def _first_within(self) -> Iterator[State]:
+        """The first states that are within the bounds; the others are counted."""
+        self.generated = self.cut = 0
+        for first in self.world.initial_states():
+            self.generated += 1
+            state = first if self.canonical is None else self.canonical.form(first)
+            if self.world.within_bounds(state):
+                yield state
+            else:
+                self.cut += 1
+
+    def _out_of_time(self) -> str:
+        """Why the search ends now, if its time is over."""
+        seconds = self.limits.seconds
+        over = seconds is not None and time.perf_counter() - self.started > seconds
+        return f"stopped after {seconds:,.0f} s" if over else ""
+
+    def _out_of_memory(self) -> str:
+        """Why the search ends now, if it has come to its limit of memory."""
+        return "" if self.memory is None or held_memory() <= self.memory else memory_words(self.memory)
+
+    def _report(self, distinct: int, generated: int, waiting: int, depth: int, memory: int | None = None) -> None:
+        """Tells how far the search has come; `memory` is that of all processes, where there are several."""
+        if self.progress is not None:
+            self.progress(Progress(distinct, generated, waiting, depth, self._seconds, memory or peak_memory()))
+
+    @property
+    def _seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.started
+
+    # What was found
+
+    def _kept(self, why: str) -> str:
+        """Leaves a checkpoint, where one is wanted; returns why the search ends, and why there is none."""
+        return why
+
+    def _graph(self) -> Graph:
+        """The finished graph."""
+        raise NotImplementedError
+
+    def _result(self, why: str) -> Exploration:
+        """What was found, with what is decided on the finished graph."""
+        paths, figures = self._paths(), self._figures()
+        graph, done = None, not why  # whether every state is visited
+        try:
+            if self.graphical and (large := too_much_to_decide(figures["edges"], self.memory)):
+                why = why or self._kept(large)
+            elif self.graphical:
+                graph = self._graph()
+            found = self._verdicts(paths, graph, done, why)
+        except KeyboardInterrupt:  # what has to be decided on the whole graph is not
+            why, graph = why or self._kept("interrupted"), None
+            found = self._verdicts(paths, None, done, why)
+        with interrupts():  # the rest takes little time, and is not broken off
+            return self._exploration(why, found, paths=paths, graph=graph, **figures, **self._details(why, paths))
+
+    def _paths(self) -> Any:
+        raise NotImplementedError
+
+    def _figures(self) -> dict[str, int]:
+        """The numbers of an exploration, by name."""
+        raise NotImplementedError
+
+    def _details(self, why: str, paths: Any) -> dict[str, Any]:
+        """What else an exploration has, by name; `why` it is not complete."""
+        raise NotImplementedError
+
+    def _exploration(self, why: str, properties: Sequence[PropertyResult], **found: Any) -> Exploration:
+        return Exploration(
+            system=self.system, engine=self.engine, complete=not why, why_incomplete=why, initial=self.initial,
+            seconds=self._seconds, product_machines=tuple(name for name, _ in self.world.product()),
+            product_states=self.system.product_size(), properties=tuple(properties),
+            vacuous=self.claims.vacuous() if not why else (), fairness=self.fairness, **found,
+        )  # fmt: skip
+
+    def _verdicts(self, paths: Paths, graph: Graph | None, done: bool, why: str) -> list[PropertyResult]:
+        """The verdict on every property, once a search has ended; on what needs the graph only where there is one.
+
+        `done`: every state was visited; else, and where there is no graph, `why` says why something is left open.
+        """
+        results = self.claims.results(paths, done, why)
+        graphical = self.claims.graphical
+        if graph is not None:
+            from leasehold.checker.explore.graph import liveness  # needs NumPy, which takes time and memory to load
+
+            results += liveness.decide(graphical, graph, paths, done, why, self.fairness)
+        else:
+            results += [
+                PropertyResult(c.of.name, c.of.kind, "bounded", c.of.doc, c.of.source, None, why) for c in graphical
+            ]
+        declared = list(self.system.properties)
+        results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
+        names = {
+            "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
+            "range": ("types_hold", "Every value stays in its type's range."),
+        }
+        for kind, (words, state) in self.faults.items():
+            name, doc = names[kind]
+            results.append(PropertyResult(name, kind, "violated", doc, "the language", paths.to(state), words))
+        return results
+
+    def _at_fault(self) -> str:
+        """Why a search is not complete that has followed every step, or nothing."""
+        # Where a step shows the spec to be wrong, the other steps of that state were not followed.
+        words = "; ".join(words for words, _ in self.faults.values())
+        return f"the specification is at fault: {words}" if self.faults else ""
+
+
+class ReferenceSearch(Search):
+    """One search by the reference explorer; with `canonical`, one state for each orbit."""
+
+    engine = "reference"
+
+    def __init__(
+        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
+    ) -> None:  # fmt: skip
+        super().__init__(world, limits, progress, canonical, fairness)
         self.numbers: dict[State, int] = {}
         self.states: list[State] = []
         self.depths = array("l")
         self.labels = Labels()
         self.searched = 0  # labels whose steps were followed
-        self.paths = Paths(self.world, self.states, self.labels, canonical)
-        self.faulty = world.faulty
-        self.graph = Graph(faults_stop=self.faulty) if self.claims.graphical or self.faulty else None
+        self.graphical = bool(self.claims.graphical) or self.faulty
+        self.graph = Graph(faults_stop=self.faulty) if self.graphical else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
-        self.generated = self.edges = self.cut = self.initial = 0
+        self.edges = 0
         self.taken: dict[str, int] = {}
-        self.faults: dict[str, tuple[str, Path]] = {}
-        self.memory: int | None = None  # that may be held, in bytes
-        machines = self.world.product()
-        self.product_machines = tuple(name for name, _ in machines)
-        self.product_cells = tuple(cell for _, cell in machines)
+        self.product_cells = tuple(cell for _, cell in self.world.product())
         self.cells: dict[tuple[str, ...], list[int]] = {}  # control: [index, states, depth, first state]
         self.cell_of = array("l")
         self.cell_edges: dict[tuple[int, int, str | None, str], None] = {}
@@ -114,50 +260,35 @@ class ReferenceSearch:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return self._run()
+            return super().run()
         finally:
             if collecting:
                 gc.enable()
 
-    def _run(self) -> Exploration:
-        started = time.perf_counter()
-        self.memory = self.limits.memory or memory_for_a_search()
-        why = ""
-        try:
-            why = self._search(started)
-        except KeyboardInterrupt:
-            why = "interrupted"
-        done = not why  # whether every state is visited
-        if self.graph is not None and (large := too_much_to_decide(self.edges, self.memory)):
-            why, self.graph = why or large, None
-        try:
-            results = self._results(done, why)
-        except KeyboardInterrupt:
-            # The graph is there, but what has to be decided on the whole of it is not.
-            why, self.graph = why or "interrupted", None
-            results = self._results(done, why)
-        complete = not why
-        return Exploration(
-            system=self.system, engine="reference", complete=complete, why_incomplete=why, distinct=len(self.states),
-            generated=self.generated, edges=self.edges, depth=max(self.depths, default=0), initial=self.initial,
-            cut=self.cut, seconds=time.perf_counter() - started, peak_memory_bytes=peak_memory(),
-            product_machines=self.product_machines, product_states=self.system.product_size(),
-            cells=tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()),
-            properties=tuple(results), taken=self.taken, vacuous=self.claims.vacuous() if complete else (),
-            cell_edges=tuple(dict.fromkeys(
-                (a, b, f"{role}#{event}" if role else "clock") for a, b, role, event in self.cell_edges
-            )), paths=self.paths, graph=self.graph, fairness=self.fairness,
-            orbits=None if self.canonical is None else self.canonical.orbits(self.states),
-        )  # fmt: skip
+    def _paths(self) -> Paths:
+        return Paths(self.world, self.states, self.labels, self.canonical)
 
-    def _search(self, started: float) -> str:
-        """Runs until everything is visited; answers why it stopped before, or nothing."""
-        for first in self.world.initial_states():
-            self.generated += 1
-            state = first if self.canonical is None else self.canonical.form(first)
-            if not self.world.within_bounds(state):
-                self.cut += 1
-            elif state not in self.numbers:
+    def _graph(self) -> Graph:
+        assert self.graph is not None
+        return self.graph.finish(len(self.states))
+
+    def _figures(self) -> dict[str, int]:
+        return {
+            "distinct": len(self.states), "generated": self.generated, "edges": self.edges,
+            "depth": max(self.depths, default=0), "cut": self.cut, "peak_memory_bytes": peak_memory(),
+        }  # fmt: skip
+
+    def _details(self, why: str, paths: Paths) -> dict[str, Any]:
+        edges = ((a, b, f"{role}#{event}" if role else "clock") for a, b, role, event in self.cell_edges)
+        return {
+            "cells": tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()), "taken": self.taken,
+            "cell_edges": tuple(dict.fromkeys(edges)),
+            "orbits": None if self.canonical is None else self.canonical.orbits(self.states),
+        }  # fmt: skip
+
+    def _search(self) -> str:
+        for state in self._first_within():
+            if state not in self.numbers:
                 self._visit(state, 0)
                 self.labels.add(len(self.states) - 1, self.world.budgeted, -1)
         self.initial = len(self.states)
@@ -170,22 +301,17 @@ class ReferenceSearch:
             self._expand(self.searched, number)
             self.searched += 1
             if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
-                self.graph = None
+                self.graphical = False
                 return "stopped at a violation"
-            if self.limits.seconds is not None and time.perf_counter() - started > self.limits.seconds:
-                return f"stopped after {self.limits.seconds:,.0f} s"
+            if why := self._out_of_time():
+                return why
             if self.searched % REPORT_EVERY:
                 continue
-            if self.memory is not None and held_memory() > self.memory:
-                return memory_words(self.memory)
-            if self.progress is not None:
-                self.progress(
-                    Progress(
-                        len(self.states), self.generated, len(self.labels.states) - self.searched, self.depths[number],
-                        time.perf_counter() - started, peak_memory(),
-                    )
-                )  # fmt: skip
-        return at_fault(self.faults)
+            if why := self._out_of_memory():
+                return why
+            waiting = len(self.labels.states) - self.searched
+            self._report(len(self.states), self.generated, waiting, self.depths[number])
+        return self._at_fault()
 
     def _visit(self, state: State, depth: int) -> int:
         number = len(self.states)
@@ -249,8 +375,7 @@ class ReferenceSearch:
                     self.cell_edges[here, there, action.role, action.event] = None
         except SpecFault as fault:
             found += 1
-            if fault.kind not in self.faults:
-                self.faults[fault.kind] = (str(fault), self.paths.to(number))
+            self.faults.setdefault(fault.kind, (str(fault), number))
         self.generated += generated
         if left:
             self.spans.setdefault(number, []).append((begin, self.edges))
@@ -271,47 +396,6 @@ class ReferenceSearch:
         """Counts the transition that a step takes, and those of subsidiary machines along with it."""
         for name in self.world.taken(state, action):
             self.taken[name] = self.taken.get(name, 0) + 1
-
-    def _results(self, done: bool, why: str) -> list[PropertyResult]:
-        graph = None if self.graph is None else self.graph.finish(len(self.states))
-        return verdicts(self.claims, self.paths, graph, self.faults, done, why, self.fairness)
-
-
-def at_fault(faults: Mapping[str, tuple[str, object]]) -> str:
-    """Why a search is not complete that has followed every step, or nothing."""
-    # Where a step shows the spec to be wrong, the other steps of that state were not followed.
-    words = "; ".join(words for words, _ in faults.values())
-    return f"the specification is at fault: {words}" if faults else ""
-
-
-def verdicts(
-    claims: Claims, paths: Paths, graph: Graph | None, faults: Mapping[str, tuple[str, Path]], done: bool,
-    why: str, fairness: Fairness,
-) -> list[PropertyResult]:  # fmt: skip
-    """The verdict on every property, once a search has ended; on what needs the graph only where there is one.
-
-    `done`: every state was visited; else, and where there is no graph, `why` says why something is left open.
-    """
-    results = claims.results(paths, done, why)
-    if graph is not None:
-        from leasehold.checker.explore.graph import liveness  # needs NumPy, which takes time and memory to load
-
-        results += liveness.decide(claims.graphical, graph, paths, done, why, fairness)
-    else:
-        results += [
-            PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
-            for p in (claim.property for claim in claims.graphical)
-        ]
-    declared = list(claims.system.properties)
-    results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
-    names = {
-        "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
-        "range": ("types_hold", "Every value stays in its type's range."),
-    }
-    for kind, (words, path) in faults.items():
-        name, doc = names[kind]
-        results.append(PropertyResult(name, kind, "violated", doc, "the language", path, words))
-    return results
 
 
 def _more_kinds(left: Left, before: list[Left]) -> bool:

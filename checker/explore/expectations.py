@@ -1,16 +1,25 @@
-"""What a system's `expected.yaml` says must be found, against what was found.
+"""What a system's `expected.yaml` says must be found, against what was found; and explanations in its other files.
 
 A difference is a finding of its own, in both directions: a property that was expected to fail and holds is as wrong as
-one that fails unexpectedly, and an explanation of something that is no longer so is out of date.
+one that fails unexpectedly, and an explanation of something that is no longer so is out of date. Explanations in
+`crash.yaml` and `mutation.yaml` are patterns of names, each with a reason.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from leasehold.checker.explore.result import Exploration
+from leasehold.spec import SpecError, find
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, near_miss
+from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import Expectation, System
+from leasehold.spec.language.shape import Shape
+from leasehold.spec.language.shape_check import check
+from leasehold.spec.language.source import YamlNode, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +93,51 @@ def _explained(
         yield Difference(name, "an explanation in expected.yaml", what)
     for name in sorted(own - names):
         yield Difference(name, what, opposite)
+
+
+# Explanations
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a crash point is not met, or a mutant survives; `*` in the pattern stands for any letters."""
+
+    pattern: str
+    reason: str
+    place: Place = field(default=NOWHERE, compare=False)
+
+    def fits(self, name: str) -> bool:
+        return fits(name, self.pattern)
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name fits a pattern, in which `*` alone has a meaning."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
+
+def explanations_of(
+    node: YamlNode | None, names: Iterable[str], kind: str, remedy: str, sink: Sink
+) -> tuple[Explanation, ...]:  # fmt: skip
+    """Reads a mapping from patterns to reasons; a pattern that fits none of `names` is an error (LH602)."""
+    known, found = list(names), []
+    for pattern, place, reason in as_mapping(node).pairs():
+        if not any(fits(name, pattern) for name in known):
+            near = near_miss(pattern, known)
+            sink.error("unknown_explained", place, near=near, kind=kind, pattern=pattern[:80], remedy=remedy)
+        found.append(Explanation(pattern, " ".join(reason.text.split()), place))
+    return tuple(found)
+
+
+def read_checked(name_or_folder: str | Path, file: str, shape: Shape, sink: Sink) -> YamlNode | None:
+    """One of a system's own files beside its specification; None where there is none.
+
+    Raises:
+        SpecError: its shape is wrong.
+    """
+    folder, shown = find(name_or_folder)
+    if not (folder / file).exists():
+        return None
+    node = read_file(folder / file, f"{shown}/{file}", sink)
+    if node is None or not check(node, shape, sink):
+        raise SpecError(sink.found)
+    return node

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leasehold.checker.explore.ground import Function, function, step_function
+from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.explore.step import Action
-from leasehold.spec.language.expression import TRUE, Expression
-from leasehold.spec.language.model import End, Property, System
+from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.python_source import Frame, source
 
 DEADLOCK = "deadlock_free"
@@ -25,166 +24,126 @@ def only_these(system: System, names: Collection[str]) -> System:
     return replace(system, properties=chosen, ends=system.ends if DEADLOCK in names else None)
 
 
-@dataclass
-class _StateClaim:
-    property: Property
-    claim: Function
-    when: Function | None
-    antecedent_seen: bool = False
-    found: int | None = None  # the violating state, or the witness
+@dataclass(eq=False)
+class WatchedClaim:
+    """A property or an allowed end, and what a search has found of it.
 
+    Attributes:
+        of: the property, or the end.
+        holds: its claim, over a state, or over a step and its action.
+        when: the antecedent, likewise.
+        seen: whether there is a case of it: the antecedent held, or the end was met.
+        found: the state that violates it or is its witness; of a step a label, the action and where that leads.
+    """
 
-@dataclass
-class _StepClaim:
-    property: Property
-    claim: Callable[[Any, Any, Any], Any]
-    when: Callable[[Any, Any, Any], Any] | None
-    antecedent_seen: bool = False
-    found: tuple[int, Action, State] | None = None  # a label, a step from it and where that leads
-
-
-@dataclass
-class GraphClaim:
-    """A leads_to or always_possible: from every state where `when` holds to one where the claim does."""
-
-    property: Property
-    when: Expression
-    sees: Function  # whether it holds
-
-
-@dataclass
-class _End:
-    end: End
-    holds: Function
+    of: Any
+    holds: Callable[[Any, Any, Any], Any]
+    when: Callable[[Any, Any, Any], Any] | None = None
     seen: bool = False
+    found: Any = None
+
+    def applies(self, arguments: tuple[Any, ...]) -> bool:
+        return self.when is None or bool(self.when(*arguments))
 
 
-class Claims:
-    """All properties of a system, fed state by state and step by step."""
+class _ClaimsTogether:
+    """Claims that are asked together: where a case of each was seen, by one function of all that are open."""
 
-    def __init__(self, system: System, world: Reference) -> None:
-        self.system = system
-        self.world = world
-        self.invariants: list[_StateClaim] = []
-        self.witnesses: list[_StateClaim] = []
-        self.steps: list[_StepClaim] = []
-        self.graphical: list[GraphClaim] = []  # decided on the finished graph
-        self.unasked: list[Property] = []
-        every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
-        self.ends = None if every_end is None else [_End(e, world.world(e.holds)) for e in every_end]
-        self.deadlock: int | None = None
-        self.frame = Frame(world.layout, system.values(), before="o")
-        for p in system.properties.values():
-            if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
-                self.unasked.append(p)
-            elif p.kind == "step":
-                claim = step_function(source(p.claim, self.frame))
-                self.steps.append(_StepClaim(p, claim, step_function(source(p.when, self.frame)) if p.when else None))
-            elif p.kind in ("leads_to", "always_possible"):
-                self.graphical.append(GraphClaim(p, p.when or TRUE, world.world(p.when or TRUE)))
-            else:
-                found = _StateClaim(p, world.world(p.claim), world.world(p.when) if p.when else None)
-                (self.invariants if p.kind == "always" else self.witnesses).append(found)
-        self.antecedents = {c.property.name: False for c in self.graphical}
-        self.sought = list(self.witnesses)
-        # Claims of which no case was seen yet are asked one by one; all others at once, by `hold` and `steps_hold`.
-        self.new_states = [c for c in self.invariants if c.when is not None]
-        self.new_steps = [c for c in self.steps if c.when is not None]
+    def __init__(
+        self, claims: list[WatchedClaim], frame: Frame, compiled: Callable[[str], Callable[[Any, Any, Any], Any]]
+    ):
+        self.claims, self.frame, self.compiled = claims, frame, compiled
+        self.new = [c for c in claims if c.when is not None]  # no case of them was seen yet
         self._join()
 
     def _join(self) -> None:
-        """Makes one function of all claims that are open and of which a case was seen, and one of the other cases."""
-        kept = [c.property for c in self.invariants if c.found is None and c not in self.new_states]
-        self.hold = function(" and ".join(["True", *map(self._words, kept)]))
-        kept = [c.property for c in self.steps if c.found is None and c not in self.new_steps]
-        self.steps_hold = step_function(" and ".join(["True", *map(self._words, kept)]))
-        self.some_new_state = function(" or ".join(["False", *(self._case(c.property) for c in self.new_states)]))
-        self.some_new_step = step_function(" or ".join(["False", *(self._case(c.property) for c in self.new_steps)]))
-
-    def _case(self, p: Property) -> str:
-        return source(p.when or TRUE, self.frame)
+        kept = [c.of for c in self.claims if c.found is None and c not in self.new]
+        self.all_hold = self.compiled(" and ".join(["True", *map(self._words, kept)]))
+        self.some_case = self.compiled(" or ".join(["False", *(source(c.of.when, self.frame) for c in self.new)]))
 
     def _words(self, p: Property) -> str:
         claim = source(p.claim, self.frame)
         return claim if p.when is None else f"(not {source(p.when, self.frame)} or {claim})"
 
+    def ask(self, arguments: tuple[Any, ...], found: object) -> None:
+        """Asks all of them; `found` is noted of those that are violated."""
+        if self.some_case(*arguments):
+            for claim in self.new:
+                claim.seen = claim.applies(arguments)
+            self.new = [c for c in self.new if not c.seen]
+            self._join()
+        if not self.all_hold(*arguments):
+            for claim in self.claims:
+                if claim.found is None and claim.applies(arguments) and not claim.holds(*arguments):
+                    claim.found = found
+            self._join()
+
+
+class PropertyClaims:
+    """All properties of a system, fed state by state and step by step."""
+
+    def __init__(self, system: System, world: Reference) -> None:
+        self.system = system
+        self.invariants: list[WatchedClaim] = []
+        self.witnesses: list[WatchedClaim] = []
+        self.steps: list[WatchedClaim] = []
+        self.graphical: list[WatchedClaim] = []  # leads_to and always_possible, which are decided on the finished graph
+        self.unasked: list[Property] = []
+        every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
+        self.ends = None if every_end is None else [WatchedClaim(e, world.world(e.holds)) for e in every_end]
+        self.deadlock: int | None = None
+        frame = Frame(world.layout, system.values(), before="o")
+        kinds = {"always": self.invariants, "sometimes": self.witnesses, "step": self.steps}
+        for p in system.properties.values():
+            if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
+                self.unasked.append(p)
+                continue
+            compiled = step_function if p.kind == "step" else function
+            claim, when = (e and compiled(source(e, frame)) for e in (p.claim, p.when))
+            kinds.get(p.kind, self.graphical).append(WatchedClaim(p, claim, when))  # type: ignore[arg-type]
+        self._of_states = _ClaimsTogether(self.invariants, frame, function)
+        self._of_steps = _ClaimsTogether(self.steps, frame, step_function)
+
     def state(self, number: int, state: State) -> None:
         """A new state was visited."""
-        if self.some_new_state(state, (), -1):
-            for claim in self.new_states:
-                claim.antecedent_seen = bool(claim.when is not None and claim.when(state, (), -1))
-            self.new_states = [c for c in self.new_states if not c.antecedent_seen]
-            self._join()
-        if not self.hold(state, (), -1):
-            for claim in self.invariants:
-                if claim.found is None and (claim.when is None or claim.when(state, (), -1)):
-                    claim.found = None if claim.claim(state, (), -1) else number
-            self._join()
-        for claim in self.sought:
-            if claim.claim(state, (), -1):
+        arguments = state, (), -1
+        self._of_states.ask(arguments, number)
+        for claim in self.witnesses:
+            if claim.found is None and claim.holds(*arguments):
                 claim.found = number
-        if any(c.found is not None for c in self.sought):
-            self.sought = [c for c in self.sought if c.found is None]
-        for lead in self.graphical:
-            if not self.antecedents[lead.property.name] and lead.sees(state, (), -1):
-                self.antecedents[lead.property.name] = True
+        for claim in self.graphical:
+            claim.seen = claim.seen or claim.applies(arguments)
 
     def step(self, label: int, before: State, action: Action, after: State) -> None:
         """A step between two states was found, from a label of the first."""
-        if not self.steps:
-            return
-        if self.some_new_step(before, after, action):
-            for claim in self.new_steps:
-                claim.antecedent_seen = bool(claim.when is not None and claim.when(before, after, action))
-            self.new_steps = [c for c in self.new_steps if not c.antecedent_seen]
-            self._join()
-        if not self.steps_hold(before, after, action):
-            for claim in self.steps:
-                if claim.found is None and (claim.when is None or claim.when(before, after, action)):
-                    claim.found = None if claim.claim(before, after, action) else (label, action, after)
-            self._join()
+        if self.steps:
+            self._of_steps.ask((before, after, action), (label, action, after))
 
     def stuck(self, number: int, state: State) -> None:
         """A state without any step was found."""
         if self.ends is None:
             return
-        allowed = False
-        for end in self.ends:
-            if end.holds(state, (), -1):
-                end.seen = allowed = True
+        allowed = [end for end in self.ends if end.holds(state, (), -1)]
+        for end in allowed:
+            end.seen = True
         if not allowed and self.deadlock is None:
             self.deadlock = number
 
     def forget(self) -> None:
         """Is as if nothing had been seen."""
-        states: list[_StateClaim | _StepClaim] = [*self.invariants, *self.witnesses]
-        for claim in [*states, *self.steps]:
-            claim.found, claim.antecedent_seen = None, False
-        for end in self.ends or ():
-            end.seen = False
-        self.antecedents.update(dict.fromkeys(self.antecedents, False))
+        for claim in [*self.invariants, *self.witnesses, *self.steps, *self.graphical, *(self.ends or ())]:
+            claim.found, claim.seen = None, False
         self.deadlock = None
 
     @property
     def contradicted(self) -> bool:
         """Whether a claim about states, steps or ends has been found to be wrong."""
-        return (
-            self.deadlock is not None
-            or any(c.found is not None for c in self.invariants)
-            or any(c.found is not None for c in self.steps)
-        )
+        return self.deadlock is not None or any(c.found is not None for c in (*self.invariants, *self.steps))
 
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
-        names = [
-            c.property.name for c in self.invariants if c.when is not None and not c.antecedent_seen and c.found is None
-        ]
-        names += [
-            c.property.name for c in self.steps if c.when is not None and not c.antecedent_seen and c.found is None
-        ]
-        names += [name for name, seen in self.antecedents.items() if not seen]
-        names += [e.end.name for e in self.ends or () if not e.seen]
-        return tuple(names)
+        claims = (c for c in (*self.invariants, *self.steps) if c.when is not None and c.found is None)
+        return tuple(c.of.name for c in (*claims, *self.graphical, *(self.ends or ())) if not c.seen)
 
     def results(self, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
         """The verdicts, once the search has ended."""
@@ -194,12 +153,12 @@ class Claims:
         ]
         for claim in self.invariants:
             path = paths.to(claim.found) if claim.found is not None else None
-            results.append(_result(claim.property, path, complete, why))
+            results.append(_result(claim.of, path, complete, why))
         for step in self.steps:
             path = paths.to_label(step.found[0], step.found[1:]) if step.found is not None else None
-            results.append(_result(step.property, path, complete, why))
+            results.append(_result(step.of, path, complete, why))
         for witness in self.witnesses:
-            p = witness.property
+            p = witness.of
             if witness.found is not None:
                 path = paths.to(witness.found)
                 results.append(PropertyResult(p.name, p.kind, "witnessed", p.doc, p.source, path))
@@ -210,7 +169,7 @@ class Claims:
             else:
                 results.append(PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, f"not seen; {why}"))
         if self.ends is not None:
-            doc = "Nothing stops but in an allowed end: " + ", ".join(e.end.name for e in self.ends) + "."
+            doc = "Nothing stops but in an allowed end: " + ", ".join(e.of.name for e in self.ends) + "."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
             verdict = "violated" if path else "exhausted" if complete else "bounded"
             reason = "no step is possible, and no allowed end holds" if path else "" if complete else why

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from leasehold.checker.crash.explanation import Explanation, explanations_of
+from leasehold.checker.explore.expectations import Explanation, explanations_of, read_checked
 from leasehold.checker.mutation.operators import Mutation, mutations
 from leasehold.faults import Budget, BudgetError
-from leasehold.spec import SpecError, System, find, load
-from leasehold.spec.language import shape, shape_check
+from leasehold.spec import SpecError, System, load
+from leasehold.spec.language import shape
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
-from leasehold.spec.language.source import YamlNode, read_file
+from leasehold.spec.language.source import YamlNode
 
 FILE = "mutation.yaml"
 Settings: TypeAlias = tuple[tuple[str, str], ...]
@@ -78,23 +78,18 @@ def battery_of(loader: Loader) -> Battery:
     Raises:
         SpecError: the file is wrong: its shape, a budget, a constant, or an explanation of what is no mutant.
     """
-    folder, shown = find(loader.name_or_folder)
-    path = folder / FILE
-    if not path.exists():
-        return DEFAULT
     sink = Sink()
-    node = read_file(path, f"{shown}/{FILE}", sink)
-    if node is not None and shape_check.check(node, shape.FILES["mutation"], sink):
-        system = loader()
-        trials = tuple(_trial(item, loader, sink) for item in node.get("battery") or ())
-        if not trials:
-            sink.error("empty_battery", node.key_place("battery"))
-        names = [m.name for m in mutations(system, every_target=True)]
-        remedy = "the explanation is out of date: remove it, or write the mutant's name as `mutate` prints it"
-        explanations = explanations_of(node.get("explained"), names, "mutant", remedy, sink)
-        sink.raise_errors()
-        return Battery(trials, explanations)
-    raise SpecError(sink.found)
+    node = read_checked(loader.name_or_folder, FILE, shape.FILES["mutation"], sink)
+    if node is None:
+        return DEFAULT
+    trials = tuple(_trial(item, loader, sink) for item in node.get("battery") or ())
+    if not trials:
+        sink.error("empty_battery", node.key_place("battery"))
+    names = [m.name for m in mutations(loader(), every_target=True)]
+    remedy = "the explanation is out of date: remove it, or write the mutant's name as `mutate` prints it"
+    explanations = explanations_of(node.get("explained"), names, "mutant", remedy, sink)
+    sink.raise_errors()
+    return Battery(trials, explanations)
 
 
 def _trial(node: YamlNode, loader: Loader, sink: Sink) -> Trial:

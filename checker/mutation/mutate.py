@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.checker.explore.properties import DEADLOCK
+from leasehold.checker.explore.properties import only_these
 from leasehold.checker.mutation.battery import Battery, Loader, Settings, Trial, known_survivors
 from leasehold.checker.mutation.operators import RULES, Mutation
 from leasehold.spec import System
@@ -197,8 +197,7 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
 
 def judged(mutant: System, trial: Trial, baseline: Baseline) -> _Verdict:
     """Whether a mutant is killed in a trial; of the properties, those alone count that the system satisfies."""
-    claims = {n: p for n, p in mutant.properties.items() if n in baseline.holds}
-    mutant = replace(mutant, properties=claims, ends=mutant.ends if DEADLOCK in baseline.holds else None)
+    mutant = only_these(mutant, baseline.holds)
     found = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
     violated = [p for p in found.properties if p.verdict == "violated"]
     if violated:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from leasehold.checker.crash.deepen import deepen
+from leasehold.checker.crash.analysis import deepen
 from leasehold.cli.crash_report import Completed
 from leasehold.spec import load
 from tests.benchmarks import page

@@ -19,7 +19,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph import liveness
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.packed import library
-from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.faults import Budget
 from leasehold.spec import load
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, say
@@ -110,7 +110,7 @@ def _every_run_decides(n: int, count: int) -> Table:
     found = explore(system, engine="packed")
     if found.distinct != DISTINCT[n] or not found.holds:
         raise RuntimeError(f"{LIVE} with {n} resource managers is not as expected")
-    claims, whole = Claims(system, found.paths.world).graphical, found.graph
+    claims, whole = PropertyClaims(system, found.paths.world).graphical, found.graph
 
     def alone() -> float:
         graph = Graph()  # of which nothing is known yet but its edges

@@ -27,9 +27,10 @@ from leasehold.checker.explore.graph.unfair import Cycle, why_unfair
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.properties import GraphClaim
+from leasehold.checker.explore.properties import WatchedClaim
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.explore.side_by_side import side_by_side
+from leasehold.spec.language.expression import TRUE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,39 +40,38 @@ if TYPE_CHECKING:
 
 
 def decide(
-    claims: Sequence[GraphClaim], graph: Graph, paths: Paths, complete: bool, why: str,
+    claims: Sequence[WatchedClaim], graph: Graph, paths: Paths, complete: bool, why: str,
     fairness: Fairness = Fairness.SPEC,
 ) -> list[PropertyResult]:  # fmt: skip
     """The verdict on every leads_to and always_possible of a finished graph."""
     asked = demands(paths.world.system, graph.names, fairness)
-    leads = [c for c in claims if c.property.kind != "always_possible"]
-    missing = [~paths.where(c.property.claim) for c in leads]
-    starts = [without & paths.where(c.when) for c, without in zip(leads, missing, strict=True)]
+    leads = [c for c in claims if c.of.kind != "always_possible"]
+    missing = [~paths.where(c.of.claim) for c in leads]
+    starts = [without & paths.where(c.of.when or TRUE) for c, without in zip(leads, missing, strict=True)]
     if complete and leads:
         graph.prepare(asked)
 
     def may_fail(n: int) -> bool:
-        within = leads[n].property.within
+        within = leads[n].of.within
         if within is not None and _ticks_more(within, starts[n], missing[n], graph):
             return True
         return complete and reachable_fair_components(starts[n], missing[n], graph, asked) is not None
 
     failing = side_by_side(may_fail, range(len(leads)))
     found = {  # where nothing may fail, nothing need be followed from any start
-        c.property.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
+        c.of.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
         for n, c in enumerate(leads)
     }
     return [
-        found[c.property.name] if c.property.name in found else _decide_possible(c, graph, paths, complete, why)
-        for c in claims
+        found[c.of.name] if c.of.name in found else _decide_possible(c, graph, paths, complete, why) for c in claims
     ]
 
 
 def _decide(
-    claim: GraphClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, complete: bool,
+    claim: WatchedClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, complete: bool,
     why: str, fairness: Fairness,
 ) -> PropertyResult:  # fmt: skip
-    p = claim.property
+    p = claim.of
     numbers, begin, reason = None, None, ""
     if p.within is not None:
         numbers = _too_late(p.within, starts, missing, graph, paths)
@@ -98,12 +98,12 @@ def _decide(
     return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
 
 
-def _decide_possible(claim: GraphClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
-    p = claim.property
+def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
+    p = claim.of
     if not complete:
         return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
-    able = leading(paths.where(claim.property.claim), graph)
-    unable = (~able & paths.where(claim.when)).nonzero()[0]
+    able = leading(paths.where(claim.of.claim), graph)
+    unable = (~able & paths.where(claim.of.when or TRUE)).nonzero()[0]
     if len(unable):  # states are numbered breadth first, so that the first is a nearest one
         path = paths.to(int(unable[0]))
         return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, "from here it never can")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
+from leasehold.checker.explore.breadth_first import Limits, Progress
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.memory import memory_words, peak_memory
@@ -70,11 +70,11 @@ class DistributedSearch(PackedSearch):
         return self.kernel
 
     def run(self) -> Exploration:
-        started = self.started = time.perf_counter()
+        self.started = time.perf_counter()
         while True:
             try:
                 with interrupts() as interrupted:
-                    return self._run(started, interrupted)
+                    return self._run(interrupted)
             except _Regrown:
                 continue
             finally:
@@ -82,7 +82,7 @@ class DistributedSearch(PackedSearch):
                     workers, self.workers = self.workers, None
                     workers.close()
 
-    def _run(self, started: float, interrupted: Callable[[], bool]) -> Exploration:
+    def _run(self, interrupted: Callable[[], bool]) -> Exploration:
         self._warm_up(interrupted)
         self.claims.forget()
         self.faults = {}
@@ -100,8 +100,8 @@ class DistributedSearch(PackedSearch):
             self.level += 1
             if why := self._limited(states):
                 break
-            why = self._level(self.workers, started, interrupted)
-        return self._found(self.workers, why or at_fault(self.faults), started)
+            why = self._level(self.workers, interrupted)
+        return self._found(self.workers, why or self._at_fault())
 
     def _limited(self, states: int) -> str:
         if self.limits.depth is not None and self.level > self.limits.depth:
@@ -182,16 +182,15 @@ class DistributedSearch(PackedSearch):
                 return why
         return ""
 
-    def _level(self, workers: Workers, started: float, interrupted: Callable[[], bool]) -> str:
+    def _level(self, workers: Workers, interrupted: Callable[[], bool]) -> str:
         """Searches a level; returns why the search ends, or nothing."""
 
         def pause() -> str:
             if interrupted():
                 return "interrupted"
-            now = time.perf_counter()
-            if self.limits.seconds is not None and now - started > self.limits.seconds:
-                return f"stopped after {self.limits.seconds:,.0f} s"
-            if now > self.look_again:
+            if why := self._out_of_time():
+                return why
+            if (now := time.perf_counter()) > self.look_again:
                 self.look_again = now + TURN
                 if limit := max(workers.each("full")):
                     return f"{memory_words(limit)} for a process"
@@ -205,14 +204,8 @@ class DistributedSearch(PackedSearch):
         boxes = workers.boxes()
         if why := self._until_done(workers, lambda who: workers.take_in(boxes, who), pause):
             return why
-        if self.progress is not None:
-            every = workers.each("figures")
-            sums = [sum(column) for column in zip(*every, strict=True)]
-            self.progress(
-                Progress(
-                    sums[0], sums[1] + self.generated, sums[4], self.level, time.perf_counter() - started, sums[5]
-                )
-            )  # fmt: skip
+        distinct, generated, _, _, labels, memory = self._sums(workers)
+        self._report(distinct, generated + self.generated, labels, self.level, memory)
         return ""
 
     def _first_states(self, workers: Workers) -> None:
@@ -228,32 +221,29 @@ class DistributedSearch(PackedSearch):
                 self._answered(workers, process, said)
                 said = workers.one(process, "check_first")
         by.close()
-        self.initial = sum(figures[0] for figures in workers.each("figures"))
+        self.initial = self._sums(workers)[0]
 
     # What was found
 
-    def _found(self, workers: Workers, why: str, started: float) -> Exploration:
-        figures = [sum(column) for column in zip(*workers.each("figures"), strict=True)]
-        paths = Paths(self.world, _States(self, workers, figures[0]), _Labels(workers))  # type: ignore[arg-type]
-        faults = {kind: (words, paths.to(label)) for kind, (words, label) in self.faults.items()}
-        found = verdicts(self.claims, paths, None, faults, not why, why, self.fairness)
-        machines = self.world.product()
+    def _sums(self, workers: Workers) -> list[int]:
+        """The figures of all processes together, as `Partition.figures` has them."""
+        return [sum(column) for column in zip(*workers.each("figures"), strict=True)]
+
+    def _found(self, workers: Workers, why: str) -> Exploration:
+        distinct, generated, edges, cut, _, memory = self._sums(workers)
+        paths = Paths(self.world, _States(self, workers, distinct), _Labels(workers))  # type: ignore[arg-type]
+        found = self._verdicts(paths, None, not why, why)
         uses = [sum(column) for column in zip(*workers.each("uses", len(self.model.effects)), strict=True)]
-        return Exploration(
-            system=self.system, engine="packed", complete=not why, why_incomplete=why, distinct=figures[0],
-            generated=figures[1] + self.generated, edges=figures[2], depth=max(self.depth, 0), initial=self.initial,
-            cut=figures[3] + self.cut, seconds=time.perf_counter() - started,
-            peak_memory_bytes=figures[5] + peak_memory(),
-            product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
-            cells=tuple(self._cells(workers, [cell for _, cell in machines])),
-            properties=tuple(_alone(found) if not why else found), taken=self._taken(uses),
-            vacuous=self.claims.vacuous() if not why else (),  # and no paths: the states go with the processes
+        return self._exploration(  # without paths: the states go with the processes
+            why, found if why else [*_alone(found)], distinct=distinct, generated=generated + self.generated,
+            edges=edges, depth=max(self.depth, 0), cut=cut + self.cut, peak_memory_bytes=memory + peak_memory(),
+            cells=tuple(self._cells(workers, [cell for _, cell in self.world.product()])), taken=self._taken(uses),
             engine_reason=f"states in machine words, kept by {len(workers)} processes",
         )  # fmt: skip
 
     def _cells(self, workers: Workers, product: list[int]) -> Iterator[Cell]:
         """The cells of the product, nearest first."""
-        atoms = [self.fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
+        atoms = self.fields.atoms_of(product)
         found: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         for process, every in enumerate(workers.each("survey", atoms)):
             for one in every:

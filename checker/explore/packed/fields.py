@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import TypeAlias
+from itertools import compress, product
+from typing import Any, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import types as t
@@ -52,18 +52,54 @@ class ValueNumbering:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainCell:
-    atom: int
+class CellAtoms:
+    """The atoms of a cell, by key: each has a part of the cell's value."""
+
+    atoms: Mapping[Any, int]
+
+    def part(self, value: Any, key: Any) -> Value:
+        """The part of a value that has this key."""
+        raise NotImplementedError
+
+    def whole(self, parts: Sequence[Value]) -> Value:
+        """The value that has these parts, in the order of the atoms."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class SetCell:
-    atoms: Mapping[Value, int]  # by member
+class PlainCell(CellAtoms):
+    """A cell of one atom, which has the whole value."""
+
+    __slots__ = ()
+
+    def part(self, value: Any, key: Any) -> Value:
+        return value
+
+    def whole(self, parts: Sequence[Value]) -> Value:
+        return parts[0]
 
 
-@dataclass(frozen=True, slots=True)
-class MapCell:
-    atoms: Sequence[int]  # by position
+class SetCell(CellAtoms):
+    """A cell of an atom for each member that the set may have: whether it is in the set."""
+
+    __slots__ = ()
+
+    def part(self, value: Any, key: Any) -> Value:
+        return key in value
+
+    def whole(self, parts: Sequence[Value]) -> Value:
+        return frozenset(compress(self.atoms, parts))
+
+
+class MapCell(CellAtoms):
+    """A cell of an atom for each element, by position."""
+
+    __slots__ = ()
+
+    def part(self, value: Any, key: Any) -> Value:
+        return value[key]
+
+    def whole(self, parts: Sequence[Value]) -> Value:
+        return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +124,9 @@ class Fields:
 
     def __init__(self, layout: Layout, slices: Iterable[Iterable[SlicePart]] = ()) -> None:
         self.numberings: list[ValueNumbering] = []
-        self.cells: list[PlainCell | SetCell | MapCell] = []
-        kinds = _types(layout)
-        for cell in range(layout.size):
-            self.cells.append(self._cell(kinds.get(cell)))
-        self.cell_of = [0] * len(self.numberings)
-        for cell, place in enumerate(self.cells):
-            for atom in _atoms(place):
-                self.cell_of[atom] = cell
+        kinds, members = _kinds(layout), members_known(layout)
+        self.cells = [self._cell(kinds.get(cell, ()), members.get(cell)) for cell in range(layout.size)]
+        self.cell_of = [cell for cell, place in enumerate(self.cells) for _ in place.atoms]
         self.slices = [[atoms for part in group for atoms in self._alike(part)] for group in slices]
         self.places: list[BitField] = []
         self.words = 0
@@ -105,30 +136,19 @@ class Fields:
         """The atoms of a part of a slice, by atom and by instance; those of one have one numbering from now on."""
         of_instances, shared_cell = part
         places = [self.cells[cell] for cell in of_instances]
-        if shared_cell:
-            shared = list(_atoms(places[0]))
-            found = [shared]
-        else:
-            found = [list(atoms) for atoms in zip(*map(_atoms, places), strict=True)]
+        every = [list(place.atoms.values()) for place in places]
+        found = every[:1] if shared_cell else [list(atoms) for atoms in zip(*every, strict=True)]
         for atoms in found:
             for atom in atoms:
                 self.numberings[atom] = self.numberings[atoms[0]]
         return found
 
-    def _cell(self, kind: t.Type | _Entries | tuple[Value, ...] | None) -> PlainCell | SetCell | MapCell:
-        match kind:
-            case t.Set(of=of) if of is not None:
-                return SetCell({member: self._atom((False, True)) for member in t.members(of)})
-            case t.Map(key=key, of=of):
-                return MapCell([self._atom(_domain(of)) for _ in t.members(key)])
-            case tuple():
-                return PlainCell(self._atom(kind))
-            case _Entries(entries=entries):
-                return SetCell({entry: self._atom((False, True)) for entry in entries})
-            case None:
-                return PlainCell(self._atom(()))
-            case _:
-                return PlainCell(self._atom(_domain(kind)))
+    def _cell(self, kind: t.Type | tuple[Value, ...], members: tuple[Value, ...] | None) -> CellAtoms:
+        if members is not None:
+            return SetCell({member: self._atom((False, True)) for member in members})
+        if isinstance(kind, t.Map):
+            return MapCell({i: self._atom(_domain(kind.of)) for i in range(len(t.members(kind.key)))})
+        return PlainCell({None: self._atom(kind if isinstance(kind, tuple) else _domain(kind))})
 
     def _atom(self, values: Iterable[Value]) -> int:
         values = list(values)
@@ -178,21 +198,12 @@ class Fields:
         found = [0] * self.words
         found[0] = 1 << (WORD - 1)
         for place, value in zip(self.cells, state, strict=True):
-            for atom, code in self._codes(place, value):
-                at = self.places[atom]
+            for key, atom in place.atoms.items():
+                at, code = self.places[atom], self.numberings[atom].code(place.part(value, key))
                 if code >> at.bits:
                     raise OverflowError(atom)
                 found[at.word] |= code << at.shift
         return found
-
-    def _codes(self, place: PlainCell | SetCell | MapCell, value: Value) -> Iterable[tuple[int, int]]:
-        match place:
-            case PlainCell(atom=atom):
-                return [(atom, self.numberings[atom].code(value))]
-            case SetCell(atoms=atoms):
-                return [(atom, int(member in value)) for member, atom in atoms.items()]
-            case MapCell(atoms=elements):
-                return [(atom, self.numberings[atom].code(v)) for atom, v in zip(elements, value, strict=True)]
 
     def unpack(self, words: Sequence[int]) -> tuple[Value, ...]:
         """The state that lies in words."""
@@ -201,13 +212,11 @@ class Fields:
     def value(self, cell: int, words: Sequence[int]) -> Value:
         """The value of one cell of a state that lies in words."""
         place = self.cells[cell]
-        match place:
-            case PlainCell(atom=atom):
-                return self.numberings[atom].values[self.code(atom, words)]
-            case SetCell(atoms=atoms):
-                return frozenset(member for member, atom in atoms.items() if self.code(atom, words))
-            case MapCell(atoms=elements):
-                return tuple([self.numberings[atom].values[self.code(atom, words)] for atom in elements])
+        return place.whole([self.numberings[atom].values[self.code(atom, words)] for atom in place.atoms.values()])
+
+    def atoms_of(self, cells: Iterable[int]) -> list[int]:
+        """The atoms of cells that have one each."""
+        return [self.cells[cell].atoms[None] for cell in cells]
 
     def code(self, atom: int, words: Sequence[int]) -> int:
         """What an atom holds in a state that lies in words."""
@@ -215,47 +224,24 @@ class Fields:
         return words[at.word] >> at.shift & (1 << at.bits) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """All messages that may be in a channel that keeps a set of them."""
-
-    entries: tuple[Value, ...]
-
-
-def _atoms(place: PlainCell | SetCell | MapCell) -> Iterable[int]:
-    match place:
-        case PlainCell(atom=atom):
-            return [atom]
-        case SetCell(atoms=atoms):
-            return atoms.values()
-        case MapCell(atoms=elements):
-            return elements
-
-
-def _types(layout: Layout) -> dict[int, t.Type | tuple[Value, ...] | _Entries]:
-    """What is known of cells before the search: a type, the values, or the messages."""
-    found: dict[int, t.Type | tuple[Value, ...] | _Entries] = {}
-    system = layout.system
-    for role, i in system.machines():
+def _kinds(layout: Layout) -> dict[int, t.Type | tuple[Value, ...]]:
+    """What is known of the cells of machines before the search: a type, or the values."""
+    found: dict[int, t.Type | tuple[Value, ...]] = {}
+    for role, i in layout.system.machines():
         found[layout.at(role.name, i, None)] = tuple(role.states)
         for datum in role.data.values():
             found[layout.at(role.name, i, datum.name)] = datum.type
-    for lane in layout.lanes:
-        entries = _entries(system, lane) if lane.channel.kind == "set" else None
-        if entries is not None:
-            found[lane.cell] = _Entries(entries)
     return found
 
 
 def members_known(layout: Layout) -> dict[int, tuple[Value, ...]]:
     """By cell that holds a set and is packed as bits: what may be in the set, in the order of the bits."""
-    found: dict[int, tuple[Value, ...]] = {}
-    for cell, kind in _types(layout).items():
-        match kind:
-            case t.Set(of=of) if of is not None:
-                found[cell] = t.members(of)
-            case _Entries(entries=entries):
-                found[cell] = entries
+    kinds = _kinds(layout).items()
+    found = {cell: t.members(kind.of) for cell, kind in kinds if isinstance(kind, t.Set) and kind.of is not None}
+    for lane in layout.lanes:
+        entries = _entries(layout.system, lane) if lane.channel.kind == "set" else None
+        if entries is not None:
+            found[lane.cell] = entries
     return found
 
 

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
+from leasehold.checker.explore.graph.arrays import by_source, numbered
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.packed import kernel as k
-from leasehold.checker.explore.packed.fields import Fields, MapCell, PlainCell, SetCell
+from leasehold.checker.explore.packed.fields import Fields, PlainCell
 from leasehold.checker.explore.packed.programs import Effect
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
 MANY = 1 << 14  # states that are unpacked together
 
 
-class _Listed(Sequence[Any]):
+class Listed(Sequence[Any]):
     """A sequence of which each item is made when it is asked for."""
 
-    def _item(self, n: int) -> Any:
-        raise NotImplementedError
+    def __init__(self, size: int, item: Callable[[int], Any]) -> None:
+        self._size, self._item = size, item
+
+    def __len__(self) -> int:
+        return self._size
 
     @overload
     def __getitem__(self, n: int) -> Any: ...
@@ -45,36 +51,27 @@ class _Listed(Sequence[Any]):
         return map(self._item, range(len(self)))
 
 
-class PackedStates(_Listed):
+class PackedStates(Listed):
     """The states by number."""
 
     def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
         self.kernel, self.fields = kernel, fields
-        self._size = kernel.figure(k.COUNT)
-        self._words = kernel.array(k.STATES, k.U64, self._size * kernel.words)
+        size, w = kernel.figure(k.COUNT), kernel.words
+        words = self._words = kernel.array(k.STATES, k.U64, size * w)
+        super().__init__(size, lambda n: fields.unpack(words[n * w : n * w + w]))
         self._values: dict[int, list[Any]] = {}
         self._dense: dict[int, list[Any]] = {}  # by cell of several atoms: the codes that they have together
-
-    def __len__(self) -> int:
-        return self._size
 
     def words(self, n: int) -> list[int]:
         """A state, packed."""
         w = self.kernel.words
         return list(self._words[n * w : n * w + w])
 
-    def _item(self, n: int) -> State:
-        return self.fields.unpack(self.words(n))
-
     def __iter__(self) -> Iterator[State]:
-        import numpy as np
-
         return self.unpacked(np.arange(len(self)))
 
     def unpacked(self, numbers: Any) -> Iterator[State]:
         """The states with these numbers: many at once are unpacked faster than one by one."""
-        import numpy as np
-
         for begin in range(0, len(numbers), MANY):
             chosen = self._table[numbers[begin : begin + MANY]]
             columns = []
@@ -86,8 +83,6 @@ class PackedStates(_Listed):
 
     @cached_property
     def _table(self) -> Any:
-        import numpy as np
-
         return np.frombuffer(self._words, dtype=np.uint64).reshape(self._size, self.kernel.words)
 
     def codes(self, cell: int, numbers: Any = None) -> Any:
@@ -95,11 +90,9 @@ class PackedStates(_Listed):
         return self._codes(cell, self._table if numbers is None else self._table[numbers])
 
     def _codes(self, cell: int, table: Any) -> Any:
-        import numpy as np
-
         place = self.fields.cells[cell]
         if isinstance(place, PlainCell):
-            return self._atom(place.atom, table).astype(np.int64)
+            return self._atom(place.atoms[None], table).astype(np.int64)
         if cell not in self._dense:
             self._dense[cell] = []
             found = self._together(cell, self._table)
@@ -113,11 +106,8 @@ class PackedStates(_Listed):
         A few atoms at a time are put into one number, which is then replaced by its rank: so no number grows too large.
         What ranks there are is found when all states are asked about, before any others.
         """
-        import numpy as np
-
         place, known = self.fields.cells[cell], self._dense[cell]
-        assert isinstance(place, SetCell | MapCell)
-        atoms = list(place.atoms.values() if isinstance(place, SetCell) else place.atoms)
+        atoms = [*place.atoms.values()]
         found, stages = np.zeros(len(table), dtype=np.int64), 0
         while atoms:
             size = 1
@@ -132,8 +122,6 @@ class PackedStates(_Listed):
 
     def repeated(self, slices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, int]]:
         """How many permutations change nothing, where slices are in order; and in how many states it is so many."""
-        import numpy as np
-
         still = np.ones(len(self), dtype=object if len(slices) > 1 else np.int64)
         for parts in slices:
             run = np.ones(len(self), dtype=np.int64)
@@ -147,8 +135,6 @@ class PackedStates(_Listed):
         return list(zip(sizes.tolist(), counts.tolist(), strict=True))
 
     def _atom(self, atom: int, table: Any) -> Any:
-        import numpy as np
-
         at = self.fields.places[atom]
         return table[:, at.word] >> np.uint64(at.shift) & np.uint64((1 << at.bits) - 1)
 
@@ -158,66 +144,12 @@ class PackedStates(_Listed):
         if found is None:
             place = self.fields.cells[cell]
             if isinstance(place, PlainCell):
-                found = self.fields.numberings[place.atom].values
+                found = self.fields.numberings[place.atoms[None]].values
             else:
-                import numpy as np
-
                 _, examples = np.unique(self._codes(cell, self._table), return_index=True)
                 found = [self.fields.value(cell, self.words(int(n))) for n in examples]
             self._values[cell] = found
         return found
-
-
-class _Depths(_Listed):
-    def __init__(self, begins: Sequence[int], size: int) -> None:
-        self._begins, self._size = begins, size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def _item(self, n: int) -> int:
-        return bisect_right(self._begins, n)
-
-
-class _Lefts(_Listed):
-    def __init__(self, packed: Any, kinds: int) -> None:
-        self._packed, self._kinds = packed, kinds
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def _item(self, n: int) -> Left:
-        return tuple([self._packed[n] >> 8 * kind & 127 for kind in range(self._kinds)])
-
-
-class _Of(_Listed):
-    """By state: its labels."""
-
-    def __init__(self, first: Any, following: Any) -> None:
-        self._first, self._following = first, following
-
-    def __len__(self) -> int:
-        return len(self._first)
-
-    def _item(self, n: int) -> list[int]:
-        found, label = [], self._first[n]
-        while label != k.NONE:
-            found.append(label)
-            label = self._following[label]
-        return found
-
-
-class _Alone(_Listed):
-    """By state: its only label, which has its number."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def _item(self, n: int) -> list[int]:
-        return [n]
 
 
 class PackedLabels:
@@ -232,57 +164,57 @@ class PackedLabels:
         u32, u64 = k.U32, k.U64
         self.kernel = kernel
         self.parents = kernel.array(k.PARENTS, u32, size)
-        self.first_of_level = [int(n) for n in kernel.array(k.LEVEL_LABELS, u64, levels)]
-        self.depths = _Depths(self.first_of_level, size)
-        self.states: Sequence[int]
-        self.of: Sequence[list[int]]
-        self.lefts: Sequence[Left]
+        begins = self.first_of_level = [int(n) for n in kernel.array(k.LEVEL_LABELS, u64, levels)]
+        self.depths = Listed(size, lambda n: bisect_right(begins, n))
+        self.states: Sequence[int] = range(size)
+        self.of: Sequence[list[int]] = Listed(size, lambda n: [n])
+        self.lefts: Sequence[Left] = Listed(size, lambda n: ())
         if budget:
             self.states = kernel.array(k.LABEL_STATES, u32, size)
-            self.lefts = _Lefts(kernel.array(k.LEFTS, u64, size), len(budget))
-            self.of = _Of(kernel.array(k.FIRST_LABEL, u32, states), kernel.array(k.LABEL_NEXT, u32, size))
-        else:
-            self.states, self.of = range(size), _Alone(size)
-            self.lefts = _Lefts(range(size), 0)
+            lefts = kernel.array(k.LEFTS, u64, size)
+            kinds = range(len(budget))
+            self.lefts = Listed(size, lambda n: tuple([lefts[n] >> 8 * kind & 127 for kind in kinds]))
+            first, following = kernel.array(k.FIRST_LABEL, u32, states), kernel.array(k.LABEL_NEXT, u32, size)
+            self.of = Listed(states, lambda n: chain(first[n], following))
 
     def chain(self, label: int) -> list[int]:
         """The states on the way to a label, from the first on."""
-        found = []
-        while label != k.NONE:
-            found.append(self.states[label])
-            label = self.parents[label]
-        return found[::-1]
+        return [self.states[n] for n in chain(label, self.parents)][::-1]
 
 
-class PackedCells(_Listed):
-    """The cells of the product that were reached, in the order in which they were."""
+def chain(label: int, following: Sequence[int]) -> list[int]:
+    """A label, the one that follows it, and so on."""
+    found = []
+    while label != k.NONE:
+        found.append(label)
+        label = following[label]
+    return found
+
+
+class PackedCells(Listed):
+    """The cells of the product that were reached, in the order in which they were.
+
+    Attributes:
+        depth: that of the last state.
+    """
 
     def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int]) -> None:
-        self.kernel, self.fields, self.product = kernel, fields, product
-        atoms = [fields.cells[cell].atom for cell in product]  # type: ignore[union-attr]
-        self._size = kernel.survey(atoms)
-        self._first = kernel.array(k.CELL_FIRST, k.U32, self._size)
-        self._counts = kernel.array(k.CELL_STATES, k.U32, self._size)
-        levels = kernel.figure(k.LEVELS)
-        self._begins = [int(n) for n in kernel.array(k.LEVEL_STATES, k.U64, levels)]
-        self._states = PackedStates(kernel, fields)
+        size = kernel.survey(fields.atoms_of(product))
+        first = kernel.array(k.CELL_FIRST, k.U32, size)
+        counts = kernel.array(k.CELL_STATES, k.U32, size)
+        begins = [int(n) for n in kernel.array(k.LEVEL_STATES, k.U64, kernel.figure(k.LEVELS))]
+        states = PackedStates(kernel, fields)
+        self.depth = bisect_right(begins, len(states) - 1) if len(states) else 0
 
-    @property
-    def depth(self) -> int:
-        """That of the last state."""
-        return bisect_right(self._begins, len(self._states) - 1) if len(self._states) else 0
+        def cell(n: int) -> Cell:
+            words = states.words(first[n])
+            control = tuple([fields.value(cell, words) for cell in product])
+            return Cell(control, counts[n], bisect_right(begins, first[n]), first[n])
 
-    def __len__(self) -> int:
-        return self._size
-
-    def _item(self, n: int) -> Cell:
-        first = self._first[n]
-        words = self._states.words(first)
-        control = tuple([self.fields.value(cell, words) for cell in self.product])
-        return Cell(control, self._counts[n], bisect_right(self._begins, first), first)
+        super().__init__(size, cell)
 
 
-class PackedEdges(_Listed):
+class PackedEdges(Sequence[Any]):
     """The steps between cells, once these were counted; found when they are first asked for."""
 
     def __init__(self, kernel: k.Kernel, tags: Iterable[tuple[str | None, str]], answer: Callable[[], object]) -> None:
@@ -298,7 +230,7 @@ class PackedEdges(_Listed):
     def __len__(self) -> int:
         return len(self._all)
 
-    def _item(self, n: int) -> tuple[int, int, str]:
+    def __getitem__(self, n: Any) -> Any:
         return self._all[n]
 
 
@@ -315,22 +247,14 @@ class PackedPaths(Paths):
         self._mark = mark
 
     def where(self, e: Expression) -> Any:
-        import numpy as np
-
         return np.frombuffer(self._mark(e), dtype=bool)
 
     def holding(self, cell: int, value: object) -> Any:
-        import numpy as np
-
         column = self.states.codes(cell)
         values = self.states.values(cell)
         return np.array([v == value for v in values], dtype=bool)[column]
 
     def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
-        import numpy as np
-
-        from leasehold.checker.explore.graph.arrays import numbered
-
         numbers = np.zeros(len(self.states), dtype=np.int64)
         known: list[tuple[Any, ...]] = [()]
         for cell in cells:
@@ -341,8 +265,6 @@ class PackedPaths(Paths):
         return numbers, known
 
     def among(self, numbers: Any, other: Paths, cells: int) -> Any:
-        import numpy as np
-
         if not isinstance(other, PackedPaths):
             return super().among(numbers, other, cells)
         mine, theirs, size = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(other.states), dtype=np.int64), 1
@@ -364,7 +286,15 @@ class PackedPaths(Paths):
         return self.states.unpacked(numbers)
 
 
-def graph_of(kernel: k.Kernel, changes: Sequence[Effect], faults_stop: bool) -> Graph:
+def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, faults_stop: bool) -> Graph:
     """The steps of a search, as the reference keeps them."""
     graph = Graph(faults_stop)
-    return graph.take(*kernel.edges([graph.row(change.action) for change in changes]))
+    rows = np.array([graph.row(change.action) for change in changes], dtype=np.int32)
+    kept = kernel.kept()
+    begins, targets, made = (
+        np.frombuffer(kept[name], dtype=kind)
+        for name, kind in (("begins", np.uint64), ("targets", np.int32), ("edge_changes", np.uint32))
+    )
+    states = np.array(labels.states[: len(begins)], dtype=np.int32)
+    sources = np.repeat(states, np.diff(begins, append=np.uint64(len(targets))).astype(np.int64))
+    return graph.take(*by_source(kernel.figure(k.COUNT), sources, targets.copy(), rows[made]))

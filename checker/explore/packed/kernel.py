@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from leasehold.checker.explore.packed.fields import BitField
 from leasehold.checker.explore.packed.library import library
 
-Claims: TypeAlias = tuple[tuple[int, int], ...]  # probes of steps, and the programs that say yes for them
+StepClaims: TypeAlias = tuple[tuple[int, int], ...]  # probes of steps, and the programs that say yes for them
 
 
 class Kernel:
@@ -27,7 +27,7 @@ class Kernel:
         if not self._at:
             raise MemoryError
         self._tests = self._probes = self._changes = self._leaves = self._kinds = 0
-        self._claims: dict[Claims, int] = {(): 0}
+        self._claims: dict[StepClaims, int] = {(): 0}
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -61,7 +61,7 @@ class Kernel:
     def silence(self, probe: int) -> None:
         self.c.silence(self._at, probe)
 
-    def change(self, writes: Any, cost: int, fault: bool, tag: int, claims: Claims) -> int:
+    def change(self, writes: Any, cost: int, fault: bool, tag: int, claims: StepClaims) -> int:
         asked = self._claims.get(claims)
         if asked is None:
             asked = self._claims[claims] = len(self._claims)  # from 1 on
@@ -129,20 +129,6 @@ class Kernel:
         """An array of what was found, where it lies: it is there until the search goes on."""
         at = self.c.found(self._at, which)
         return (kind * items).from_address(at) if at else (kind * 0)()
-
-    def edges(self, kinds: Any) -> tuple[Any, Any, Any, Any]:
-        """The edges in the order of their sources: where those of each state begin, sources, targets, and `kinds`.
-
-        `kinds` has a number for each change.
-        """
-        import numpy as np
-
-        size = self.figure(KEPT_EDGES)
-        first = np.empty(self.figure(COUNT) + 1, dtype=np.int64)
-        sources, targets, rows = (np.empty(size, dtype=np.int32) for _ in range(3))
-        kinds = np.array(kinds, dtype=np.int32)
-        self.c.edges_in_order(self._at, *(a.ctypes.data for a in (kinds, first, sources, targets, rows)))
-        return first, sources, targets, rows
 
     # Leaving off, and going on in another process
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.model import PackedModel
 from leasehold.checker.explore.packed.programs import NO, BranchingProgram
 from leasehold.checker.explore.packed.traced import applied
-from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.properties import PropertyClaims, WatchedClaim
 from leasehold.spec.language.expression import TRUE, Expression, conjunction, disjunction, negation
+from leasehold.spec.language.model import Property
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Probes:
         fired: the numbers of the probes that have fired, with what they have found.
     """
 
-    def __init__(self, model: PackedModel, claims: Claims) -> None:
+    def __init__(self, model: PackedModel, claims: PropertyClaims) -> None:
         self._model = model
         self._all: list[_Probe] = []
         self.fired: list[tuple[int, Fired]] = []
@@ -56,81 +56,54 @@ class Probes:
         self._all.append(_Probe(tell, violates))
         return self._model.kernel.probe()
 
-    def _watch_all(self, claims: Claims) -> None:
+    def _watch_all(self, claims: PropertyClaims) -> None:
         for claim in claims.invariants:
-            p = claim.property
-            self._on_states(_broken(p.when, p.claim), _finder(claim), violates=True)
-            if p.when is not None:
-                self._on_states(p.when, _sees(claim))
+            self._on_states(_broken(claim.of), _finds(claim, "found"), violates=True)
+            if claim.when is not None:
+                self._on_states(claim.of.when, _sees(claim))
         for claim in claims.witnesses:
-            self._on_states(claim.property.claim, _finder(claim))
-        for lead in claims.graphical:
-            self._on_states(lead.property.when or TRUE, _marks(claims.antecedents, lead.property.name))
-        for step in claims.steps:
-            p = step.property
-            self._on_steps(_broken(p.when, p.claim), self._finds_step(step), violates=True)
-            if p.when is not None:
-                self._on_steps(p.when, _sees(step))
+            self._on_states(claim.of.claim, _finds(claim, "found"))
+        for claim in claims.graphical:
+            self._on_states(claim.of.when or TRUE, _sees(claim))
+        for claim in claims.steps:
+            self._on_steps(_broken(claim.of), self._finds_step(claim), violates=True)
+            if claim.when is not None:
+                self._on_steps(claim.of.when, _sees(claim))
         if claims.ends is not None:
             for end in claims.ends:
-                program = self._model.programs.of_state(end.end.holds)
-                self._model.kernel.watch(k.OF_STUCK, self._probe(_marks_end(end)), program)
-            none = negation(disjunction([end.end.holds for end in claims.ends]))
-            program = self._model.programs.of_state(none)
-            self._model.kernel.watch(k.OF_STUCK, self._probe(_deadlock(claims), violates=True), program)
+                self._on_states(end.of.holds, _sees(end), where=k.OF_STUCK)
+            none = negation(disjunction([end.of.holds for end in claims.ends]))
+            self._on_states(none, _finds(claims, "deadlock"), violates=True, where=k.OF_STUCK)
 
-    def _on_states(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
+    def _on_states(
+        self, e: Expression, tell: Callable[[Fired], None], violates: bool = False, where: int = k.OF_STATE
+    ) -> None:
         program = self._model.programs.of_state(e)
         if program != NO:
-            self._model.kernel.watch(k.OF_STATE, self._probe(tell, violates), program)
+            self._model.kernel.watch(where, self._probe(tell, violates), program)
 
     def _on_steps(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
         self._model.programs.on_steps.append((self._probe(tell, violates), BranchingProgram(e, self._model.frame)))
 
-    def _finds_step(self, step: Any) -> Callable[[Fired], None]:
+    def _finds_step(self, claim: WatchedClaim) -> Callable[[Fired], None]:
         def tell(fired: Fired) -> None:
             effect = self._model.effects[fired.change]
-            step.found = fired.label, effect.action, tuple(applied(self._model.traced(fired.before), effect.writes))
+            claim.found = fired.label, effect.action, tuple(applied(self._model.traced(fired.before), effect.writes))
 
         return tell
 
 
-def _broken(when: Expression | None, claim: Expression) -> Expression:
+def _broken(p: Property) -> Expression:
     """That a claim does not hold where it should."""
-    wrong = negation(claim)
-    return wrong if when is None else conjunction((when, wrong))
+    wrong = negation(p.claim)
+    return wrong if p.when is None else conjunction((p.when, wrong))
 
 
-def _finder(claim: Any) -> Callable[[Fired], None]:
-    def tell(fired: Fired) -> None:
-        claim.found = fired.number
-
-    return tell
+def _finds(where: WatchedClaim | PropertyClaims, name: str) -> Callable[[Fired], None]:
+    """Notes the state, in an attribute."""
+    return lambda fired: setattr(where, name, fired.number)
 
 
-def _deadlock(claims: Claims) -> Callable[[Fired], None]:
-    def tell(fired: Fired) -> None:
-        claims.deadlock = fired.number
-
-    return tell
-
-
-def _sees(claim: Any) -> Callable[[Fired], None]:
-    def tell(fired: Fired) -> None:
-        claim.antecedent_seen = True
-
-    return tell
-
-
-def _marks(seen: dict[str, bool], name: str) -> Callable[[Fired], None]:
-    def tell(fired: Fired) -> None:
-        seen[name] = True
-
-    return tell
-
-
-def _marks_end(end: Any) -> Callable[[Fired], None]:
-    def tell(fired: Fired) -> None:
-        end.seen = True
-
-    return tell
+def _sees(claim: WatchedClaim) -> Callable[[Fired], None]:
+    """Notes that there is a case of a claim."""
+    return lambda fired: setattr(claim, "seen", True)

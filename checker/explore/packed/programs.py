@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.checker.explore.ground import cells_read, function, step_function
-from leasehold.checker.explore.packed.kernel import Claims, Kernel
+from leasehold.checker.explore.packed.kernel import Kernel, StepClaims
 from leasehold.checker.explore.packed.traced import TracedState, applied
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language import expression as x
@@ -159,7 +159,7 @@ class Programs:
         """The program of one predicate whose source is given; `yes` follows where it holds."""
         return self._test(text, yes, NO, None, ())
 
-    def of_effect(self, effect: Effect) -> Claims:
+    def of_effect(self, effect: Effect) -> StepClaims:
         """The claims about steps with an effect: probes, and the programs that fire them."""
         action, cells = _action(effect), frozenset([self.cell_of[atom] for atom, _ in effect.writes])
         left = self._left.get(action)

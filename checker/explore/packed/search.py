@@ -12,21 +12,17 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, at_fault, verdicts
+from leasehold.checker.explore.breadth_first import Limits, Progress, Search
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.memory import (
-    held_memory,
-    memory_for_a_search,
-    memory_words,
     peak_memory,
-    too_much_to_decide,
 )
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.checkpoint import (
@@ -54,9 +50,9 @@ from leasehold.checker.explore.packed.graph import (
 from leasehold.checker.explore.packed.library import MOST_WORDS
 from leasehold.checker.explore.packed.model import PackedModel, Unpackable
 from leasehold.checker.explore.packed.probes import Fired, Probes
-from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import Exploration, Orbits, PropertyResult
+from leasehold.checker.explore.result import Orbits
 from leasehold.spec.language.expression import Expression
 
 if TYPE_CHECKING:
@@ -72,7 +68,7 @@ MOST_KINDS = 7  # kinds of faults with a limit
 MOST_ALIKE = 20  # instances of a group whose slices are put in order
 
 
-class PackedSearch:
+class PackedSearch(Search):
     """One search.
 
     Raises:
@@ -80,6 +76,7 @@ class PackedSearch:
         leasehold.checker.explore.packed.library.NotBuilt: the C part was not built.
     """
 
+    engine = "packed"
     helpers = len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
     keeps_graph = True  # where something is decided on it
     least_level = 2_000  # labels of a level for which it pays to call helpers
@@ -89,29 +86,22 @@ class PackedSearch:
         canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
         kernel: Callable[[int], k.Kernel] = k.Kernel,
     ) -> None:  # fmt: skip
-        self.world, self.limits, self.progress, self.canonical = world, limits, progress, canonical
-        self.fairness, self.new_kernel = fairness, kernel
-        self.system = world.system
+        super().__init__(world, limits, progress, canonical, fairness)
+        self.new_kernel = kernel
         if canonical is not None and canonical.columns is None:
             raise Unpackable(f"it puts slices in order, and {canonical.why_unsliced}")
         if canonical is not None and any(group.count > MOST_ALIKE for group in canonical.groups):
             raise Unpackable(f"it takes up to {MOST_ALIKE} instances that are alike")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpackable(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
-        self.claims = Claims(self.system, world)
-        self.faulty = world.faulty
         self.graphical = self.keeps_graph and (bool(self.claims.graphical) or self.faulty)
         columns = () if canonical is None else canonical.columns or ()
         slices = [[(column.cells, bool(column.shared)) for column in group] for group in columns]
         self.fields = Fields(world.layout, slices)
-        self.faults: dict[str, tuple[str, int]] = {}  # by kind: what is said, and the state
         self.at_fault: set[int] = set()  # parts of which some step shows that the specification is wrong
         self.place: Path | None = None  # where a checkpoint is wanted
         self.usual = limits.keeping is not None and limits.keeping.place is None  # that is where nobody else looks
         self.left: Path | None = None  # where one was left
-        self.seconds_before = 0.0
-        self.initial = self.generated = self.cut = 0  # first states, and those of them that are out of the bounds
-        self.memory: int | None = None  # that may be held, in bytes
         kept = None
         if limits.keeping is not None:
             self.key = key_of(world, symmetry=canonical is not None)
@@ -141,24 +131,16 @@ class PackedSearch:
 
     # The search
 
-    def run(self) -> Exploration:
-        """Searches, and returns what was found."""
-        started = self.started = time.perf_counter()
-        self.memory = self.limits.memory or memory_for_a_search()
-        why = ""
-        try:
-            with interrupts() as interrupted:
-                why = self._search(started, interrupted)
-        except KeyboardInterrupt:
-            why = "interrupted"
-        return self._result(why, started)
+    def _search(self) -> str:
+        with interrupts() as interrupted:
+            return self._search_until(interrupted)
 
-    def _search(self, started: float, interrupted: Callable[[], bool]) -> str:
+    def _search_until(self, interrupted: Callable[[], bool]) -> str:
         """Runs until everything is visited; returns why it stopped before, or nothing."""
         while not self.resumed and not self._begin():
             pass
-        limits, look_again = self.limits, started + SLICE
-        keep_again = started + KEEP_EVERY
+        limits, look_again = self.limits, self.started + SLICE
+        keep_again = self.started + KEEP_EVERY
         self.kernel.limits(limits.states, limits.depth)
         while True:
             what = self.kernel.search(SLICE)
@@ -171,12 +153,9 @@ class PackedSearch:
             if now < look_again:
                 continue
             look_again = now + SLICE
-            if limits.seconds is not None and now - started > limits.seconds:
-                return self._leave(f"stopped after {limits.seconds:,.0f} s")
-            if self.memory is not None and held_memory() > self.memory:
-                return self._leave(memory_words(self.memory))
-            if self.progress is not None:
-                self._show(started)
+            if why := self._out_of_time() or self._out_of_memory():
+                return self._leave(why)
+            self._show()
             if self.place is not None and now > keep_again:
                 if ended := self._pause():
                     return ended
@@ -204,7 +183,7 @@ class PackedSearch:
     def _ended(self, what: int) -> str:
         """Why the search ended by itself; nothing where everything is visited."""
         if what == k.DONE:
-            return at_fault(self.faults)
+            return self._at_fault()
         if what == k.AT_STATES:
             return self._stopped()
         why = f"stopped at depth {self.limits.depth}"
@@ -233,7 +212,6 @@ class PackedSearch:
         return self._pause() or self._kept(why)
 
     def _kept(self, why: str) -> str:
-        """Leaves a checkpoint, where one is wanted; returns why the search ends, and why there is none."""
         if self.place is None:
             return why
         try:
@@ -255,7 +233,7 @@ class PackedSearch:
             "told": [[n, fired.number, fired.label, fired.change, fired.before] for n, fired in self.probes.fired],
             "faults": self.faults, "at_fault": sorted(self.at_fault), "numbers": self.kernel.numbers(),
             "first": [self.initial, self.generated, self.cut],
-            "seconds": self.seconds_before + time.perf_counter() - self.started,
+            "seconds": self._seconds,
         }  # fmt: skip
         save(self.place, about, self.kernel.kept())
         self.left = self.place
@@ -297,17 +275,6 @@ class PackedSearch:
         self.model.rank()
         return True
 
-    def _first_within(self) -> Iterator[Any]:
-        """The first states that are within the bounds; the others are counted."""
-        self.generated = self.cut = 0
-        for first in self.world.initial_states():
-            self.generated += 1
-            state = first if self.canonical is None else self.canonical.form(first)
-            if self.world.within_bounds(state):
-                yield state
-            else:
-                self.cut += 1
-
     def _fired(self) -> None:
         """A program has said yes for the first time."""
         asks = self.kernel.asks
@@ -321,8 +288,7 @@ class PackedSearch:
     def _note_fault(self) -> None:
         fault = self.model.leaves[self.kernel.asks(k.PART)]
         assert fault is not None
-        if fault.kind not in self.faults:
-            self.faults[fault.kind] = (str(fault), self.kernel.asks(k.NUMBER))
+        self.faults.setdefault(fault.kind, (str(fault), self.kernel.asks(k.NUMBER)))
         self._violated()
 
     def _violated(self) -> None:
@@ -334,23 +300,17 @@ class PackedSearch:
         """Searches again from the first states, with room for what has been met."""
         self.fields.lay_out()
         self.kernel.close()
-        self.claims = Claims(self.system, self.world)
+        self.claims = PropertyClaims(self.system, self.world)
         self.faults = {}
         self._prepare()
         if begun:
             while not self._begin():
                 pass
 
-    def _show(self, started: float) -> None:
-        assert self.progress is not None
+    def _show(self) -> None:
         f = self.kernel.figure
-        distinct = f(k.COUNT)
-        self.progress(
-            Progress(
-                distinct, f(k.GENERATED) + self.generated, f(k.LABELS) - f(k.SEARCHED), f(k.DEPTH),
-                self.seconds_before + time.perf_counter() - started, peak_memory(),
-            )
-        )  # fmt: skip
+        waiting = f(k.LABELS) - f(k.SEARCHED)
+        self._report(f(k.COUNT), f(k.GENERATED) + self.generated, waiting, f(k.DEPTH))
 
     # What was found
 
@@ -366,45 +326,29 @@ class PackedSearch:
             self.model.answer()
         return found
 
-    def _result(self, why: str, started: float) -> Exploration:
-        f = self.kernel.figure
-        paths = self._paths()
-        graph, done = None, not why  # whether every state is visited
-        faults = {kind: (words, paths.to(number)) for kind, (words, number) in self.faults.items()}
-        try:
-            if self.graphical and (large := too_much_to_decide(f(k.EDGES), self.memory)):
-                why = why or self._kept(large)
-            elif self.graphical:
-                graph = graph_of(self.kernel, self.model.effects, self.faulty)
-            found = verdicts(self.claims, paths, graph, faults, done, why, self.fairness)
-        except KeyboardInterrupt:
-            why, graph = why or self._kept("interrupted"), None
-            found = verdicts(self.claims, paths, None, faults, done, why, self.fairness)
-        with interrupts():  # the rest takes little time, and is not broken off
-            return self._exploration(why, started, paths, graph, found)
+    def _graph(self) -> Graph:
+        return graph_of(self.kernel, self.model.effects, PackedLabels(self.kernel, self.world.budgeted), self.faulty)
 
-    def _exploration(
-        self, why: str, started: float, paths: PackedPaths, graph: Graph | None, found: list[PropertyResult]
-    ) -> Exploration:
+    def _figures(self) -> dict[str, int]:
         f = self.kernel.figure
+        return {
+            "distinct": f(k.COUNT), "generated": f(k.GENERATED) + self.generated, "edges": f(k.EDGES),
+            "cut": f(k.CUT) + self.cut, "peak_memory_bytes": peak_memory(),
+        }  # fmt: skip
+
+    def _details(self, why: str, paths: PackedPaths) -> dict[str, Any]:
         if why:
             self.left = self.left or (self.place if self.resumed else None)
         elif self.place is not None and (self.left is not None or self.resumed or self.usual):
             self.place.unlink(missing_ok=True)  # it has served its purpose
             self.left = None
-        machines = self.world.product()
         uses = self.kernel.array(k.USES, k.U64, len(self.model.effects))
-        cells = PackedCells(self.kernel, self.fields, [cell for _, cell in machines])
-        return Exploration(
-            system=self.system, engine="packed", complete=not why, why_incomplete=why, distinct=f(k.COUNT),
-            generated=f(k.GENERATED) + self.generated, edges=f(k.EDGES), depth=cells.depth, initial=self.initial,
-            cut=f(k.CUT) + self.cut, seconds=self.seconds_before + time.perf_counter() - started,
-            peak_memory_bytes=peak_memory(), checkpoint=str(self.left or ""),
-            product_machines=tuple(name for name, _ in machines), product_states=self.system.product_size(),
-            cells=cells, cell_edges=PackedEdges(self.kernel, self.model.tags, self.model.work_out),
-            properties=tuple(found), taken=self._taken(uses), vacuous=self.claims.vacuous() if not why else (),
-            paths=paths, graph=graph, orbits=self._orbits(paths), fairness=self.fairness,
-        )  # fmt: skip
+        cells = PackedCells(self.kernel, self.fields, [cell for _, cell in self.world.product()])
+        return {
+            "cells": cells, "depth": cells.depth, "taken": self._taken(uses), "orbits": self._orbits(paths),
+            "cell_edges": PackedEdges(self.kernel, self.model.tags, self.model.work_out),
+            "checkpoint": str(self.left or ""),
+        }  # fmt: skip
 
     def _orbits(self, paths: PackedPaths) -> Orbits | None:
         """What the states stand for: slices that are equal lie side by side."""

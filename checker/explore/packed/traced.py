@@ -14,9 +14,9 @@ reads nothing and writes one atom.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
-from leasehold.checker.explore.packed.fields import Fields, MapCell, PlainCell, SetCell
+from leasehold.checker.explore.packed.fields import CellAtoms, Fields, MapCell, PlainCell, SetCell
 from leasehold.spec.language.types import Value
 
 
@@ -41,16 +41,23 @@ class TracedState:
             found = self.codes[atom] = self._raw(atom)
         return found
 
+    def part(self, atom: int) -> Value:
+        """The value of an atom."""
+        return self.fields.numberings[atom].values[self.code(atom)]
+
     def __getitem__(self, cell: Any) -> Any:
         if cell in self._known:
             return self._known[cell]
         if isinstance(cell, slice):
             return tuple(self)[cell]
         place = self.fields.cells[cell]
-        if isinstance(place, PlainCell):
-            found = self._known[cell] = self.fields.numberings[place.atom].values[self.code(place.atom)]
-            return found
-        return TracedSet(self, place, {}) if isinstance(place, SetCell) else TracedMap(self, place, {})
+        match place:
+            case SetCell():
+                return TracedSet(self, place, {})
+            case MapCell():
+                return TracedMap(self, place, {})
+        found = self._known[cell] = self.part(place.atoms[None])
+        return found
 
     def __len__(self) -> int:
         return len(self.fields.cells)
@@ -88,29 +95,31 @@ class Draft:
         return Draft(self.traced, dict(self.written))
 
 
-class TracedSet:
-    """A set that records which members were asked for; `changed` says which are in it, or not, by now."""
+class _TracedParts:
+    """A value of several atoms that records which of them were read; `changed` has the parts that were written."""
 
     __slots__ = ("changed", "place", "traced")
 
-    def __init__(self, traced: TracedState, place: SetCell, changed: dict[Value, bool]) -> None:
+    def __init__(self, traced: TracedState, place: CellAtoms, changed: dict[Any, Any]) -> None:
         self.traced, self.place, self.changed = traced, place, changed
 
-    def __contains__(self, member: Value) -> bool:
-        known = self.changed.get(member)
-        if known is not None:
-            return known
-        atom = self.place.atoms.get(member)
-        return atom is not None and bool(self.traced.code(atom))
+    def part(self, key: Any) -> Any:
+        """A part, by its key in `place.atoms`."""
+        return self.changed[key] if key in self.changed else self.traced.part(self.place.atoms[key])
 
-    def __iter__(self) -> Iterator[Value]:
-        return iter(self.whole())
+    def replaced(self, key: Any, value: Any) -> Self:
+        """The same with another part."""
+        return type(self)(self.traced, self.place, {**self.changed, key: value})
+
+    def whole(self) -> Any:
+        """The value, of which every part is read."""
+        return self.place.whole([plain(self.part(key)) for key in self.place.atoms])
 
     def __len__(self) -> int:
         return len(self.whole())
 
-    def __bool__(self) -> bool:
-        return any(member in self for member in self.place.atoms)
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self.whole())
 
     def __hash__(self) -> int:
         return hash(self.whole())
@@ -118,8 +127,20 @@ class TracedSet:
     def __repr__(self) -> str:
         return repr(self.whole())
 
-    def whole(self) -> frozenset[Value]:
-        return frozenset(member for member in self.place.atoms if member in self)
+
+class TracedSet(_TracedParts):
+    """A set that records which members were asked for."""
+
+    __slots__ = ()
+
+    def __contains__(self, member: Value) -> bool:
+        known = member in self.changed or member in self.place.atoms
+        return known and bool(self.part(member))
+
+    def __bool__(self) -> bool:
+        return any(member in self for member in self.place.atoms)
+
+    __hash__ = _TracedParts.__hash__  # which a class that defines `==` loses
 
     def __or__(self, other: Iterable[Value]) -> TracedSet:
         return TracedSet(self.traced, self.place, {**self.changed, **dict.fromkeys(other, True)})
@@ -148,50 +169,30 @@ class TracedSet:
         return all(member in self for member in other)
 
     def __lt__(self, other: Any) -> bool:
-        return self.whole() < frozenset(other)
+        return frozenset(self) < frozenset(other)
 
     def __gt__(self, other: Any) -> bool:
-        return self.whole() > frozenset(other)
+        return frozenset(self) > frozenset(other)
 
 
 def _members(other: object) -> Any:
     return other if isinstance(other, frozenset | set | TracedSet) else None
 
 
-class TracedMap:
-    """A map that records which elements were asked for; `changed` has the elements that were replaced."""
+class TracedMap(_TracedParts):
+    """A map that records which elements were asked for."""
 
-    __slots__ = ("changed", "place", "traced")
-
-    def __init__(self, traced: TracedState, place: MapCell, changed: dict[int, Any]) -> None:
-        self.traced, self.place, self.changed = traced, place, changed
+    __slots__ = ()
+    __hash__ = _TracedParts.__hash__
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            return self.whole()[key]
-        if key in self.changed:
-            return self.changed[key]
-        atom = self.place.atoms[key]
-        return self.traced.fields.numberings[atom].values[self.traced.code(atom)]
-
-    def replaced(self, key: int, value: Any) -> TracedMap:
-        """The map with another value at a position."""
-        return TracedMap(self.traced, self.place, {**self.changed, key: value})
+        return self.whole()[key] if isinstance(key, slice) else self.part(key)
 
     def __len__(self) -> int:
         return len(self.place.atoms)
 
     def __iter__(self) -> Iterator[Value]:
-        return (self[key] for key in range(len(self)))
-
-    def __hash__(self) -> int:
-        return hash(self.whole())
-
-    def __repr__(self) -> str:
-        return repr(self.whole())
-
-    def whole(self) -> tuple[Value, ...]:
-        return tuple(plain(value) for value in self)
+        return (self[key] for key in self.place.atoms)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -206,22 +207,15 @@ def applied(traced: TracedState, written: Iterable[tuple[int, int]]) -> Draft:
     fields, new = traced.fields, Draft(traced, {})
     for atom, code in written:
         cell = fields.cell_of[atom]
-        place = fields.cells[cell]
-        if isinstance(place, PlainCell):
-            new[cell] = fields.numberings[atom].values[code]
-            continue
-        old = new[cell]
-        if isinstance(place, SetCell):
-            member = next(m for m, a in place.atoms.items() if a == atom)
-            new[cell] = TracedSet(traced, place, {**old.changed, member: bool(code)})
-        else:
-            new[cell] = old.replaced(place.atoms.index(atom), fields.numberings[atom].values[code])
+        place, value = fields.cells[cell], fields.numberings[atom].values[code]
+        key = next(key for key, at in place.atoms.items() if at == atom)
+        new[cell] = value if isinstance(place, PlainCell) else new[cell].replaced(key, value)
     return new
 
 
 def plain(value: Any) -> Value:
     """A value without traced sets and maps in it."""
-    if isinstance(value, TracedSet | TracedMap):
+    if isinstance(value, _TracedParts):
         return value.whole()
     return tuple([plain(v) for v in value]) if isinstance(value, tuple) else value
 
@@ -240,18 +234,11 @@ def writes(traced: TracedState, after: Any) -> tuple[tuple[int, int], ...]:
 
 def _write(traced: TracedState, cell: int, value: Any, found: dict[int, int]) -> None:
     place, numberings = traced.fields.cells[cell], traced.fields.numberings
-    if isinstance(place, PlainCell):
-        found[place.atom] = numberings[place.atom].code(plain(value))
-    elif isinstance(place, SetCell):
-        own = isinstance(value, TracedSet) and value.place is place
-        for member, atom in place.atoms.items():
-            if not own or member in value.changed:
-                found[atom] = int(member in value)
+    own = isinstance(value, _TracedParts) and value.place is place
+    for key, atom in place.atoms.items():
+        if not own or key in value.changed:
+            found[atom] = numberings[atom].code(plain(place.part(value, key)))
+    if isinstance(place, SetCell):
         others = value.changed if own else value
         if any(member not in place.atoms for member in others if not own or value.changed[member]):
             raise AssertionError(f"cell {cell} is given a member that its type does not have")
-    else:
-        own = isinstance(value, TracedMap) and value.place is place
-        for key, atom in enumerate(place.atoms):
-            if not own or key in value.changed:
-                found[atom] = numberings[atom].code(plain(value[key]))

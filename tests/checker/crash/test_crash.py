@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.crash.analysis import CrashReport, crash
-from leasehold.checker.crash.cases import ANY, Case
-from leasehold.checker.crash.deepen import deepen
+from leasehold.checker.crash.analysis import CrashReport, crash, deepen
+from leasehold.checker.crash.cases import ANY, NO_RETURN, NOT_ASKED, Case, Worst
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
-from leasehold.checker.crash.worst import NO_RETURN, NOT_ASKED, Worst
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget
 from leasehold.faults.budget import deepening

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.crash.explanation import Explanation, fits
 from leasehold.checker.explore import Limits, explore
+from leasehold.checker.explore.expectations import Explanation, fits
 from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, Loader, Trial, battery_of
 from leasehold.checker.mutation.mutate import MutationError, MutationReport, mutate

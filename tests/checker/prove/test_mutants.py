@@ -20,7 +20,7 @@ from leasehold.checker.explore import Exploration, Path, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.properties import Claims
+from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.prove.decide.induction import Setting, induct
@@ -148,17 +148,17 @@ def contradicts(mutant: Mutant, path: Path, name: str) -> bool:
         world = reference_of(system, mutant.budget)
     else:
         world = deviant(system, mutant.budget, mutant.deviation)
-    shown, claims = Paths(world, (), explored(mutant.name).paths.labels), Claims(system, world)
+    shown, claims = Paths(world, (), explored(mutant.name).paths.labels), PropertyClaims(system, world)
     (state,) = [s for s in world.initial_states() if shown.snapshot(s) == path.initial]
     before, action = state, None
     for step in path.steps:
-        assert not any(c.found is not None for c in claims.steps if c.property.name == name)
+        assert not any(c.found is not None for c in claims.steps if c.of.name == name)
         before = state
         # Who deviates may have cells that nobody sees: the first that looks alike, as the explorer takes it.
         action, state = next((a, s) for a, s in world.successors(before) if shown.describe(before, a, s) == step)
         claims.step(0, before, action, state)
     claims.state(0, state)
-    return any(c.found is not None for c in (*claims.invariants, *claims.steps) if c.property.name == name)
+    return any(c.found is not None for c in (*claims.invariants, *claims.steps) if c.of.name == name)
 
 
 SEEDED = [

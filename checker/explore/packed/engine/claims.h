@@ -58,3 +58,9 @@ static inline u8 is_clear(const Engine *e, const u64 *s)
 {
     return are_clear(e, ITEMS(e->on_states, Claim), (u32)COUNT(e->on_states, Claim), s);
 }
+
+/* Whether no claim has anything to say of a step from a state. */
+static inline u8 step_is_clear(const Engine *e, const Asked *asked, const u64 *s)
+{
+    return are_clear(e, ITEMS(e->claims, Claim) + asked->first, asked->count, s);
+}

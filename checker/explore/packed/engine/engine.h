@@ -9,10 +9,13 @@
  * SUFFIX tells the functions apart. The top bit of the first word is set in every state, so that no state is 0.
  */
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "platform.h"
 
 typedef uint64_t u64;
@@ -27,7 +30,6 @@ typedef uint8_t u8;
 #define PRESENT ((u64)1 << 63)
 #define RECENT 8192         /* states that were met last, told apart without the table: it is far away, they are near */
 #define JOINT 12            /* bits of the states that parts see which are looked up together */
-#define SEEN 12             /* bits of the states that claims about a step see which are looked up together */
 #define SETTLED 4096        /* labels after which the trees are taken to have been asked about most */
 #define BLOCK 32            /* labels that are expanded together, so that memory is asked for ahead of its use */
 #define LEAPING (1 << 24)    /* slots up to which the table grows by leaps */
@@ -52,23 +54,19 @@ enum { OPEN, GATHERED, UNKNOWN };
 
 #include "memory.h"
 #include "search_state.h"
-#include "helpers.h"
 #include "lifetime.h"
 #include "trees.h"
 #include "model.h"
 #include "table.h"
 #include "alike.h"
-#include "bits.h"
 #include "claims.h"
 #include "together.h"
-#include "step_claims.h"
 #include "gather.h"
 #include "threads.h"
 #include "search.h"
 #include "layout.h"
 #include "found.h"
 #include "processes.h"
-#include "checkpoint.h"
 #include "survey.h"
 
 #if PEXT && defined(__clang__)

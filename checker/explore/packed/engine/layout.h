@@ -51,8 +51,6 @@ PUBLIC(int, lay_out)(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8
     forget_recent(e);
     e->ahead = 0;               /* what was gathered ahead lies as before */
     e->leap_of.used = 0;
-    e->grouped_for = 0;
-    for (u64 i = 0; i < COUNT(e->asked, Asked); i++) ITEMS(e->asked, Asked)[i].groups = 0;
     part_us(e);
     return !e->slots || table_new(e, e->slots);
 }

@@ -1,4 +1,37 @@
-/* A search's beginning and end. */
+/* A search's beginning and end, and the threads that help it. These also work while what was asked for is worked out. */
+
+/* Helpers end, before what they read is changed. */
+static void send_home(Engine *e)
+{
+    if (!e->at_work) return;
+    atomic_store(&e->shared->stop, 1);
+    while (e->at_work) pthread_join(e->threads[--e->at_work], 0);
+}
+
+/* Memory moves that helpers read: they wait, until they are let go. */
+static void hold(Engine *e)
+{
+    if (!e->at_work) return;
+    atomic_store(&e->shared->hold, 1);
+    while (atomic_load(&e->shared->busy)) sched_yield();
+}
+
+static void let_go(Engine *e)
+{
+    if (!e->at_work) return;
+    memcpy(e->view, e, sizeof *e);
+    atomic_store(&e->shared->hold, 0);
+}
+
+/* Room in a pool that helpers read. */
+static int shared_room(Engine *e, Pool *p, size_t more)
+{
+    if (p->used + more <= p->bytes) return 1;
+    hold(e);
+    int had = pool_room(p, more);
+    let_go(e);
+    return had;
+}
 
 PUBLIC(Engine *, engine_new)(void)
 {
@@ -20,11 +53,11 @@ PUBLIC(void, engine_free)(Engine *e)
         &e->edge_changes, &e->level_states, &e->level_labels, &e->joints, &e->tables, &e->joined, &e->cell_first,
         &e->cell_states, &e->cells, &e->cell_masks, &e->between, &e->own.steps, &e->own.way, &e->leaf_uses,
         &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables,
-        &e->asked, &e->groups, &e->grouped, &e->group_tables };
+        &e->asked };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
     for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
     free(e->out); pool_free(&e->owners);
     for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
     free(e->recents);
-    aligned_free(e->ring); aligned_free(e->shared); aligned_free(e->view); aligned_free(e);
+    free(e->ring); free(e->shared); free(e->view); free(e);
 }

@@ -38,7 +38,7 @@ static int pool_room(Pool *p, size_t more)
 static void pool_free(Pool *p)
 {
     if (p->at) memory_free(p->at, p->kept);
-    if (p->file) file_close(p->file - 1);
+    if (p->file) close(p->file - 1);
     memset(p, 0, sizeof *p);
 }
 

@@ -40,7 +40,7 @@ PUBLIC(int, add_change)(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u6
 /* What is claimed of a kind of step. */
 PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 {
-    Asked asked = { (u32)COUNT(e->claims, Claim), n, 0, 0 };
+    Asked asked = { (u32)COUNT(e->claims, Claim), n };
     send_home(e);
     for (u32 i = 0; i < n; i++) {
         Claim x = { probes[i], programs[i] };

@@ -1,32 +1,17 @@
-/* The compiler's builtins under one name each, and the operating system's memory, threads and time (platform.c).
+/* The compiler's builtins under one name each, and the operating system's memory and time (platform.c).
  *
- * GCC and Clang on Linux and macOS, MSVC and MinGW on Windows. */
+ * GCC and Clang on Linux and macOS. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
 #define EXPORT __attribute__((visibility("default")))
-#endif
-
-#ifdef __GNUC__
 #define FETCH(at) __builtin_prefetch(at)
 #define LOAD(at, order) __atomic_load_n(at, __ATOMIC_##order)
 #define STORE(at, value, order) __atomic_store_n(at, value, __ATOMIC_##order)
 #define BITS(x) ((uint32_t)__builtin_popcountll(x))
 #define EXTRACT(x, mask) __builtin_ia32_pext_di(x, mask)
 #define DEPOSIT(x, mask) __builtin_ia32_pdep_di(x, mask)
-#else   /* MSVC: aligned loads and stores of a volatile are whole, and on x64 ordered */
-#include <intrin.h>
-#define FETCH(at) ((void)0)
-#define LOAD(at, order) (*(const volatile uint64_t *)(at))
-#define STORE(at, value, order) (*(volatile uint64_t *)(at) = (value))
-#define BITS(x) ((uint32_t)__popcnt64(x))
-#define EXTRACT(x, mask) _pext_u64(x, mask)
-#define DEPOSIT(x, mask) _pdep_u64(x, mask)
-#endif
 
 #define PAGE ((size_t)1 << 21)      /* a large one */
 
@@ -38,14 +23,6 @@ void memory_free(void *at, size_t bytes);                               /* all t
 int memory_move(void *to, void *from, size_t used, size_t bytes);       /* what is in use moves; `bytes` were reserved from there */
 int memory_map(void *at, size_t bytes, int file, size_t offset);        /* reserved addresses show a part of a file */
 int file_grow(int file, size_t bytes);
-void file_close(int file);
 void *aligned_new(size_t bytes);                                        /* at a multiple of 64 */
-void aligned_free(void *at);
 
-/* Threads, and seconds of a clock that only goes on. */
-typedef struct { uintptr_t handle; } Thread;
-int thread_begin(Thread *thread, void (*run)(void *), void *argument);
-void thread_end(Thread thread);                                         /* waits for its end */
-void thread_yield(void);
-void thread_pause(void);                                                /* for 0.1 ms or so: others may have use for the processor */
-double seconds(void);
+double seconds(void);                                                   /* of a clock that only goes on */

@@ -6,12 +6,11 @@ typedef struct { u32 first, count, fault; } Leaf;           /* changes, and whet
 typedef struct { u32 first_write, writes; u64 cost; u32 fault, tag, claims; } Change;    /* `claims`: an Asked */
 typedef struct { u32 atom, code; } Write;
 typedef struct { u32 probe; i32 program; } Claim;
-typedef struct { u32 first, count, first_group, groups; } Asked;    /* what is claimed of a kind of step */
+typedef struct { u32 first, count; } Asked;                 /* what is claimed of a kind of step */
 typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of instances that are alike: its slices' parts */
 typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
-typedef struct { u64 table; u32 first, count; u64 masks[W]; } Group;    /* claims that are looked up together */
 typedef struct { u32 first, count, loops; } Joined;         /* changes; after them those that change nothing */
 /* `number` is NONE where the target is not known; `new_clear` says then whether no claim about states has anything to say
  * of it, and `step_clear` whether no claim about steps has anything to say of the step. `of` is the label's position in
@@ -77,8 +76,7 @@ struct Engine {
     u64 limit_states, limit_depth, limit_labels;
     /* where the search stands */
     u32 phase, at_label, at_step, then, found;
-    Pool asked, groups, grouped, group_tables;  /* Asked; Group; Claim; u8, whether a group has nothing to say */
-    u64 grown, grouped_for, grouped_at; /* how often trees of claims came to ask for more; what groups are for; and since when */
+    Pool asked;                     /* Asked */
     Pool leaps, leap_of, leap_tables;   /* Leap; u32, of each test its leap plus one; i32, where it leads plus three */
     Block own, *block;              /* where one thread gathers; the block whose steps are taken */
     /* several threads: blocks of a level, gathered ahead by whoever is free, and taken in their order */
@@ -88,7 +86,7 @@ struct Engine {
     Block *ring;
     Shared *shared;
     struct Engine *view;            /* what helpers see of this; it changes while they wait */
-    Thread threads[HELPERS];
+    pthread_t threads[HELPERS];
     u64 (*recents)[RECENT];         /* of each thread */
     /* a search by several processes, each of which keeps its part of the states */
     u32 processes, me;              /* 0: there is but this one */

@@ -21,7 +21,7 @@ static int gather_ahead(Engine *e, u64 *recent)
 
 typedef struct { Engine *view; u64 *recent; } Helper;
 
-static void help(void *helper)
+static void *help(void *helper)
 {
     Helper h = *(Helper *)helper;
     Shared *all = h.view->shared;
@@ -32,9 +32,10 @@ static void help(void *helper)
         int did = !atomic_load(&all->hold) && gather_ahead(h.view, h.recent);
         atomic_fetch_sub(&all->busy, 1);
         idle = did ? 0 : idle + 1;
-        if (idle > 32) thread_pause();
-        else if (idle) thread_yield();
+        if (idle > 32) usleep(100);     /* others may have use for the processor */
+        else if (idle) sched_yield();
     }
+    return 0;
 }
 
 /* Fewer helpers than wanted are no harm. */
@@ -47,7 +48,7 @@ static void call_helpers(Engine *e)
         Helper *h = malloc(sizeof *h);
         if (!h) return;
         *h = (Helper){ e->view, e->recents[e->at_work + 1] };
-        if (!thread_begin(&e->threads[e->at_work], help, h)) { free(h); return; }
+        if (pthread_create(&e->threads[e->at_work], 0, help, h)) { free(h); return; }
         e->at_work++;
     }
 }
@@ -77,7 +78,7 @@ static int next_block(Engine *e)
             if (!did) return 0;
             break;
         }
-        if (!gather_ahead(e, e->recents[0])) thread_yield();
+        if (!gather_ahead(e, e->recents[0])) sched_yield();
     }
     if (!e->ahead) {
         e->block = &e->own;

@@ -50,7 +50,7 @@ PUBLIC(int, hang)(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes
         if (!slot) {
             slot = node_new(e, atoms[i]);
             if (!slot) return 0;
-            if (of_part) part_us(e); else e->grown++;
+            if (of_part) part_us(e);
             if (root) ITEMS(e->trees, u64)[tree] = slot; else ITEMS(e->kids, u64)[at] = slot;
         }
         else if (slot & 1 || ITEMS(e->kids, u64)[(slot >> 20) - 1] != atoms[i]) return 2;
@@ -63,3 +63,24 @@ PUBLIC(int, hang)(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes
     *slot = leaf;
     return 1;
 }
+
+#if PEXT
+/* The bits of a state that lie under masks, side by side. */
+static inline u64 seen(const u64 *s, const u64 *masks)
+{
+    u64 found = EXTRACT(s[0], masks[0]);
+#if W > 1
+    for (int w = 1; w < W; w++) found = found << BITS(masks[w]) | EXTRACT(s[w], masks[w]);
+#endif
+    return found;
+}
+
+/* A state that has these bits under masks. */
+static void state_with(u64 bits, const u64 *masks, u64 *s)
+{
+    for (int w = W - 1; w >= 0; w--) {
+        s[w] = DEPOSIT(bits, masks[w]);
+        bits >>= BITS(masks[w]);
+    }
+}
+#endif
