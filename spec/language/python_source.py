@@ -37,12 +37,15 @@ class SourceLayout(Protocol):
 
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
+        raise NotImplementedError
 
     def query(self, name: str, arguments: Sequence[str]) -> str:
         """Source of a query of the whole state: channels and roles by name, numbers of instances as source."""
+        raise NotImplementedError
 
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
