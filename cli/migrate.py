@@ -14,9 +14,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.migrate.layout import Layout
 from leasehold.impl.migrate.migration import MigrationError, Summary, owner_of
 from leasehold.impl.migrate.migration import migrate as migrate_store
+from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
 from leasehold.spec import SpecError, System
@@ -77,7 +77,7 @@ async def _migrated(
     url: str, actor: str, model: System, before: System | None, dry_run: bool, seen: Callable[[int], None]
 ) -> Summary:
     program = compile_system(model)
-    given = Layout.of(compile_system(before)) if before is not None else None
+    given = RecordSchema.of(compile_system(before)) if before is not None else None
     found = store_from_url(url)
     owner = await owner_of(found, actor)
     return await migrate_store(found, owner, model, program, given, dry_run, seen)

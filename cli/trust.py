@@ -16,7 +16,17 @@ from rich.text import Text
 from leasehold.cli.common import console, print_json
 from leasehold.cli.keys import one_line, public_key
 from leasehold.impl.identity import trust_file
-from leasehold.impl.identity.trust import Actor, Trust, TrustedKey, TrustFault, add, readdress, remove, revoke, rotate
+from leasehold.impl.identity.trust import (
+    Trust,
+    TrustedActor,
+    TrustedKey,
+    TrustFault,
+    add,
+    readdress,
+    remove,
+    revoke,
+    rotate,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Change = Callable[[Trust], Trust]
@@ -250,7 +260,7 @@ def _table(actors: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _plain(actor: Actor, now: float) -> dict[str, Any]:
+def _plain(actor: TrustedActor, now: float) -> dict[str, Any]:
     keys = [
         {
             "public_key": str(k.key), "fingerprint": k.key.fingerprint,

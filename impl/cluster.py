@@ -18,8 +18,8 @@ from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.handlers.handler import Null
-from leasehold.impl.handlers.simulated import Simulated
+from leasehold.impl.handlers.handler import NullHandler
+from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.authority import FirstFit
@@ -28,7 +28,7 @@ from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.service_manager import FixedDemand, Wish
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Key, Store
+from leasehold.impl.store.store import RecordKey, Store
 from leasehold.impl.transport.memory import Hand, MemoryTransport, Network
 from leasehold.impl.transport.transport import Transport
 from leasehold.spec import System, load
@@ -91,7 +91,7 @@ class Cluster:
         self.system, self.program = _compiled(**{"max_units": units, **(settings or {})})
         self.clock, self.network = HandClock(), Network(hand)
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
-        self.handler = handler or Simulated()
+        self.handler = handler or SimulatedHandler()
         self.options = options or ActorOptions(seed=0, reopen_pause=0.01)
         self.disks = {name: Disk() for name in ROLES}
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
@@ -136,7 +136,7 @@ class Cluster:
 
     def _environment(self, name: str) -> Environment:
         player = {role: actor for actor, role in ROLES.items()}
-        roles, null = (ROLES[name],), Null()
+        roles, null = (ROLES[name],), NullHandler()
         handlers = {"service_manager": null, "authority": self.handler}
         return lease_environment(self.program, self._identities[name], roles, player, self.inventory, handlers.get)
 
@@ -162,7 +162,7 @@ class Cluster:
 
     def state(self, lease: str) -> tuple[str | None, ...]:
         """The control state of the lease's machine at each actor; None where it has none."""
-        found = (self.actors[n].table.instances.get(Key(lease, role)) for n, role in ROLES.items())
+        found = (self.actors[n].table.instances.get(RecordKey(lease, role)) for n, role in ROLES.items())
         return tuple(None if held is None else held.state for held in found)
 
     def wish(self, lease: str) -> Wish | None:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import yaml
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.place import Place
+from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
@@ -220,10 +220,10 @@ class Fleet:
                 process.kill()
                 process.wait()
 
-    def unit_places(self) -> list[Place]:
+    def unit_places(self) -> list[UnitDirectory]:
         """The folders of all units that there are or were, by name."""
         folder = self.folder / "units"
-        return [Place(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+        return [UnitDirectory(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
 
     def unit_processes(self) -> list[processes.Seen]:
         """The processes of all units."""

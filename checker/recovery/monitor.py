@@ -23,7 +23,7 @@ from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.table import MachineInstance, machine_of
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
 from leasehold.spec.language.python_source import Frame, source
 
@@ -178,7 +178,7 @@ class DurabilityMonitor:
     def __init__(self, simulation: Simulation) -> None:
         self.sim = simulation
         self.lost: list[str] = []
-        self._last: dict[str, dict[Key, dict[str, Any]]] = {}
+        self._last: dict[str, dict[RecordKey, dict[str, Any]]] = {}
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.transport.limits import Limits
+from leasehold.impl.transport.limits import TransportLimits
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
 
 SCHEME = "memory:"
-LIMITS = Limits(send_seconds=1.5)  # whoever is not answered says it again soon
+LIMITS = TransportLimits(send_seconds=1.5)  # whoever is not answered says it again soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SimulatedNetwork:
         lost: how many were lost.
     """
 
-    def __init__(self, seed: int = 0, limits: Limits = LIMITS) -> None:
+    def __init__(self, seed: int = 0, limits: TransportLimits = LIMITS) -> None:
         self.holds = False
         self.conditions = NO_FAULTS
         self.cut: set[tuple[str, str]] = set()
@@ -152,7 +152,7 @@ class SimulatedNetwork:
     async def _take(self, packet: Packet, answered: bool) -> None:
         member = self._members.get(packet.target)
         if member is None:
-            reply = Reply(Answer.UNREACHABLE, f"nobody is at {packet.target}")
+            reply = Reply(Delivery.UNREACHABLE, f"nobody is at {packet.target}")
         else:
             incarnation, reception = member
             reply = await reception.take(packet.body, packet.source)
@@ -160,7 +160,7 @@ class SimulatedNetwork:
                 return  # it has died, and its answer with it
         if answered and not packet.answer.done():
             packet.answer.set_result(reply)
-            if self.holds and reply.answer is Answer.TAKEN:
+            if self.holds and reply.answer is Delivery.TAKEN:
                 self.delivered.append(packet)
 
     def lose(self, packet: Packet) -> None:
@@ -192,12 +192,12 @@ class SimulatedTransport:
 
     async def send(self, address: str, parcel: bytes) -> Reply:
         if self._reception is None:
-            return Reply(Answer.UNREACHABLE, "this transport is closed")
+            return Reply(Delivery.UNREACHABLE, "this transport is closed")
         try:
             async with asyncio.timeout(self._network.limits.send_seconds):
                 return await self._network.carry(self.address, address, self._incarnation, parcel)
         except TimeoutError:
-            return Reply(Answer.UNREACHABLE, "there was no answer in time")
+            return Reply(Delivery.UNREACHABLE, "there was no answer in time")
 
     def die(self) -> None:
         """The process is gone: nothing is received, and no answer gets out."""

@@ -24,14 +24,14 @@ from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
-from leasehold.impl.handlers.simulated import Simulated
+from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.handlers.simulated import World as Units
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.notices import Notice, Subscriber
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Key, Store
+from leasehold.impl.store.store import RecordKey, Store
 
 PAUSES = Backoff(first=0.1, longest=2.0, ask_again=2.0)
 
@@ -178,7 +178,7 @@ class Simulation:
 
     def _handler(self, name: str, role: str) -> Handler:
         """The handler of one incarnation of an actor, for a role that it plays."""
-        return Simulated(self.units)
+        return SimulatedHandler(self.units)
 
     # Units, as they are outside of the actors
 
@@ -221,7 +221,7 @@ class Simulation:
         role = machine.partition("[")[0]
         actor = self.actors.get(self.player[role])
         lease = BELOW if self.program.roles[role].subsidiary else lease
-        return None if actor is None else actor.table.instances.get(Key(lease, machine))
+        return None if actor is None else actor.table.instances.get(RecordKey(lease, machine))
 
     def concerns(self, notice: Notice, lease: str) -> bool:
         """Whether a notice is about a machine of a lease, or about a unit that serves it."""

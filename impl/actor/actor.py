@@ -48,16 +48,16 @@ from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.identity.trust import Identity
-from leasehold.impl.migrate.layout import SPECIFICATION, Layout, refusal, with_command
+from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash
-from leasehold.impl.store.store import Batch, Fenced, Key, Older, Store, StoreError
-from leasehold.impl.transport.transport import Answer, Reply, Transport
+from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError
+from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.actor")
 
 MOST = 1_000  # requests of one turn
 SLICE = 100  # effects of recovery that are carried out between two turns, once the actor serves
-TAKEN = Reply(Answer.TAKEN)
+TAKEN = Reply(Delivery.TAKEN)
 
 
 class Actor:
@@ -96,7 +96,7 @@ class Actor:
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
         self.upcalls = Upcalls(self.context)
-        self._layout = Layout.of(program).write()
+        self._layout = RecordSchema.of(program).write()
         self.effects = EffectRunner(
             self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
         )  # fmt: skip
@@ -389,7 +389,7 @@ class Actor:
         self._tell(Kind.COMMITTED, machines=len(puts))
 
     def _describe(self, ready: Ready) -> None:
-        """With the first records, how they are read goes into the store (impl/migrate/layout.py)."""
+        """With the first records, how they are read goes into the store (impl/migrate/schema.py)."""
         if self.table.metadata.get(SPECIFICATION) != self._layout:
             self.table.metadata[SPECIFICATION] = ready.metadata[SPECIFICATION] = self._layout
 
@@ -414,7 +414,7 @@ class Actor:
     async def receive(self, frame: bytes) -> Reply:
         """A frame of the transport: refused, or taken when what follows from it is committed."""
         if not self.running:
-            return Reply(Answer.UNREACHABLE, "the actor is not taking steps")
+            return Reply(Delivery.UNREACHABLE, "the actor is not taking steps")
         try:
             await self.put(Deliver(self.codec.open(frame)))
         except Refusal as refusal:
@@ -428,7 +428,7 @@ class Actor:
                 raise
             return Reply(answer_to(refusal), refusal.reason)
         except ActorError as error:
-            return Reply(Answer.UNREACHABLE, str(error))
+            return Reply(Delivery.UNREACHABLE, str(error))
         return TAKEN
 
     def begin(self, lease: str, machine: str, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]) -> Any:
@@ -441,18 +441,18 @@ class Actor:
             fields: its fields by name.
             peers: for each neighbour of the machine the actor that plays it.
         """
-        return self.put(Begin(Key(lease, machine), event, fields, peers))
+        return self.put(Begin(RecordKey(lease, machine), event, fields, peers))
 
     def tell(self, lease: str, machine: str, event: str, fields: Mapping[str, Any] | None = None) -> Any:
         """A client's event for a machine; returns a future of the outcome.
 
         The future raises ActorError where there is no such lease or event, or the machine refuses it.
         """
-        return self.put(Tell(Key(lease, machine), event, fields or {}))
+        return self.put(Tell(RecordKey(lease, machine), event, fields or {}))
 
     def recover(self, lease: str, machine: str) -> Any:
         """The scalpel (paper, section 4.2): a recovery event for one machine."""
-        return self.put(Recover(Key(lease, machine)))
+        return self.put(Recover(RecordKey(lease, machine)))
 
     def command(self, role: str, method: str, *arguments: Any, **options: Any) -> Any:
         """A client's command for the policy of a role; returns a future that is done when the wish is durable."""

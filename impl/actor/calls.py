@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from leasehold.impl.actor.environment import RetryPolicy
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Action, Done, Handler
-from leasehold.impl.store.store import Key
+from leasehold.impl.handlers.handler import Done, Handler, HandlerAction
+from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.calls")
 
 # machine, event, state epoch, facts about the unit
-Answered = Callable[[Key, str, int, Done], None]
+Answered = Callable[[RecordKey, str, int, Done], None]
 
 
 class HandlerCalls:
@@ -30,10 +30,11 @@ class HandlerCalls:
 
     def __init__(self, handlers: Mapping[str, Handler], answered: Answered, retry: RetryPolicy) -> None:
         self._handlers, self._answered, self.retry = handlers, answered, retry
-        self._runs: dict[tuple[Key, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
-        self._outliving: dict[tuple[Key, str], int] = {}  # the state epochs at which those that outlive a state began
+        self._runs: dict[tuple[RecordKey, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
+        # The state epochs at which those that outlive a state began.
+        self._outliving: dict[tuple[RecordKey, str], int] = {}
 
-    def begin(self, instance: MachineInstance, call: CallWork, action: Action) -> None:
+    def begin(self, instance: MachineInstance, call: CallWork, action: HandlerAction) -> None:
         """Begins a call in place of the one before it on the same unit."""
         verb = call.target.partition(".")[2]
         handler = self._handlers.get(verb)
@@ -53,13 +54,13 @@ class HandlerCalls:
         self._runs[slot] = task = asyncio.get_running_loop().create_task(run)
         task.add_done_callback(lambda done: self._ended(slot, done))
 
-    def keep(self, key: Key, tasks: frozenset[str]) -> None:
+    def keep(self, key: RecordKey, tasks: frozenset[str]) -> None:
         """The machine has moved on: what its state does not ask for is given up."""
         for (other, task), run in tuple(self._runs.items()):
             if other == key and task and task not in tasks:
                 run.cancel()
 
-    def of(self, key: Key) -> Iterator[str]:
+    def of(self, key: RecordKey) -> Iterator[str]:
         """What is under way for a machine: tasks by name, or the unit's action."""
         return (task or "action" for other, task in self._runs if other == key)
 
@@ -76,8 +77,9 @@ class HandlerCalls:
         self._runs.clear()
 
     async def _run(
-        self, handler: Handler, key: Key, call: CallWork, epoch: int, action: Action, before: asyncio.Task[None] | None
-    ) -> None:
+        self, handler: Handler, key: RecordKey, call: CallWork, epoch: int, action: HandlerAction,
+        before: asyncio.Task[None] | None,
+    ) -> None:  # fmt: skip
         if before is not None:
             await asyncio.wait([before])
         done = Done(False, "not begun")
@@ -91,7 +93,7 @@ class HandlerCalls:
         if call.answers:
             self._answered(key, call.answers[0] if done.well else call.answers[-1], epoch, done)
 
-    async def _once(self, handler: Handler, action: Action) -> Done:
+    async def _once(self, handler: Handler, action: HandlerAction) -> Done:
         try:
             async with asyncio.timeout(self.retry.longest):
                 return await handler.act(action)
@@ -100,7 +102,7 @@ class HandlerCalls:
         except Exception as error:
             return Done(False, f"{type(error).__name__}: {error}")
 
-    def _ended(self, slot: tuple[Key, str], run: asyncio.Task[None]) -> None:
+    def _ended(self, slot: tuple[RecordKey, str], run: asyncio.Task[None]) -> None:
         if self._runs.get(slot) is run:
             del self._runs[slot]
             self._outliving.pop(slot, None)

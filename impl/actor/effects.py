@@ -25,11 +25,11 @@ from leasehold.impl.actor.ready import (
 )
 from leasehold.impl.actor.table import MachineInstance, role_of
 from leasehold.impl.core.work import CallWork, SendWork
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.identity.refusal import Refusal
 from leasehold.impl.notices import Kind
 from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Transport
 
 INVENTORY = "inventory"  # metadata: the units as records know them
@@ -138,19 +138,19 @@ class Upcalls:
 
     # Handlers
 
-    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> Action:
+    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> HandlerAction:
         """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
         self._attempt += 1
         verb = call.target.partition(".")[2]
         number = (instance.state_epoch << 40) + (epoch << 16) + self._attempt % (1 << 16)
         own = instance.core.view(instance.record)
         if not instance.core.subsidiary:
-            return Action(verb, instance.key.lease, "", number, own, answers=call.answers)
+            return HandlerAction(verb, instance.key.lease, "", number, own, answers=call.answers)
         units, named, lease = self.environment.units, role_of(instance.key.machine), instance.metadata.get("lease", "")
         assert named is not None
         drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
         parent = next(filter(None, drivers), None)
-        return Action(
+        return HandlerAction(
             verb, lease, (units.name(named[1]) if units is not None else None) or instance.key.machine, number,
             parent.core.view(parent.record) if parent is not None else {}, own,
             units.properties(named[1]) if units is not None else {}, call.answers,
@@ -285,7 +285,7 @@ class EffectRunner:
         for decision in decisions:
             self._put(Decide(decision))
 
-    def _completed(self, key: Key, event: str, epoch: int, done: Done) -> None:
+    def _completed(self, key: RecordKey, event: str, epoch: int, done: Done) -> None:
         self._put(Complete(key, event, epoch, done))
 
     def _refused(self, pending: PendingSend, reason: str) -> None:

@@ -17,7 +17,7 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, Notice, Notices
 from leasehold.impl.policy.policy import Policy
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Count = Annotated[int, Meta(ge=1, le=10**9)]
@@ -169,7 +169,7 @@ class Environment:
         return list({id(handler): handler for handler in self.handlers.values()}.values())
 
 
-_ITSELF = Key("", "")  # of a notice that is about the actor itself
+_ITSELF = RecordKey("", "")  # of a notice that is about the actor itself
 _UNTOLD = Notice(Kind.COMMIT, "")  # where nobody listens
 
 
@@ -196,7 +196,7 @@ class ActorContext:
     notices: Notices = field(default_factory=Notices)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def tell(self, kind: Kind, key: Key = _ITSELF, name: str = "", **data: Any) -> Notice | None:
+    def tell(self, kind: Kind, key: RecordKey = _ITSELF, name: str = "", **data: Any) -> Notice | None:
         """Tells the subscribers, if there are any; the notice as they leave it, or None where one has consumed it."""
         if not self.notices.subscribers:
             return _UNTOLD

@@ -19,11 +19,11 @@ from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
-from leasehold.impl.identity.refusal import Forged, Malformed, OtherSpecification, Refusal, Unauthorised, Unknown
+from leasehold.impl.identity.refusal import Forged, Malformed, OtherSpecification, Refusal, Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.store.store import Key
-from leasehold.impl.transport.transport import Answer
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.transport import Delivery
 
 
 class EnvelopeCodec:
@@ -154,7 +154,7 @@ class MessageHandler:
         core = roles.get(named[0]) if named else None
         if named is None or core is None or core.role not in table.roles or core.subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
-        key = Key(envelope.lease, envelope.receiving_machine)
+        key = RecordKey(envelope.lease, envelope.receiving_machine)
         instance = table.instances.get(key)
         fresh = instance is None
         if instance is None:
@@ -241,8 +241,8 @@ def check_origin(envelope: Envelope, trust: Trust) -> None:
         raise Refusal(f"{envelope.lease[:80]} is not a lease of {envelope.sender}")
 
 
-def answer_to(refusal: Refusal) -> Answer:
+def answer_to(refusal: Refusal) -> Delivery:
     """What the sender hears: to stop, or, where an operator may cure it, to say it again later."""
     if isinstance(refusal, OtherSpecification):
-        return Answer.BUSY
-    return Answer.UNTRUSTED if isinstance(refusal, Unknown | Forged) else Answer.REFUSED
+        return Delivery.BUSY
+    return Delivery.UNTRUSTED if isinstance(refusal, UnknownSender | Forged) else Delivery.REFUSED

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from leasehold.impl.actor.environment import Backoff
-from leasehold.impl.store.store import Key
-from leasehold.impl.transport.transport import Answer, Reply, Transport
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.outbox")
 
@@ -28,7 +28,7 @@ log = logging.getLogger("leasehold.outbox")
 class PendingSend:
     """One message under way."""
 
-    key: Key
+    key: RecordKey
     neighbour: int
     number: int
     message: str
@@ -62,8 +62,8 @@ class Outbox:
     ) -> None:  # fmt: skip
         self._transport, self._address_of, self._refused = transport, address_of, refused
         self.backoff, self._rng = backoff, rng
-        self._all: dict[Key, dict[int, PendingSend]] = {}  # by machine and neighbour
-        self.refusals: dict[Key, tuple[str, str]] = {}
+        self._all: dict[RecordKey, dict[int, PendingSend]] = {}  # by machine and neighbour
+        self.refusals: dict[RecordKey, tuple[str, str]] = {}
         self.stopped = False
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Outbox:
         """Whether a message is on its way for the first time."""
         return any(pending.task is not None and pending.times <= 1 for pending in self._each())
 
-    def of(self, key: Key) -> tuple[PendingSend, ...]:
+    def of(self, key: RecordKey) -> tuple[PendingSend, ...]:
         """The messages of a machine."""
         return tuple(self._all.get(key, {}).values())
 
@@ -92,7 +92,7 @@ class Outbox:
         self._all.setdefault(pending.key, {})[pending.neighbour] = pending
         self._go(pending)
 
-    def drop(self, key: Key, neighbour: int) -> None:
+    def drop(self, key: RecordKey, neighbour: int) -> None:
         """Sends a message no more; it may have been heard all the same."""
         of_machine = self._all.get(key, {})
         pending = of_machine.pop(neighbour, None)
@@ -101,13 +101,13 @@ class Outbox:
         if pending is not None and pending.again is not None:
             pending.again.cancel()
 
-    def keep(self, key: Key, said: frozenset[int]) -> None:
+    def keep(self, key: RecordKey, said: frozenset[int]) -> None:
         """The machine has moved on: only messages to these neighbours are sent on."""
         for pending in self.of(key):
             if pending.neighbour not in said:
                 self.drop(key, pending.neighbour)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: RecordKey) -> None:
         """The machine is gone."""
         self.refusals.pop(key, None)
         self.keep(key, frozenset())
@@ -137,22 +137,22 @@ class Outbox:
         address = self._address_of(pending.peer)
         pending.times += 1
         reply = (
-            await self._transport.send(address, pending.body) if address else Reply(Answer.UNREACHABLE, "no address")
+            await self._transport.send(address, pending.body) if address else Reply(Delivery.UNREACHABLE, "no address")
         )
         pending.task = None
         if self.stopped or self._all.get(pending.key, {}).get(pending.neighbour) is not pending:
             return
         pending.reason = reply.reason
         match reply.answer:
-            case Answer.TAKEN if pending.last:
+            case Delivery.TAKEN if pending.last:
                 self.drop(pending.key, pending.neighbour)
-            case Answer.TAKEN:
+            case Delivery.TAKEN:
                 pending.tries = 0
                 self._later(pending, self.backoff.ask_again)
-            case Answer.REFUSED:
+            case Delivery.REFUSED:
                 self.drop(pending.key, pending.neighbour)
                 self._was_refused(pending, reply.reason)
-            case Answer.UNTRUSTED:
+            case Delivery.UNTRUSTED:
                 if not pending.tries:
                     self._was_refused(pending, reply.reason)
                 pending.tries += 1

@@ -19,7 +19,7 @@ from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.notices import Notice
 from leasehold.impl.policy.policy import Decision
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Begin:
         peers: for each neighbour of the machine the actor that plays it.
     """
 
-    key: Key
+    key: RecordKey
     event: str
     fields: Mapping[str, Any]
     peers: Mapping[str, str]
@@ -50,7 +50,7 @@ class Begin:
 class Tell:
     """A client's event for a machine, fields by name."""
 
-    key: Key
+    key: RecordKey
     event: str
     fields: Mapping[str, Any]
 
@@ -73,7 +73,7 @@ class Complete:
         done: what the handler says.
     """
 
-    key: Key
+    key: RecordKey
     event: str
     epoch: int
     done: Done
@@ -83,7 +83,7 @@ class Complete:
 class Consume:
     """An event for a machine, as the core takes it."""
 
-    key: Key
+    key: RecordKey
     event: Event
 
 
@@ -91,14 +91,14 @@ class Consume:
 class Recheck:
     """A subsidiary machine has moved: a machine that waits for it checks whether its answer has come true."""
 
-    key: Key
+    key: RecordKey
 
 
 @dataclass(frozen=True, slots=True)
 class Recover:
     """The scalpel (paper, section 4.2): a recovery event for one machine."""
 
-    key: Key
+    key: RecordKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def fail(requests: Iterable[Queued], reason: str) -> None:
 class SendMessage:
     """A message for a neighbour, built of the record that is committed."""
 
-    key: Key
+    key: RecordKey
     send: SendWork
     number: int
     fields: tuple[Any, ...]
@@ -175,7 +175,7 @@ class SendMessage:
 class StartCall:
     """A call of a policy or handler, for a state that was entered at a state epoch."""
 
-    key: Key
+    key: RecordKey
     call: CallWork
     epoch: int
 
@@ -184,7 +184,7 @@ class StartCall:
 class TellPolicy:
     """A policy hears of a lease that has changed, as it is then."""
 
-    key: Key
+    key: RecordKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,26 +216,26 @@ class Ready:
     """
 
     now: int
-    changed: dict[Key, MachineInstance] = field(default_factory=dict)
-    dropped: set[Key] = field(default_factory=set)
+    changed: dict[RecordKey, MachineInstance] = field(default_factory=dict)
+    dropped: set[RecordKey] = field(default_factory=set)
     metadata: dict[str, bytes] = field(default_factory=dict)
     replies: list[Any] = field(default_factory=list)
-    moved: dict[Key, bool] = field(default_factory=dict)
+    moved: dict[RecordKey, bool] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     raised: list[Request] = field(default_factory=list)
-    told: set[Key] = field(default_factory=set)
+    told: set[RecordKey] = field(default_factory=set)
 
     def change(self, instance: MachineInstance) -> None:
         """A machine's record is new."""
         self.dropped.discard(instance.key)
         self.changed[instance.key] = instance
 
-    def undo(self, key: Key) -> None:
+    def undo(self, key: RecordKey) -> None:
         """A machine that was to begin has not."""
         self.changed.pop(key, None)
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: RecordKey) -> None:
         """A machine is forgotten."""
         self.changed.pop(key, None)
         self.dropped.add(key)

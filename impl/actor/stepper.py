@@ -27,7 +27,7 @@ from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.stepper")
 
@@ -74,7 +74,7 @@ class Stepper:
             case Recover(key):
                 return self.start_again(ready, self._find(key))
 
-    def _find(self, key: Key) -> MachineInstance:
+    def _find(self, key: RecordKey) -> MachineInstance:
         instance = self.table.instances.get(key)
         if instance is None:
             over = "it is over and forgotten" if key.lease in self.table.pruned else "there is none of this name"
@@ -82,7 +82,7 @@ class Stepper:
         return instance
 
     def _begin(
-        self, ready: Ready, key: Key, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
+        self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
     ) -> Outcome:
         lease, machine = key
         named = role_of(machine)
@@ -107,7 +107,7 @@ class Stepper:
             raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
         return outcome
 
-    def _tell(self, ready: Ready, key: Key, event: str, fields: Mapping[str, Any]) -> Outcome:
+    def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
         instance = self._find(key)
         outcome = self.step(ready, instance, _local(instance, event, fields, -1))
         if not outcome.taken and outcome.kind != "ignored":
@@ -116,7 +116,7 @@ class Stepper:
         return outcome
 
     def _decide(self, ready: Ready, decision: Decision) -> None:
-        key = Key(decision.lease, decision.machine)
+        key = RecordKey(decision.lease, decision.machine)
         instance = self.table.instances.get(key)
         try:
             if instance is not None:
@@ -210,7 +210,7 @@ class Stepper:
         """A policy hears of a lease that has changed, or one of whose subsidiary machines has."""
         key = instance.key
         if instance.core.subsidiary:
-            key = Key(instance.metadata.get("lease", ""), self.table.parents[instance.core.role])
+            key = RecordKey(instance.metadata.get("lease", ""), self.table.parents[instance.core.role])
         if key.lease and key not in ready.told and key.machine.partition("[")[0] in self.environment.policies:
             ready.told.add(key)
             ready.effects.append(TellPolicy(key))
@@ -232,7 +232,7 @@ class Stepper:
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine
         core = self.program.roles[role]
-        key = Key(BELOW, machine_of(core, index))
+        key = RecordKey(BELOW, machine_of(core, index))
         below = self.table.instances.get(key)
         if below is None:
             below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])

@@ -15,7 +15,7 @@ from leasehold.impl.core.codec import Codec, RecordError
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Machines, Record
 from leasehold.impl.policy.policy import Lease
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor
 PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
@@ -47,7 +47,7 @@ class MachineInstance:
         metadata: what is kept with the record and never read by the machine: credentials, since when it is over.
     """
 
-    key: Key
+    key: RecordKey
     core: Core
     record: Record
     peers: list[str]
@@ -82,7 +82,7 @@ class RowCodec:
         )
         return body
 
-    def read(self, key: Key, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
+    def read(self, key: RecordKey, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
         """The machine of a row; `below` are the actor's subsidiary machines by role.
 
         Raises:
@@ -126,14 +126,14 @@ class MachineTable:
     def clear(self, metadata: dict[str, bytes]) -> None:
         """Forgets everything, and begins with the metadata of a store."""
         self.metadata = metadata
-        self.instances: dict[Key, MachineInstance] = {}
+        self.instances: dict[RecordKey, MachineInstance] = {}
         self.below = {sub.role: Machines(sub.first) for role in self.roles for sub in self.program.roles[role].below}
-        self.drivers: dict[Key, set[Key]] = {}
-        self.driven: dict[str, set[Key]] = {}
+        self.drivers: dict[RecordKey, set[RecordKey]] = {}
+        self.driven: dict[str, set[RecordKey]] = {}
         self.pruned = Pruned()
         self._named: dict[str, int] = {}  # names that were given out
-        self._wakes: list[tuple[int, Key]] = []
-        self._ended: list[tuple[int, Key]] = []
+        self._wakes: list[tuple[int, RecordKey]] = []
+        self._ended: list[tuple[int, RecordKey]] = []
         for name, body in metadata.items():
             if name.startswith(PRUNED):
                 self.pruned.read(name.removeprefix(PRUNED), body)
@@ -155,7 +155,7 @@ class MachineTable:
         if "over" in instance.metadata:
             heappush(self._ended, (instance.metadata["over"], instance.key))
 
-    def new(self, key: Key, number: int) -> MachineInstance:
+    def new(self, key: RecordKey, number: int) -> MachineInstance:
         """A machine that nothing has happened to, and that the table does not have yet."""
         core = self.program.roles[key.machine.partition("[")[0]]
         below = tuple(self.below[sub.role] for sub in core.below)
@@ -187,7 +187,7 @@ class MachineTable:
         while True:
             self._named[origin] += 1
             lease = f"{origin}:{self._named[origin]}"
-            if lease not in self.pruned and not any(Key(lease, role) in self.instances for role in self.roles):
+            if lease not in self.pruned and not any(RecordKey(lease, role) in self.instances for role in self.roles):
                 return lease
 
     def view(self, lease: str, machine: str) -> Lease:
@@ -195,7 +195,7 @@ class MachineTable:
 
         Of the subsidiary machines it has those that it was the last to drive.
         """
-        instance = self.instances.get(Key(lease, machine))
+        instance = self.instances.get(RecordKey(lease, machine))
         core = self.program.roles[machine.partition("[")[0]]
         record = (
             instance.record if instance is not None else (min(core.ends, default=core.states[0]), *core.first()[1:])
@@ -213,10 +213,10 @@ class MachineTable:
         for lease, keys in sorted(self.driven.items()):
             roles = {self.parents[named[0]] for key in keys if (named := role_of(key.machine)) is not None}
             for role in sorted(roles):
-                if lease and Key(lease, role) not in self.instances:
+                if lease and RecordKey(lease, role) not in self.instances:
                     yield lease, role
 
-    def waiting_for(self, key: Key) -> Iterator[MachineInstance]:
+    def waiting_for(self, key: RecordKey) -> Iterator[MachineInstance]:
         """The machines that wait for a subsidiary machine."""
         drivers = self.drivers.get(key, set())
         for driver in tuple(drivers):
@@ -239,8 +239,8 @@ class MachineTable:
 
         A machine that has moved meanwhile, and whose new timer is due already, is looked at again at the next tick.
         """
-        seen: dict[Key, Record] = {}
-        again: set[Key] = set()
+        seen: dict[RecordKey, Record] = {}
+        again: set[RecordKey] = set()
         while self._wakes and self._wakes[0][0] <= now:
             _, key = heappop(self._wakes)
             instance = self.instances.get(key)

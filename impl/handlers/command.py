@@ -34,7 +34,7 @@ import msgspec
 
 from leasehold.impl import files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, ended
+from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
 from leasehold.impl.handlers.place import want
 
 VERBS = ("setup", "modify", "teardown", "join", "leave", "probe")
@@ -42,7 +42,7 @@ LOCK = "LEASEHOLD_LOCK"
 MOST_OUTPUT = 1 << 20
 
 
-class Command:
+class CommandHandler:
     """The handler.
 
     Args:
@@ -63,7 +63,7 @@ class Command:
         self._directory = Path(directory) if directory else None
         self._environment = dict(environment or {})
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         """Runs the command of an action.
 
         Raises:
@@ -126,7 +126,7 @@ class Command:
                 await ended(asyncio.ensure_future(begun.wait()))
         return code, output.decode(errors="replace"), errors.decode(errors="replace")
 
-    async def _lock(self, action: Action) -> int:
+    async def _lock(self, action: HandlerAction) -> int:
         """Takes the unit's lock, from an executable that an earlier incarnation left behind if need be."""
         assert self._directory is not None
         folder = self._directory / _folder_name(action.on)
@@ -177,14 +177,14 @@ def _words(verb: str, line: object) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _told(action: Action) -> dict[str, Any]:
+def _told(action: HandlerAction) -> dict[str, Any]:
     return {
         "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
         "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
     }  # fmt: skip
 
 
-def _variables(action: Action) -> dict[str, str]:
+def _variables(action: HandlerAction) -> dict[str, str]:
     return {
         "LEASEHOLD_LEASE": action.lease,
         "LEASEHOLD_UNIT": action.unit,

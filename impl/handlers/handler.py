@@ -23,7 +23,7 @@ UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it becomes the nam
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class HandlerAction:
     """One action that is asked for.
 
     Attributes:
@@ -78,7 +78,7 @@ class Stale(HandlerError):
 class Handler(Protocol):
     """Does actions. Actions on one unit never overlap: the actor ends one (cancels it) before it begins the next."""
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         """Does an action; idempotent, safe to be cancelled and to be begun again after a crash at any point.
 
         An exception is an action that ended badly; its words go to the log.
@@ -94,10 +94,10 @@ class Handler(Protocol):
         ...
 
 
-class Null:
+class NullHandler:
     """A handler that does nothing, and does it well: for a service manager whose guest needs no word of its units."""
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         return Done(True, f"nothing to do for {action.verb}")
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from leasehold.impl import files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import Action, HandlerError, Stale
+from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
 from leasehold.impl.handlers.processes import Seen
 
 TOKEN = "LEASEHOLD_TOKEN"
@@ -35,7 +35,7 @@ class Cancelled(Exception):
     """The action was cancelled; what it has begun is found by the next."""
 
 
-class Place:
+class UnitDirectory:
     """One unit's folder.
 
     Args:
@@ -174,7 +174,7 @@ def write(file: Path, value: Mapping[str, Any]) -> None:
     files.sync_folder(file.parent)
 
 
-def want(file: Path, action: Action) -> None:
+def want(file: Path, action: HandlerAction) -> None:
     """Writes an action down as the newest one of its unit or lease.
 
     Raises:

@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Action, Done, HandlerError, ended
-from leasehold.impl.handlers.place import TOKEN, Cancelled, Place, pause, read, want, write
+from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
+from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause, read, want, write
 from leasehold.impl.handlers.starter import LIMITS
 
 IDLE = ("sleep", "infinity")
@@ -51,7 +51,7 @@ STARTER = Path(__file__).with_name("starter.py")
 GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
 
 
-class Process:
+class ProcessHandler:
     """The handler.
 
     Args:
@@ -78,7 +78,7 @@ class Process:
         self._grace, self._at, self._starter = grace, at, starter
         self._pool = ThreadPoolExecutor(parallel, "process-handler")
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         """Does an action.
 
         Raises:
@@ -104,12 +104,12 @@ class Process:
     async def close(self) -> None:
         await asyncio.to_thread(self._pool.shutdown)
 
-    def _place(self, unit: str) -> Place:
+    def _place(self, unit: str) -> UnitDirectory:
         if not UNIT_NAME.fullmatch(unit):
             raise HandlerError(f"{unit[:80]!r} cannot be the name of a directory, so no unit may have it")
-        return Place(self._base / unit)
+        return UnitDirectory(self._base / unit)
 
-    def _do(self, action: Action, stop: threading.Event) -> Done:
+    def _do(self, action: HandlerAction, stop: threading.Event) -> Done:
         if action.verb not in ("setup", "modify", "teardown"):
             raise HandlerError(f"units that are processes know setup, modify and teardown, not {action.verb!r}")
         place = self._place(action.unit)
@@ -132,7 +132,7 @@ class Process:
         if stop.is_set():
             raise Cancelled
 
-    def _up(self, place: Place, action: Action, stop: threading.Event) -> bool:
+    def _up(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> bool:
         """Sees to it that the unit runs for a lease; answers whether it did already."""
         limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
         told = {"lease": action.lease, "term_end": action.lease_data.get("end", 0)}
@@ -156,7 +156,7 @@ class Process:
         self._point("started", stop)
         return False
 
-    def _await_birth(self, place: Place, stop: threading.Event) -> None:
+    def _await_birth(self, place: UnitDirectory, stop: threading.Event) -> None:
         """Gives a start that an earlier incarnation left behind time to see that it was overtaken, or to be born."""
         deadline = time.monotonic() + BIRTH_LIMIT
         while not place.alive() and time.monotonic() < deadline:
@@ -166,7 +166,7 @@ class Process:
                 return
             pause(stop, 0.01)
 
-    def _start(self, place: Place, action: Action, limits: Mapping[str, int], lock: int) -> None:
+    def _start(self, place: UnitDirectory, action: HandlerAction, limits: Mapping[str, int], lock: int) -> None:
         end = str(action.lease_data.get("end", 0))
         words = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
         command = [part.format_map(words) for part in self._command]
@@ -190,7 +190,7 @@ class Process:
             said = (done.stdout or done.stderr[-2000:]).decode(errors="replace").strip()
             raise HandlerError(f"{command[0]!r} cannot be started: {said or f'exit code {done.returncode}'}")
 
-    def _down(self, place: Place, stop: threading.Event) -> None:
+    def _down(self, place: UnitDirectory, stop: threading.Event) -> None:
         lock = self._clear(place, stop)
         try:
             self._point("cleared", stop)
@@ -199,7 +199,7 @@ class Process:
         finally:
             os.close(lock)
 
-    def _clear(self, place: Place, stop: threading.Event) -> int:
+    def _clear(self, place: UnitDirectory, stop: threading.Event) -> int:
         """Ends all processes of the unit, and answers with its lock in hand: nobody lives there, and nobody can."""
         began, asked = time.monotonic(), set[processes.Seen]()
         while True:
@@ -224,7 +224,7 @@ class Process:
             pause(stop, 0.01 if waited < 0.5 else 0.05)
 
 
-def _facts(place: Place) -> dict[str, Any] | None:
+def _facts(place: UnitDirectory) -> dict[str, Any] | None:
     """What is known of a unit; None where nothing is left of it."""
     if not place.folder.exists():
         return None
@@ -242,7 +242,7 @@ def _facts(place: Place) -> dict[str, Any] | None:
     }
 
 
-def _limit(place: Place, limits: Mapping[str, int]) -> None:
+def _limit(place: UnitDirectory, limits: Mapping[str, int]) -> None:
     for member in place.members():
         for name, value in limits.items():
             try:
@@ -255,7 +255,7 @@ def _limit(place: Place, limits: Mapping[str, int]) -> None:
                 ) from None
 
 
-def _last_words(place: Place) -> str:
+def _last_words(place: UnitDirectory) -> str:
     try:
         lines = place.log.read_text(errors="replace")[-4000:].strip().splitlines()
     except OSError:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.impl.handlers.handler import Action, Done, HandlerError, Stale
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, Stale
 
 _ON = frozenset({"setup", "modify"})
 
 
 @dataclass(slots=True)
-class State:
+class SimulatedUnit:
     """A unit.
 
     Attributes:
@@ -47,10 +47,10 @@ class World:
     """
 
     def __init__(
-        self, *, delay: Callable[[Action, random.Random], int] = lambda action, chance: 0,
-        fails: Callable[[Action, random.Random], bool] = lambda action, chance: False, seed: int = 0,
+        self, *, delay: Callable[[HandlerAction, random.Random], int] = lambda action, chance: 0,
+        fails: Callable[[HandlerAction, random.Random], bool] = lambda action, chance: False, seed: int = 0,
     ) -> None:  # fmt: skip
-        self.units: dict[str, State] = {}
+        self.units: dict[str, SimulatedUnit] = {}
         self.overlaps: list[str] = []
         self._delay, self._fails, self._chance = delay, fails, random.Random(seed)
         self._now = 0
@@ -69,10 +69,10 @@ class World:
             if not waiting.done():
                 waiting.set_result(None)
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         """Does an action on a unit, or on a lease as if it were one."""
         name = action.unit or action.lease
-        state = self.units.setdefault(name, State())
+        state = self.units.setdefault(name, SimulatedUnit())
         if action.number < state.number:
             state.history.append((action.verb, action.number, "stale"))
             raise Stale(f"action {action.number} on {name} is older than action {state.number}, which it has seen")
@@ -101,13 +101,13 @@ class World:
             await waiting
 
 
-class Simulated:
+class SimulatedHandler:
     """The handler of a world; without one, of a world of its own in which all goes well at once."""
 
     def __init__(self, world: World | None = None) -> None:
         self.world = world or World()
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         return await self.world.act(action)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:

@@ -97,7 +97,7 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
     Raises:
         TooLarge: it has too many bytes.
         Malformed: it is no envelope.
-        Unknown: its sender is not trusted.
+        UnknownSender: its sender is not trusted.
         Forged: its sender did not sign it, or with a key that is revoked or over.
         NotForMe: it is for another actor.
     """

@@ -26,7 +26,7 @@ class Malformed(Refusal):
     """It is not written as it must be: no JSON, a field missing, unknown or mistyped, a number out of its range."""
 
 
-class Unknown(Refusal):
+class UnknownSender(Refusal):
     """It names an actor that is not in the trust set."""
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from leasehold.impl.identity.keys import PrivateKey, PublicKey, Purpose
 from leasehold.impl.identity.plain import ADDRESS_CHARACTERS
-from leasehold.impl.identity.refusal import Forged, Unauthorised, Unknown
+from leasehold.impl.identity.refusal import Forged, Unauthorised, UnknownSender
 from leasehold.impl.words import did_you_mean
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -50,7 +50,7 @@ class TrustedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class TrustedActor:
     """An actor that is trusted.
 
     Attributes:
@@ -92,12 +92,12 @@ class Actor:
 class Trust:
     """A trust set."""
 
-    actors: Mapping[str, Actor] = field(default_factory=dict)
+    actors: Mapping[str, TrustedActor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actors", MappingProxyType(dict(self.actors)))
 
-    def find(self, name: str) -> Actor:
+    def find(self, name: str) -> TrustedActor:
         """An actor, for the operator.
 
         Raises:
@@ -109,21 +109,21 @@ class Trust:
             raise TrustFault(f"no actor {name[:80]!r} is trusted{hint} (trusted: {known})")
         return self.actors[name]
 
-    def sender(self, name: str) -> Actor:
+    def sender(self, name: str) -> TrustedActor:
         """An actor that a frame names.
 
         Raises:
-            Unknown: there is none of this name. Who else is trusted is not said, as a stranger may hear it.
+            UnknownSender: there is none of this name. Who else is trusted is not said, as a stranger may hear it.
         """
         if name not in self.actors:
-            raise Unknown(f"no actor {name[:80]!r} is trusted here")
+            raise UnknownSender(f"no actor {name[:80]!r} is trusted here")
         return self.actors[name]
 
-    def speaker(self, name: str, machine: str) -> Actor:
+    def speaker(self, name: str, machine: str) -> TrustedActor:
         """An actor that may speak for a machine: its kind is the machine's role.
 
         Raises:
-            Unknown: there is none of this name.
+            UnknownSender: there is none of this name.
             Unauthorised: it is of another kind.
         """
         actor, role = self.sender(name), machine.partition("[")[0]
@@ -149,7 +149,7 @@ def add(trust: Trust, name: str, kind: str, key: PublicKey, address: str = "", n
     """
     check_actor(name, kind, address)
     _check_end(not_after)
-    entry = Actor(name, kind, (TrustedKey(key, not_after),), address)
+    entry = TrustedActor(name, kind, (TrustedKey(key, not_after),), address)
     if trust.actors.get(name) == entry:
         return trust
     if name in trust.actors:
@@ -242,5 +242,5 @@ def _earlier(one: int | None, other: int | None) -> int | None:
     return min((t for t in (one, other) if t is not None), default=None)
 
 
-def _with(trust: Trust, actor: Actor) -> Trust:
+def _with(trust: Trust, actor: TrustedActor) -> Trust:
     return Trust({**trust.actors, actor.name: actor})

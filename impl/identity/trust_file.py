@@ -34,8 +34,8 @@ from leasehold.impl.identity.trust import (
     ADDRESS,
     KIND,
     NAME,
-    Actor,
     Trust,
+    TrustedActor,
     TrustedKey,
     TrustFault,
     check_actor,
@@ -197,7 +197,7 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
     top = _fields(document, where, TrustSet)
     if top["version"] != 1 or isinstance(top["version"], bool):
         raise TrustFault(f"{where}: version {str(top['version'])[:40]!r} is not known; this program reads version 1")
-    actors: dict[str, Actor] = {}
+    actors: dict[str, TrustedActor] = {}
     owners: dict[str, str] = {}
     listed = {} if top.get("actors") is None else top["actors"]
     for name, entry in _mapping(listed, f"{where}: actors").items():
@@ -212,7 +212,7 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
     return Trust(actors)
 
 
-def _plain(actor: Actor) -> dict[str, Any]:
+def _plain(actor: TrustedActor) -> dict[str, Any]:
     keys = []
     for trusted in actor.keys:
         entry: dict[str, Any] = {"key": str(trusted.key)}
@@ -224,7 +224,7 @@ def _plain(actor: Actor) -> dict[str, Any]:
     return {"kind": actor.kind, **({"address": actor.address} if actor.address else {}), "keys": keys}
 
 
-def _actor(name: str, entry: object, where: str) -> Actor:
+def _actor(name: str, entry: object, where: str) -> TrustedActor:
     given = _fields(entry, where, ActorEntry)
     kind, address, keys = given["kind"], given.get("address", ""), given["keys"]
     if not isinstance(kind, str) or not isinstance(address, str) or not isinstance(keys, list):
@@ -236,7 +236,7 @@ def _actor(name: str, entry: object, where: str) -> Actor:
     trusted = tuple(_key(key, f"{where}, key {i}") for i, key in enumerate(keys, 1))
     if len({k.key.fingerprint for k in trusted}) < len(trusted):
         raise TrustFault(f"{where}: a key is given twice; if one of the two is revoked, keep that one")
-    return Actor(name, kind, trusted, address)
+    return TrustedActor(name, kind, trusted, address)
 
 
 def _key(entry: object, where: str) -> TrustedKey:

@@ -31,7 +31,7 @@ from leasehold.impl.identity import plain
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
 from leasehold.impl.identity.plain import TEXT_CHARACTERS, Natural, Positive, Word
 from leasehold.impl.identity.refusal import Ended, Malformed, TooLarge, Unauthorised
-from leasehold.impl.identity.trust import Actor, Trust
+from leasehold.impl.identity.trust import Trust, TrustedActor
 
 _TEXT = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
 
@@ -77,7 +77,7 @@ def issue(
     *,
     issuer: str,
     authority: str,
-    holder: Actor,
+    holder: TrustedActor,
     lease: str,
     serial: int,
     resource: str,
@@ -120,7 +120,7 @@ def read(text: str, trust: Trust, now: int | None = None, at: float | None = Non
     Raises:
         TooLarge: it is too long.
         Malformed: it is no ticket.
-        Unknown: its issuer is not trusted.
+        UnknownSender: its issuer is not trusted.
         Unauthorised: its issuer is no broker.
         Forged: its issuer did not sign it, or with a key that is revoked or over.
         Ended: its term is over.
@@ -175,7 +175,9 @@ class Redeemed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether this very ticket was the last redeemed: nothing is left to do for it."""
         return ticket.serial == self.serial and _digest(ticket) == self.digest
 
-    def check(self, ticket: Ticket, sender: Actor, lease: str, authority: str, now: int, at: float) -> str | None:
+    def check(
+        self, ticket: Ticket, sender: TrustedActor, lease: str, authority: str, now: int, at: float
+    ) -> str | None:
         """Why a ticket (already read, so well signed) is not redeemed; None: it is good, or the same again.
 
         Args:

@@ -21,8 +21,8 @@ from leasehold.impl.actor.table import machine_of, role_of
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
-from leasehold.impl.migrate.layout import FieldLayout, Layout, RoleLayout, described, neighbour_name
-from leasehold.impl.store.store import Key
+from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, described, neighbour_name
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
@@ -54,7 +54,7 @@ class Problem:
 class Mapped:
     """A row of the new specification; `key` is None where the record is given up."""
 
-    key: Key | None
+    key: RecordKey | None
     row: bytes
     role: str
     before: str
@@ -81,7 +81,7 @@ class Mapper:
         SpecError: a rule names something that the old specification does not have.
     """
 
-    def __init__(self, old: Layout, system: System, program: Program) -> None:
+    def __init__(self, old: RecordSchema, system: System, program: Program) -> None:
         self.old, self.system, self.program = old, system, program
         self.rules = rules_for(system, old)
         check_rules(self.rules, old)
@@ -95,7 +95,7 @@ class Mapper:
         rules = self.rules.roles.get(name, MigratedRole(name, was))
         return RoleMapper(self.old.roles[was], self.program, self.program.roles[name], rules, self.names)
 
-    def map(self, key: Key, row: bytes) -> Mapped:
+    def map(self, key: RecordKey, row: bytes) -> Mapped:
         """The new row of a record.
 
         Raises:
@@ -122,7 +122,9 @@ class Mapper:
             raise Misfit([Problem(*key, "", wrong)])
         return self._mapped(mapper, key, named, peers, papers)
 
-    def _mapped(self, mapper: RoleMapper, key: Key, named: dict[str, Any], peers: list[str], papers: Any) -> Mapped:
+    def _mapped(
+        self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: list[str], papers: Any
+    ) -> Mapped:
         core, before, instance = mapper.core, named["state"], named.get("instance", 0)
         if core.indexed and instance >= (count := self.system.roles[core.role].count):
             if str(before) not in mapper.rules.forget:
@@ -142,7 +144,7 @@ class Mapper:
         except CoreError as error:
             raise Misfit([Problem(*key, "", str(error))]) from None
         row = _encode([body, mapper.in_order(peers), papers])
-        machine = Key(key.lease, machine_of(core, instance))
+        machine = RecordKey(key.lease, machine_of(core, instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
 
@@ -154,7 +156,7 @@ class RoleMapper:
     """
 
     def __init__(
-        self, old: RoleLayout, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
+        self, old: RoleSchema, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
     ) -> None:  # fmt: skip
         self.old, self.core, self.rules = old, core, rules
         self.codec = Codec(program, core)
@@ -210,7 +212,7 @@ class RoleMapper:
             return rule.source or None
         return new.name if new.name in self.before and new.name not in self.rules.drop else None
 
-    def _cells(self, new: Field, old: FieldLayout, rule: MigratedField | None) -> Iterator[tuple[str, str]]:
+    def _cells(self, new: Field, old: FieldSchema, rule: MigratedField | None) -> Iterator[tuple[str, str]]:
         cells = _cells_of(new)
         if bool(cells) != bool(old.cells):
             yield new.name, f"it was {old.type} and is {described(new.type)}; give it a `value`"
@@ -294,13 +296,13 @@ def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
 # The rules of a specification
 
 
-def rules_for(system: System, old: Layout) -> Migration:
+def rules_for(system: System, old: RecordSchema) -> Migration:
     """The rules that lead from an older specification to this one; without any, those that change nothing."""
     found = [m for m in system.migrations if old.digest.startswith(m.source)]
     return found[0] if found else Migration(old.digest)
 
 
-def check_rules(rules: Migration, old: Layout) -> None:
+def check_rules(rules: Migration, old: RecordSchema) -> None:
     """Whether everything old that rules name was there.
 
     Raises:

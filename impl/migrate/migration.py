@@ -19,10 +19,10 @@ import msgspec
 
 from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
-from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem, rules_for
+from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.owned import OwnedStore
-from leasehold.impl.store.store import Batch, Key, Store, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, Store, StoreError
 from leasehold.impl.words import choices
 from leasehold.spec import System
 
@@ -57,8 +57,8 @@ class Summary:
         ruled: whether a migration of migrations.yaml applied.
     """
 
-    before: Layout | None
-    after: Layout
+    before: RecordSchema | None
+    after: RecordSchema
     epoch: int
     dry_run: bool
     records: Counter[str] = field(default_factory=Counter)
@@ -108,8 +108,8 @@ async def owner_of(store: OwnedStore, wanted: str = "") -> str:
 
 
 async def migrate(
-    store: Store, owner: str, system: System, program: Program, given: Layout | None = None, dry_run: bool = False,
-    seen: Callable[[int], None] = lambda records: None,
+    store: Store, owner: str, system: System, program: Program, given: RecordSchema | None = None,
+    dry_run: bool = False, seen: Callable[[int], None] = lambda records: None,
 ) -> Summary:  # fmt: skip
     """Maps all records of a closed store to a specification.
 
@@ -134,7 +134,7 @@ async def migrate(
         async for key, row in store.records():
             rows[key] = row
             seen(len(rows))
-        after = Layout.of(program)
+        after = RecordSchema.of(program)
         before = _written_by(words.get(SPECIFICATION), rows, after, given)
         summary = Summary(before, after, epoch, dry_run, ruled=before is not None and _ruled(system, before))
         if before is None or before.reads_like(after):
@@ -153,13 +153,15 @@ async def migrate(
         await store.close()
 
 
-def _written_by(word: bytes | None, rows: dict[Key, bytes], new: Layout, given: Layout | None) -> Layout | None:
+def _written_by(
+    word: bytes | None, rows: dict[RecordKey, bytes], new: RecordSchema, given: RecordSchema | None
+) -> RecordSchema | None:
     """How the records were written; None where there are none, or nothing needs to be known of it."""
     if not rows:
         return None
     if word is not None:
         try:
-            found = Layout.read(word)
+            found = RecordSchema.read(word)
         except RecordError as error:
             raise MigrationError(str(error)) from None
         if given is not None and not given.reads_like(found):
@@ -195,17 +197,17 @@ def _listed(digests: set[str]) -> str:
     return " and ".join(sorted(digest[:12] or "something else" for digest in digests))
 
 
-def _ruled(system: System, before: Layout) -> bool:
+def _ruled(system: System, before: RecordSchema) -> bool:
     return rules_for(system, before) in system.migrations
 
 
-def _mapped(mapper: Mapper, rows: dict[Key, bytes], summary: Summary) -> Batch:
+def _mapped(mapper: Mapper, rows: dict[RecordKey, bytes], summary: Summary) -> Batch:
     """The batch that replaces all records.
 
     Raises:
         MigrationError: some do not fit.
     """
-    puts: dict[Key, bytes] = {}
+    puts: dict[RecordKey, bytes] = {}
     problems: list[Problem] = []
     misfits = 0
     for key, row in rows.items():

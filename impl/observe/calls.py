@@ -17,7 +17,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.notices import Notice
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 
 class Result(StrEnum):
@@ -52,11 +52,11 @@ def lease_of(actor: Actor, notice: Notice) -> str:
     """The lease that a notice is about; of a unit's machine the lease that drove it last; or nothing."""
     if notice.lease != BELOW:
         return notice.lease
-    held = actor.table.instances.get(Key(notice.lease, notice.machine))
+    held = actor.table.instances.get(RecordKey(notice.lease, notice.machine))
     return held.metadata.get("lease", "") if held is not None else ""
 
 
-class Calls:
+class CallTracker:
     """The handler calls of an actor that have begun and not ended.
 
     Args:
@@ -72,7 +72,7 @@ class Calls:
     def begin(self, notice: Notice) -> None:
         """A call is told. A policy's is none of ours, and one without a handler never begins."""
         kind, _, verb = notice.name.partition(".")
-        held = self.actor.table.instances.get(Key(notice.lease, notice.machine))
+        held = self.actor.table.instances.get(RecordKey(notice.lease, notice.machine))
         if kind != "handler" or verb not in self.actor.environment.handlers or held is None:
             return
         call = next((work for work in _asked(held) if work.target == notice.name), None)
@@ -106,7 +106,7 @@ class Calls:
         key = notice.lease, notice.machine
         if key not in self._open:
             return
-        held = self.actor.table.instances.get(Key(*key))
+        held = self.actor.table.instances.get(RecordKey(*key))
         tasks = {call.task for call in _asked(held)} if held is not None else set()
         for slot in [slot for slot in self._open[key] if slot and slot not in tasks]:
             self._take(key, slot, Result.GIVEN_UP)

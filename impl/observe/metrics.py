@@ -25,7 +25,7 @@ from leasehold import __version__
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.files import table
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.observe.calls import Begun, Calls, Result
+from leasehold.impl.observe.calls import Begun, CallTracker, Result
 
 IGNORED = ("ignored", "refused", "duplicate", "stale", "late", "unmoved")
 COUNTED_EVERY_SECONDS = 5.0
@@ -56,7 +56,7 @@ class Metrics(Collector):
 
     def __init__(self, actor: Actor) -> None:
         self.actor, self.registry = actor, CollectorRegistry()
-        self._calls = Calls(actor, self._ended)
+        self._calls = CallTracker(actor, self._ended)
         self._began = 0.0  # when the commit under way began
         self._machines: Tally[tuple[str, str]] = Tally()  # by role and state
         self._count_again = 0.0  # when they are counted again

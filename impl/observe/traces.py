@@ -45,7 +45,7 @@ from leasehold import __version__
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import origin_of
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.observe.calls import Begun, Calls, Result, lease_of
+from leasehold.impl.observe.calls import Begun, CallTracker, Result, lease_of
 
 _ORDER = {  # of the notices of one turn
     Kind.RECEIVE: 0, Kind.COMMIT: 1, Kind.COMMITTED: 2, Kind.TRANSITION: 3, Kind.IGNORED: 3, Kind.ANSWERED: 3,
@@ -84,7 +84,7 @@ class Traces:
         self._provider = TracerProvider(id_generator=self._ids, resource=_resource(actor))
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("leasehold", __version__)
-        self._calls = Calls(actor, self._ended, self._started)
+        self._calls = CallTracker(actor, self._ended, self._started)
         self._spans: dict[Begun, Span] = {}  # of the calls under way
         self._at = 0  # in the order of a turn's notices
         self._came: dict[tuple[str, str], deque[tuple[Notice, int]]] = {}  # by machine, and when

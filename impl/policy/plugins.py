@@ -34,10 +34,10 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "fixed_demand": "leasehold.impl.lease.service_manager:FixedDemand",
     },
     "handler": {
-        "process": "leasehold.impl.handlers.process:Process",
-        "command": "leasehold.impl.handlers.command:Command",
-        "simulated": "leasehold.impl.handlers.simulated:Simulated",
-        "null": "leasehold.impl.handlers.handler:Null",
+        "process": "leasehold.impl.handlers.process:ProcessHandler",
+        "command": "leasehold.impl.handlers.command:CommandHandler",
+        "simulated": "leasehold.impl.handlers.simulated:SimulatedHandler",
+        "null": "leasehold.impl.handlers.handler:NullHandler",
     },
 }
 HERE = "leasehold"

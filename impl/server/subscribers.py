@@ -15,7 +15,7 @@ import msgspec
 
 from leasehold.impl.notices import Consumed, Kind, Notice, Subscriber
 from leasehold.impl.server.config import ConfigError
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.archive")
 
@@ -72,10 +72,10 @@ class History:
     """The last transitions and failures of each machine that is not forgotten. A restart begins it anew."""
 
     def __init__(self) -> None:
-        self._of: OrderedDict[Key, deque[dict[str, Any]]] = OrderedDict()
+        self._of: OrderedDict[RecordKey, deque[dict[str, Any]]] = OrderedDict()
 
     def __call__(self, notice: Notice) -> None:
-        key = Key(notice.lease, notice.machine)
+        key = RecordKey(notice.lease, notice.machine)
         step: dict[str, Any]
         if notice.kind is Kind.TRANSITION:
             step = {"transition": notice.name, "from": notice.data["from"], "to": notice.data["to"]}
@@ -94,7 +94,7 @@ class History:
             self._of.move_to_end(key)
         self._of[key].append({"at": notice.now, **step})
 
-    def of(self, key: Key) -> list[dict[str, Any]]:
+    def of(self, key: RecordKey) -> list[dict[str, Any]]:
         """The last transitions of a machine, the newest last."""
         return list(self._of.get(key, ()))
 

@@ -10,7 +10,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance, machine_of
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.server.subscribers import History
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from leasehold.spec.language.types import TIME
 
@@ -82,14 +82,14 @@ class Views:
         """Whether a lease is over and forgotten."""
         return lease in self.actor.table.pruned
 
-    def unit(self, name: str) -> Key | None:
+    def unit(self, name: str) -> RecordKey | None:
         """The machine of a unit, by its name in the inventory, or as `unit[3]`."""
         units = self.actor.environment.units
         number = units.number(name) if units is not None else None
         subsidiary = sorted(role for role in self.actor.roles if self.actor.program.roles[role].subsidiary)
         if number is not None and subsidiary:
-            return Key(BELOW, machine_of(self.actor.program.roles[subsidiary[0]], number))
-        key = Key(BELOW, name)
+            return RecordKey(BELOW, machine_of(self.actor.program.roles[subsidiary[0]], number))
+        key = RecordKey(BELOW, name)
         return key if key in self.actor.table.instances else None
 
     def _unit_name(self, held: MachineInstance) -> str:

@@ -30,7 +30,7 @@ import aiomysql
 from leasehold.impl.files import table
 from leasehold.impl.store.failures import meaning, named
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError, Transient
+from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
 from leasehold.impl.words import did_you_mean
 
 VERSION = 1
@@ -124,7 +124,7 @@ class MariadbStore(OwnedStore):
             raise self._newer_version(found[0][0], VERSION)
         await self._ask(f"SELECT RELEASE_LOCK('{setup}')")
 
-    async def _page(self, after: Key | None) -> Sequence[Row]:
+    async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         where = f"actor = {self._actor}"
         if after is not None:
             lease, machine = map(_text, after)

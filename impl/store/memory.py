@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError, Transient
+from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
 
 
 @dataclass(eq=False, slots=True)
@@ -31,11 +31,11 @@ class Disk:
 
     actor: str = ""
     epoch: int = 0
-    records: dict[Key, bytes] = field(default_factory=dict)
+    records: dict[RecordKey, bytes] = field(default_factory=dict)
     metadata: dict[str, bytes] = field(default_factory=dict)
     capacity: int | None = None
     owner: object = None
-    order: list[Key] | None = None
+    order: list[RecordKey] | None = None
 
     def crash(self) -> None:
         """The owner's process is gone, and with it its lock; what it committed stays."""
@@ -64,7 +64,7 @@ class MemoryStore(OwnedStore):
     async def _owners(self) -> list[str]:
         raise StoreError("memory keeps nothing between two runs", "name a store of a file or of a database")
 
-    async def _page(self, after: Key | None) -> Sequence[Row]:
+    async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         disk = self.disk
         if disk.order is None:
             disk.order = sorted(disk.records)
@@ -81,7 +81,7 @@ class MemoryStore(OwnedStore):
         if disk.capacity is not None and _size_after(disk, batch) > disk.capacity:
             raise Transient("memory: the disk is full", "raise its capacity")
         disk.order = None
-        disk.records.update((Key(*key), body) for key, body in batch.puts.items())
+        disk.records.update((RecordKey(*key), body) for key, body in batch.puts.items())
         for key in batch.drops:
             disk.records.pop(key, None)
         for name, body in batch.metadata.items():

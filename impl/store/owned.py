@@ -21,7 +21,17 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, StoreError, Unfit, check_batch, check_name
+from leasehold.impl.store.store import (
+    Batch,
+    Broken,
+    Busy,
+    Fenced,
+    RecordKey,
+    StoreError,
+    Unfit,
+    check_batch,
+    check_name,
+)
 
 PAGE = 1000  # records in one query
 
@@ -67,16 +77,16 @@ class OwnedStore(ABC):
             finally:
                 await self._drop()
 
-    async def records(self) -> AsyncIterator[tuple[Key, bytes]]:
-        after: Key | None = None
+    async def records(self) -> AsyncIterator[tuple[RecordKey, bytes]]:
+        after: RecordKey | None = None
         while True:
             async with self._call():
                 page = await self._page(after)
             for lease, machine, body in page:
-                yield Key(lease, machine), body
+                yield RecordKey(lease, machine), body
             if len(page) < PAGE:
                 return
-            after = Key(*page[-1][:2])
+            after = RecordKey(*page[-1][:2])
 
     async def metadata(self) -> dict[str, bytes]:
         async with self._call():
@@ -101,7 +111,7 @@ class OwnedStore(ABC):
         """Connects, and reads the names of the actors."""
 
     @abstractmethod
-    async def _page(self, after: Key | None) -> Sequence[Row]:
+    async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         """The first PAGE records after a key, in order; None is the beginning."""
 
     @abstractmethod

@@ -26,7 +26,7 @@ import psycopg
 from leasehold.impl.files import table
 from leasehold.impl.store.failures import meaning, named, refused
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
 
 VERSION = 1
 _SETUP_LOCK = 0x4C454153  # taken while the tables are created, so that two actors do not do it at once
@@ -108,7 +108,7 @@ class PostgresqlStore(OwnedStore):
         if version[0] > VERSION:
             raise self._newer_version(version[0], VERSION)
 
-    async def _page(self, after: Key | None) -> Sequence[Row]:
+    async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         query = _SQL["next_page" if after else "first_page"]
         rows = await self._open_connection().execute(query, (self._actor, *(after or ()), PAGE), binary=True)
         return await rows.fetchall()

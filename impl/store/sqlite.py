@@ -29,7 +29,7 @@ from pathlib import Path
 from leasehold.impl import files
 from leasehold.impl.store.failures import find, meaning
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Key, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
 
 VERSION = 1
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
@@ -140,7 +140,7 @@ class SqliteStore(OwnedStore):
             )
         return True
 
-    async def _page(self, after: Key | None) -> Sequence[Row]:
+    async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         query = _SQL["next_page" if after else "first_page"]
         return self._open_connection().execute(query, (*(after or ()), PAGE)).fetchall()
 

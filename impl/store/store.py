@@ -26,7 +26,7 @@ NAME_BYTES = 255  # of a machine, an actor, a word
 VALUE_BYTES = 6 * 2**20
 
 
-class Key(NamedTuple):
+class RecordKey(NamedTuple):
     """The key of a record.
 
     Attributes:
@@ -48,8 +48,8 @@ class Batch:
         metadata: of the actor itself, by name; an empty value drops it.
     """
 
-    puts: Mapping[Key, bytes] = field(default_factory=dict)
-    drops: Collection[Key] = ()
+    puts: Mapping[RecordKey, bytes] = field(default_factory=dict)
+    drops: Collection[RecordKey] = ()
     metadata: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -103,7 +103,7 @@ class Store(Protocol):
         """
         ...
 
-    def records(self) -> AsyncIterator[tuple[Key, bytes]]:
+    def records(self) -> AsyncIterator[tuple[RecordKey, bytes]]:
         """All records, in the order of their keys."""
         ...
 

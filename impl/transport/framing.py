@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.transport import Delivery, Reply
 
 _LONGEST_REASON = 500
 LARGEST_REPLY = 4096  # bytes of one reply at most: 500 characters, each escaped
-TAKEN = Reply(Answer.TAKEN)
+TAKEN = Reply(Delivery.TAKEN)
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(list[tuple[Answer, str]])
+_decoder = msgspec.json.Decoder(list[tuple[Delivery, str]])
 
 
 class FrameError(Exception):
@@ -65,7 +65,9 @@ def unpack_replies(content: bytes, count: int) -> list[Reply]:
         raise FrameError(f"the answer is none: {str(error)[:200]}") from None
     if len(found) != count:
         raise FrameError(f"the answer has {len(found)} replies to {count} frames")
-    return [Reply(answer, _tidy(reason)) if reason or answer is not Answer.TAKEN else TAKEN for answer, reason in found]
+    return [
+        Reply(answer, _tidy(reason)) if reason or answer is not Delivery.TAKEN else TAKEN for answer, reason in found
+    ]
 
 
 def _tidy(reason: str) -> str:

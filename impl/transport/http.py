@@ -21,10 +21,10 @@ from aiohttp import web
 
 from leasehold.impl.transport import framing
 from leasehold.impl.transport.guard import Guards
-from leasehold.impl.transport.lanes import Lane, SendingEnd
-from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog, TokenBucket
+from leasehold.impl.transport.lanes import SendingEnd, SendQueue
+from leasehold.impl.transport.limits import LIMITS, SparseLog, TokenBucket, TransportLimits
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
 
 _log = logging.getLogger(__name__)
 _CONTENT = {"Content-Type": "application/octet-stream"}
@@ -41,7 +41,7 @@ class HttpTransport(SendingEnd):
         port: int = 0,
         *,
         advertise: str = "",
-        limits: Limits = LIMITS,
+        limits: TransportLimits = LIMITS,
         routes: Iterable[web.AbstractRouteDef] = (),
         server_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
@@ -66,7 +66,7 @@ class HttpTransport(SendingEnd):
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, SendQueue] = {}
         self._sparse = SparseLog(_log)
 
     async def start(self, receive: Receive) -> str:
@@ -108,10 +108,10 @@ class HttpTransport(SendingEnd):
             url = _place(address)
             if url is None:
                 words = f"{address[:200]!r} is no address of this transport; one is written http://host:port"
-                return Reply(Answer.UNREACHABLE, words)
+                return Reply(Delivery.UNREACHABLE, words)
             if len(self._lanes) >= _MOST_LANES:
                 self._lanes = {a: found for a, found in self._lanes.items() if not found.idle}
-            lane = self._lanes[address] = Lane(lambda frames: self._post(url, frames), self._limits)
+            lane = self._lanes[address] = SendQueue(lambda frames: self._post(url, frames), self._limits)
         return await lane.send(frame)
 
     async def close(self) -> None:
@@ -151,11 +151,11 @@ class HttpTransport(SendingEnd):
         except (aiohttp.ClientError, OSError, TimeoutError, framing.FrameError, ValueError) as error:
             words = f"no answer from {url}: {str(error) or type(error).__name__}"
             self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
-            return [Reply(Answer.UNREACHABLE, words)] * len(frames)
+            return [Reply(Delivery.UNREACHABLE, words)] * len(frames)
         if status == 413 and len(frames) > 1:  # the other side takes less at once than we: perhaps one by one
             return [(await self._post(url, [frame]))[0] for frame in frames]
         words = f"{url} answered with status {status}"
-        answer = {413: Answer.REFUSED, 429: Answer.BUSY, 503: Answer.BUSY}.get(status, Answer.UNREACHABLE)
+        answer = {413: Delivery.REFUSED, 429: Delivery.BUSY, 503: Delivery.BUSY}.get(status, Delivery.UNREACHABLE)
         self._sparse.warning(time.monotonic(), f"status {status}", "%s", words)
         return [Reply(answer, words)] * len(frames)
 

@@ -13,17 +13,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
-from leasehold.impl.transport.limits import Limits
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.limits import TransportLimits
+from leasehold.impl.transport.transport import Delivery, Reply
 
-CLOSED = Reply(Answer.UNREACHABLE, "this transport is closed")
+CLOSED = Reply(Delivery.UNREACHABLE, "this transport is closed")
 Post: TypeAlias = Callable[[list[bytes]], Awaitable[list[Reply]]]
 
 
-class Lane:
+class SendQueue:
     """What waits for one address."""
 
-    def __init__(self, post: Post, limits: Limits) -> None:
+    def __init__(self, post: Post, limits: TransportLimits) -> None:
         """Takes what sends one request; it answers one reply to each frame, and raises nothing."""
         self._post, self._limits = post, limits
         self._waiting: deque[tuple[bytes, asyncio.Future[Reply]]] = deque()
@@ -36,7 +36,7 @@ class Lane:
     async def send(self, frame: bytes) -> Reply:
         """Sends a frame, and waits for its reply until the time limit."""
         if len(self._waiting) >= self._limits.waiting:
-            return Reply(Answer.BUSY, f"{len(self._waiting)} frames for this address wait already")
+            return Reply(Delivery.BUSY, f"{len(self._waiting)} frames for this address wait already")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
         self._waiting.append((frame, future))
@@ -48,7 +48,7 @@ class Lane:
             async with asyncio.timeout(self._limits.send_seconds):
                 return await future
         except TimeoutError:
-            return Reply(Answer.UNREACHABLE, f"no answer within {self._limits.send_seconds} seconds")
+            return Reply(Delivery.UNREACHABLE, f"no answer within {self._limits.send_seconds} seconds")
 
     async def close(self) -> None:
         """Ends all that waits, UNREACHABLE."""
@@ -89,7 +89,7 @@ class Lane:
 class SendingEnd(ABC):
     """The sending end of a transport: open from its start until it is closed, for frames that are not too large."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TransportLimits) -> None:
         self._limits, self._closed = limits, False
         self._tasks: set[asyncio.Task[Reply]] = set()
 
@@ -112,7 +112,7 @@ class SendingEnd(ABC):
             ended = task.done()
             task.cancel()
         if not ended or task.cancelled():
-            return Reply(Answer.UNREACHABLE, "this transport has closed, or there was no answer in time")
+            return Reply(Delivery.UNREACHABLE, "this transport has closed, or there was no answer in time")
         return task.result()
 
     def _end_sending(self) -> None:

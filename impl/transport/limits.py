@@ -10,13 +10,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, fields
 from typing import Any
 
-from leasehold.impl.transport.transport import Answer, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 
 _PEERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TransportLimits:
     """The limits of one transport. Actors that talk to each other need the same sizes.
 
     Attributes:
@@ -67,10 +67,10 @@ class Limits:
         """The reply to a frame that is larger than a frame may be."""
         if len(frame) <= self.parcel:
             return None
-        return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {self.parcel} are accepted")
+        return Reply(Delivery.REFUSED, f"the frame has {len(frame)} bytes, and {self.parcel} are accepted")
 
 
-LIMITS = Limits()
+LIMITS = TransportLimits()
 
 
 class TokenBucket:
@@ -110,7 +110,7 @@ class TokenBucket:
 class Refusals:
     """How often each remote address was refused. Addresses that were not for a while are forgotten."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from leasehold.impl.transport.lanes import SendingEnd
-from leasehold.impl.transport.limits import LIMITS, Limits
+from leasehold.impl.transport.limits import LIMITS, TransportLimits
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
 
 SCHEME = "memory:"
 
@@ -44,7 +44,7 @@ class Network:
         hand: decides what becomes of frames; may be changed at any time. None: each comes once, at once.
     """
 
-    def __init__(self, hand: Hand | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, hand: Hand | None = None, limits: TransportLimits = LIMITS) -> None:
         self.hand, self.limits = hand, limits
         self._members: dict[str, Reception] = {}
         self._under_way: set[asyncio.Task[Reply]] = set()
@@ -75,9 +75,9 @@ class Network:
             self._under_way.add(copy)
             copy.add_done_callback(self._under_way.discard)
         if not copies:
-            return Reply(Answer.UNREACHABLE, "the frame was lost")
+            return Reply(Delivery.UNREACHABLE, "the frame was lost")
         reply = await asyncio.shield(copies[0])
-        return reply if fate.answered else Reply(Answer.UNREACHABLE, "the answer was lost")
+        return reply if fate.answered else Reply(Delivery.UNREACHABLE, "the answer was lost")
 
     @property
     def busy(self) -> bool:
@@ -94,7 +94,7 @@ class Network:
             await asyncio.sleep(0)
         reception = self._members.get(target)  # looked up now, as it may have gone or come meanwhile
         if reception is None:
-            return Reply(Answer.UNREACHABLE, f"nobody is at {target[:200]}")
+            return Reply(Delivery.UNREACHABLE, f"nobody is at {target[:200]}")
         return await reception.take(frame, source)
 
 

@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 from leasehold.impl.transport import framing
 from leasehold.impl.transport.lanes import SendingEnd
-from leasehold.impl.transport.limits import LIMITS, Limits, SparseLog
+from leasehold.impl.transport.limits import LIMITS, SparseLog, TransportLimits
 from leasehold.impl.transport.reception import Reception
-from leasehold.impl.transport.transport import Answer, Receive, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -42,7 +42,7 @@ class NatsTransport(SendingEnd):
         self,
         address: str,
         *,
-        limits: Limits = LIMITS,
+        limits: TransportLimits = LIMITS,
         login: Mapping[str, str] | None = None,
         connect_seconds: float = 5,
     ) -> None:
@@ -89,7 +89,7 @@ class NatsTransport(SendingEnd):
         place = _place(address)
         if place is None:
             words = f"{address[:200]!r} is no address of this transport; one is written nats://host:4222/some.subject"
-            return Reply(Answer.UNREACHABLE, words)
+            return Reply(Delivery.UNREACHABLE, words)
         return await self._answer_of(self._request(*place, frame))
 
     async def close(self) -> None:
@@ -117,7 +117,7 @@ class NatsTransport(SendingEnd):
         try:
             client = await self._client(server)
         except TransportError as error:
-            return Reply(Answer.UNREACHABLE, str(error))
+            return Reply(Delivery.UNREACHABLE, str(error))
         from nats.errors import MaxPayloadError, NoRespondersError
 
         try:
@@ -126,13 +126,13 @@ class NatsTransport(SendingEnd):
             answer = await client.request(subject, frame, timeout=self._limits.send_seconds)
             return framing.unpack_replies(answer.data, 1)[0]
         except NoRespondersError:
-            return Reply(Answer.UNREACHABLE, f"nobody listens on {subject}")
+            return Reply(Delivery.UNREACHABLE, f"nobody listens on {subject}")
         except MaxPayloadError:
-            return Reply(Answer.REFUSED, f"the frame has {len(frame)} bytes, and {server} carries less")
+            return Reply(Delivery.REFUSED, f"the frame has {len(frame)} bytes, and {server} carries less")
         except Exception as error:
             words = f"no answer from {server}/{subject}: {str(error) or type(error).__name__}"
             self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
-            return Reply(Answer.UNREACHABLE, words)
+            return Reply(Delivery.UNREACHABLE, words)
 
     async def _came(self, message: Msg) -> None:
         """A request came. It is answered by a task of its own, so that the next need not wait."""
@@ -140,7 +140,7 @@ class NatsTransport(SendingEnd):
         if reception is None or not message.reply:
             return
         if len(self._answering) >= self._limits.receiving:
-            await self._answer(message, Reply(Answer.BUSY, "too much is being received at the moment"))
+            await self._answer(message, Reply(Delivery.BUSY, "too much is being received at the moment"))
             return
         task = asyncio.get_running_loop().create_task(self._take(reception, message))
         self._answering.add(task)
@@ -148,7 +148,7 @@ class NatsTransport(SendingEnd):
 
     async def _take(self, reception: Reception, message: Msg) -> None:
         if message.data == _PROBE:
-            await self._answer(message, Reply(Answer.REFUSED, "a frame is not empty"))
+            await self._answer(message, Reply(Delivery.REFUSED, "a frame is not empty"))
             return
         peer = message.reply.rpartition(".")[0]
         await self._answer(message, await reception.take(message.data, peer))

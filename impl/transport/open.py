@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from leasehold.impl.transport import memory
 from leasehold.impl.transport.http import HttpTransport
-from leasehold.impl.transport.limits import LIMITS, Limits
+from leasehold.impl.transport.limits import LIMITS, TransportLimits
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.transport import Transport, TransportError
@@ -62,7 +62,7 @@ class Listening(Struct):
 
     listen: str
     advertise: str = ""
-    limits: Limits = LIMITS
+    limits: TransportLimits = LIMITS
     tls: Tls | None = None
     login: Login | None = None
 
@@ -117,7 +117,7 @@ def open_transport(
 
 
 def _http(
-    listen: str, given: Mapping[str, Any], limits: Limits, routes: Iterable[web.AbstractRouteDef]
+    listen: str, given: Mapping[str, Any], limits: TransportLimits, routes: Iterable[web.AbstractRouteDef]
 ) -> HttpTransport:
     try:
         parts = urlsplit(listen)
@@ -156,8 +156,8 @@ def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:
     return server, client
 
 
-def _limits(given: Any) -> Limits:
-    return Limits(**_known(given, "`limits`", tuple(field.name for field in fields(Limits))))
+def _limits(given: Any) -> TransportLimits:
+    return TransportLimits(**_known(given, "`limits`", tuple(field.name for field in fields(TransportLimits))))
 
 
 def _known(given: Any, where: str, names: tuple[str, ...]) -> dict[str, Any]:

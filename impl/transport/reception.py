@@ -13,8 +13,8 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from leasehold.impl.transport.limits import Limits, Refusals, SparseLog
-from leasehold.impl.transport.transport import Answer, Receive, Reply
+from leasehold.impl.transport.limits import Refusals, SparseLog, TransportLimits
+from leasehold.impl.transport.transport import Delivery, Receive, Reply
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Reception:
         closing: nothing is taken any more.
     """
 
-    def __init__(self, receive: Receive, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, receive: Receive, limits: TransportLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self.closing = False
         self._receive, self._clock = receive, clock
@@ -61,7 +61,7 @@ class Reception:
             await asyncio.wait(tasks, timeout=self.limits.answer_seconds)
         replies = [self._ended(one) if isinstance(one, asyncio.Task) else one for one in begun]
         for one, reply in zip(begun, replies, strict=True):
-            if reply.answer in (Answer.REFUSED, Answer.UNTRUSTED) and isinstance(one, asyncio.Task):
+            if reply.answer in (Delivery.REFUSED, Delivery.UNTRUSTED) and isinstance(one, asyncio.Task):
                 self.refused(peer, reply.reason)
         return replies
 
@@ -77,15 +77,15 @@ class Reception:
 
     def _begin(self, frame: bytes, peer: str) -> asyncio.Task[Reply] | Reply:
         if self.closing:
-            return Reply(Answer.UNREACHABLE, "the receiver is closing")
+            return Reply(Delivery.UNREACHABLE, "the receiver is closing")
         if (seconds := self.wait(peer)) > 0:
-            return Reply(Answer.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
+            return Reply(Delivery.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
         if (too_large := self.limits.too_large(frame)) is not None:
             self.refused(peer, too_large.reason)
             return too_large
         if len(self._running) >= self.limits.receiving:
             self.note("busy", "%d frames are being received; more are answered BUSY", len(self._running))
-            return Reply(Answer.BUSY, "too much is being received at the moment")
+            return Reply(Delivery.BUSY, "too much is being received at the moment")
         task = asyncio.get_running_loop().create_task(self._guarded(frame))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -97,7 +97,7 @@ class Reception:
         except Exception as error:
             words = "an error of the receiver; the sender will send again: %r"
             self._sparse.warning(self._clock(), "error", words, error, exc_info=error)
-            return Reply(Answer.UNREACHABLE, "an error of the receiver")
+            return Reply(Delivery.UNREACHABLE, "an error of the receiver")
         if not isinstance(reply, Reply):
             raise TypeError(f"the receiver answered {reply!r}, which is no Reply")
         return reply
@@ -105,11 +105,11 @@ class Reception:
     def _ended(self, task: asyncio.Task[Reply]) -> Reply:
         if not task.done():
             self.note("late", "a frame is being received for more than %s seconds", self.limits.answer_seconds)
-            return Reply(Answer.UNREACHABLE, "no answer within the receiver's time limit")
+            return Reply(Delivery.UNREACHABLE, "no answer within the receiver's time limit")
         if task.cancelled():
-            return Reply(Answer.UNREACHABLE, "the receiver has closed")
+            return Reply(Delivery.UNREACHABLE, "the receiver has closed")
         if (error := task.exception()) is not None:  # a crash, which nobody may hide: it is the loop's to report
             context = {"message": "the receiver of a frame crashed", "exception": error, "task": task}
             asyncio.get_running_loop().call_exception_handler(context)
-            return Reply(Answer.UNREACHABLE, "the receiver crashed")
+            return Reply(Delivery.UNREACHABLE, "the receiver crashed")
         return task.result()

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 
-class Answer(Enum):
+class Delivery(Enum):
     """What became of a frame."""
 
     TAKEN = "taken"  # committed, or a duplicate of what was
@@ -31,7 +31,7 @@ class Answer(Enum):
 class Reply:
     """What became of a frame, and why it was refused."""
 
-    answer: Answer
+    answer: Delivery
     reason: str = ""
 
 

@@ -20,7 +20,7 @@ from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event
 from leasehold.impl.lease.service_manager import FixedDemand
-from leasehold.impl.store.store import Batch, Key, Store
+from leasehold.impl.store.store import Batch, RecordKey, Store
 from tests.benchmarks.lives import Life, Lives, watch
 
 ROLES = {"service manager": (TENANT, "service_manager"), "broker": (BROKER, "broker"), "authority": (SITE, "authority")}
@@ -44,7 +44,7 @@ class Pattern:
     peers: list[str]
     papers: dict[str, Any]
 
-    def held(self, memory: MachineTable, key: Key, number: int, quiet: bool = False) -> MachineInstance:
+    def held(self, memory: MachineTable, key: RecordKey, number: int, quiet: bool = False) -> MachineInstance:
         """Another lease (or unit) that has come as far, by steps of its own."""
         held = memory.new(key, number if key.lease == BELOW else 0)
         for taken in self.life.steps[: self.steps]:
@@ -109,16 +109,16 @@ def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Ite
         name = f"{TENANT}:{number + 1}"
         full = role == "authority" and number >= units
         pattern = found.over[machine] if full else found.active[machine]
-        yield pattern.held(memory, Key(name, machine), number % units, quiet)
+        yield pattern.held(memory, RecordKey(name, machine), number % units, quiet)
         if role == "authority" and not full:
-            unit = found.active["unit[0]"].held(memory, Key(BELOW, f"unit[{number}]"), number)
+            unit = found.active["unit[0]"].held(memory, RecordKey(BELOW, f"unit[{number}]"), number)
             unit.metadata["lease"] = name
             yield unit
 
 
 async def fill(store: Store, found: Patterns, role: str, count: int, units: int, quiet: bool) -> None:
     """Writes a herd into a store."""
-    rows, puts = RowCodec(found.program), dict[Key, bytes]()
+    rows, puts = RowCodec(found.program), dict[RecordKey, bytes]()
     await store.open(ROLES[role][0])
     for held in herd(found, role, count, units, quiet):
         puts[held.key] = rows.write(held)

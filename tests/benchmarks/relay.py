@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
 from leasehold.impl.transport.http import HttpTransport
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.transport import Delivery, Reply
 
 NAMES = ("tenant", "broker", "site")
 HOPS = (("tenant", "broker"), ("broker", "tenant"), ("tenant", "site"), ("site", "tenant"))
@@ -43,13 +43,13 @@ class Relay:
             task.add_done_callback(self.tasks.discard)
         else:
             self.done[int(chain)].set_result(None)
-        return Reply(Answer.TAKEN)
+        return Reply(Delivery.TAKEN)
 
     async def say(self, hop: int, chain: int) -> None:
         body = b"x" * self.sizes[hop]
         signature = b"-" if self.key is None else base64_of(self.key.sign(Purpose.ENVELOPE, body)).encode()
         frame = b"%d %d %s " % (hop, chain, signature) + body
-        while (await self.transport.send(self.addresses[HOPS[hop][1]], frame)).answer is not Answer.TAKEN:
+        while (await self.transport.send(self.addresses[HOPS[hop][1]], frame)).answer is not Delivery.TAKEN:
             await asyncio.sleep(0.01)
 
     async def chain(self, chain: int) -> None:

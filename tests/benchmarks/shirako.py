@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from leasehold.impl.actor.environment import ActorOptions  # noqa: E402
 from leasehold.impl.cluster import SITE, TENANT, Cluster  # noqa: E402
 from leasehold.impl.store.sqlite import SqliteStore  # noqa: E402
-from leasehold.impl.store.store import Key  # noqa: E402
+from leasehold.impl.store.store import RecordKey  # noqa: E402
 from leasehold.impl.transport.http import HttpTransport  # noqa: E402
 from tests.benchmarks.shirako_page import page  # noqa: E402
 from tests.benchmarks.shirako_plot import plot  # noqa: E402
@@ -108,7 +108,7 @@ class Site:
         if sorted(held) != list(range(UNITS)):
             raise AssertionError(f"{len(held)} units are held, and {len(set(held))} different ones; not {UNITS}")
         for name in names:
-            holder = self.cluster.actors[TENANT].table.instances[Key(name, "service_manager")]
+            holder = self.cluster.actors[TENANT].table.instances[RecordKey(name, "service_manager")]
             if holder.state != "active" or len(self.cluster.actors[SITE].table.driven[name]) != UNITS // self.leases:
                 raise AssertionError(f"{name} is {self.cluster.state(name)}, and has not all its units")
 

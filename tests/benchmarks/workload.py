@@ -25,7 +25,7 @@ from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.store.store import Batch, Key, Store
+from leasehold.impl.store.store import Batch, RecordKey, Store
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.spec import load
 from tests.benchmarks.places import Transaction
@@ -108,11 +108,11 @@ def _watched(store: Store) -> list[Transaction]:
 
 async def _say(actor: Actor, leases: list[str], event: Event) -> None:
     """Each tenant says the same; comes back when it is durable, and what the policy answers too."""
-    await asyncio.gather(*(_hears(actor, Key(lease, "broker"), event) for lease in leases))
+    await asyncio.gather(*(_hears(actor, RecordKey(lease, "broker"), event) for lease in leases))
     await actor.read()  # the policy's answers came before it in the queue
 
 
-def _hears(actor: Actor, key: Key, event: Event) -> asyncio.Future[Outcome]:
+def _hears(actor: Actor, key: RecordKey, event: Event) -> asyncio.Future[Outcome]:
     if key not in actor.table.instances:
         actor.table.instances[key] = actor.table.new(key, 0)
     return actor.put(Consume(key, event))

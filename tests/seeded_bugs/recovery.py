@@ -12,7 +12,7 @@ from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.stepping import UNKNOWN
 from leasehold.impl.core.work import Event, Outcome, SendWork, Work, message
 from leasehold.impl.store.owned import OwnedStore
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from tests.seeded_bugs.bug import TODAY, Planted, bug, patched, together
 
 
@@ -112,7 +112,7 @@ def only_the_first_record_is_recovered() -> Planted:
     """Recovery reads the first record, and no further."""
 
     def make(records: Any) -> Any:
-        async def first(store: OwnedStore) -> AsyncIterator[tuple[Key, bytes]]:
+        async def first(store: OwnedStore) -> AsyncIterator[tuple[RecordKey, bytes]]:
             async for row in records(store):
                 yield row
                 return

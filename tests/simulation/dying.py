@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from leasehold.impl.handlers.handler import Action, Done
-from leasehold.impl.handlers.process import Process
+from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.process import ProcessHandler
 
 
 def main() -> None:
@@ -28,12 +28,12 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(answer))
 
 
-async def _act(directory: Path, settings: dict[str, Any], point: str, action: Action) -> Done:
+async def _act(directory: Path, settings: dict[str, Any], point: str, action: HandlerAction) -> Done:
     def at(name: str) -> None:
         if name == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    handler = Process(directory, **settings, at=at)
+    handler = ProcessHandler(directory, **settings, at=at)
     try:
         return await handler.act(action)
     finally:

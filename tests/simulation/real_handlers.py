@@ -32,9 +32,9 @@ from typing import Any, TypeVar
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import Action, Done, Handler
-from leasehold.impl.handlers.place import Place
-from leasehold.impl.handlers.process import Process
+from leasehold.impl.handlers.handler import Done, Handler, HandlerAction
+from leasehold.impl.handlers.place import UnitDirectory
+from leasehold.impl.handlers.process import ProcessHandler
 from leasehold.impl.handlers.processes import Seen
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class RealHandler:
     def __init__(self, handler: Handler, loop: RealLoop) -> None:
         self._handler, self._loop = handler, loop
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         return self._loop.run(self._handler.act(action))
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
@@ -118,14 +118,14 @@ class OnProcesses(Simulation):
 
     def __init__(
         self, program: Program, seed: int = 0, units: int = 2, *, folder: Path, amid: tuple[int, str] | None = None,
-        handler: Callable[..., Handler] = Process,
+        handler: Callable[..., Handler] = ProcessHandler,
     ) -> None:  # fmt: skip
         super().__init__(program, seed, units)
         self.directory = Path(tempfile.mkdtemp(prefix="world-", dir=folder))
         self.amid = amid
-        self.acted: list[Action] = []
+        self.acted: list[HandlerAction] = []
         self.before = -1
-        self.died: Action | None = None
+        self.died: HandlerAction | None = None
         self._make = handler
         self._word = secrets.token_hex(16)
         self._settings: dict[str, Any] = {"command": COMMAND, "grace": GRACE, "environment": {MARK: self._word}}
@@ -147,7 +147,7 @@ class OnProcesses(Simulation):
         if (real := self._real.pop(name, None)) is not None:
             self._real_loop.run(real._handler.close())
 
-    def _die_amid(self, action: Action, point: str) -> bytes:
+    def _die_amid(self, action: HandlerAction, point: str) -> bytes:
         """Has a process do an action that dies at a point; answers how the action ended, if it did not come there."""
         job = pickle.dumps((self.directory, self._settings, point, action))
         done = subprocess.run(
@@ -163,8 +163,8 @@ class OnProcesses(Simulation):
 
     # What there is of units
 
-    def _place(self, unit: str) -> Place:
-        return Place(self.directory / unit)
+    def _place(self, unit: str) -> UnitDirectory:
+        return UnitDirectory(self.directory / unit)
 
     def living(self) -> list[Seen]:
         """All processes that units of this world have, whether the handler knows of them or not."""
@@ -211,7 +211,7 @@ class _Watched:
         self._world, self._real = world, real
         self._hanging: set[str] = set()
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         world = self._world
         world.acted.append(action)
         if action.unit in self._hanging:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from tests.simulation.files import File, FileSystem
 
 T = TypeVar("T")
@@ -189,7 +189,7 @@ class SqliteDisk:
         self._stores.clear()
 
     @property
-    def records(self) -> dict[Key, bytes]:
+    def records(self) -> dict[RecordKey, bytes]:
         """What somebody reads who looks at the files now."""
         vfs = _Vfs(self.files.copy(random.Random(0)))
         vfs.seed()
@@ -198,7 +198,7 @@ class SqliteDisk:
             rows = connection.execute("SELECT lease, machine, body FROM record").fetchall()
         finally:
             connection.close()
-        return {Key(lease, machine): body for lease, machine, body in rows}
+        return {RecordKey(lease, machine): body for lease, machine, body in rows}
 
 
 # SQLite's calls of the operating system, as its os_unix.c makes them

@@ -23,10 +23,10 @@ from leasehold.checker.recovery.cases.script import Script
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.command import Command
-from leasehold.impl.handlers.handler import Action, Done, HandlerError
-from leasehold.impl.handlers.place import Place, read
-from leasehold.impl.handlers.process import Process
+from leasehold.impl.handlers.command import CommandHandler
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError
+from leasehold.impl.handlers.place import UnitDirectory, read
+from leasehold.impl.handlers.process import ProcessHandler
 from leasehold.impl.notices import Notice
 from tests.simulation.real_handlers import OnProcesses, RealHandler, RealLoop
 from tests.systems import load
@@ -59,7 +59,7 @@ class Worlds:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made: list[OnProcesses] = []
-        self.handler: Callable[..., Process] = Process
+        self.handler: Callable[..., ProcessHandler] = ProcessHandler
 
     def __call__(self, program: Any, **settings: Any) -> OnProcesses:
         self.made.append(OnProcesses(program, folder=self.folder, handler=self.handler, **settings))
@@ -195,21 +195,21 @@ def test_actors_do_the_same_as_with_simulated_units(scripts: list[Script], world
 # The cases can fail
 
 
-class Leaks(Process):
+class Leaks(ProcessHandler):
     """A teardown that only says so."""
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         return Done(True) if action.verb == "teardown" else await super().act(action)
 
 
-class KillsTheFirst(Process):
+class KillsTheFirst(ProcessHandler):
     """A teardown that does not look for what a unit has started. Here units start something."""
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         super().__init__(directory, **{**settings, "command": ("sh", "-c", "sleep 900 & exec sleep 900")})
 
-    async def act(self, action: Action) -> Done:
-        place = Place(self._base / action.unit)
+    async def act(self, action: HandlerAction) -> Done:
+        place = UnitDirectory(self._base / action.unit)
         if action.verb == "teardown" and (leader := place.leader()) is not None:
             processes.send(leader, signal.SIGKILL)
             while place.alive():
@@ -219,20 +219,20 @@ class KillsTheFirst(Process):
         return await super().act(action)
 
 
-class Forgets(Process):
+class Forgets(ProcessHandler):
     """A setup that does not find what an earlier one has made, as if the name were not persistent."""
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         if action.verb == "setup":
             shutil.rmtree(self._base / action.unit, ignore_errors=True)
         return await super().act(action)
 
 
-class Believes(Process):
+class Believes(ProcessHandler):
     """A setup that takes what was wanted for what is so."""
 
-    async def act(self, action: Action) -> Done:
-        known = read(Place(self._base / action.unit).wanted)
+    async def act(self, action: HandlerAction) -> Done:
+        known = read(UnitDirectory(self._base / action.unit).wanted)
         if (known.get("verb"), known.get("lease"), action.verb) == ("setup", action.lease, "setup"):
             return Done(True, "it is up")
         return await super().act(action)
@@ -247,7 +247,7 @@ class Believes(Process):
     ],
 )
 def test_a_handler_that_leaves_something_fails_a_case(
-    scripts: list[Script], worlds: Worlds, handler: type[Process], finding: str
+    scripts: list[Script], worlds: Worlds, handler: type[ProcessHandler], finding: str
 ) -> None:
     worlds.handler = handler
     stage = CaseRunner(SHORT, worlds)
@@ -283,7 +283,9 @@ def test_an_action_takes_real_time_and_no_virtual_time(real: RealLoop) -> None:
 
     async def acts() -> Done:
         loop.call_soon(heard.append, "later")
-        done = await RealHandler(Command(setup="sleep 0.1"), real).act(Action("setup", "a:1", "u-0", 1, {}))
+        done = await RealHandler(CommandHandler(setup="sleep 0.1"), real).act(
+            HandlerAction("setup", "a:1", "u-0", 1, {})
+        )
         assert heard == []  # nothing else has run meanwhile
         return done
 
@@ -296,9 +298,9 @@ def test_an_action_takes_real_time_and_no_virtual_time(real: RealLoop) -> None:
 
 def test_what_a_handler_raises_is_raised(real: RealLoop) -> None:
     loop = VirtualLoop()  # type: ignore[abstract]
-    handler = RealHandler(Command(teardown="true"), real)
+    handler = RealHandler(CommandHandler(teardown="true"), real)
     with pytest.raises(HandlerError, match="no command for setup"):
-        loop.run(handler.act(Action("setup", "a:1", "u-0", 1, {})))
+        loop.run(handler.act(HandlerAction("setup", "a:1", "u-0", 1, {})))
 
 
 def test_what_does_not_end_is_given_up(real: RealLoop) -> None:
@@ -317,7 +319,7 @@ def world(worlds: Worlds) -> Iterator[OnProcesses]:
 def test_the_world_is_seen_from_outside(world: OnProcesses) -> None:
     def act(verb: str, number: int, at: tuple[int, str] | None = None) -> None:
         world.amid = at
-        work = world._handler("site", "authority").act(Action(verb, "a:1", "unit-0", number, {"end": 3}))
+        work = world._handler("site", "authority").act(HandlerAction(verb, "a:1", "unit-0", number, {"end": 3}))
         if at is None:
             world.loop.run(work)
         else:

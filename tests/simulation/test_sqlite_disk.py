@@ -28,12 +28,12 @@ from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.store.store import Batch, Broken, Key, Store, StoreError, Transient
+from leasehold.impl.store.store import Batch, Broken, RecordKey, Store, StoreError, Transient
 from tests.simulation.files import FileSystem
 from tests.simulation.sqlite_disk import Connection, Cursor, SqliteDisk
 from tests.systems import load
 
-Content = tuple[dict[Key, bytes], dict[str, bytes]]
+Content = tuple[dict[RecordKey, bytes], dict[str, bytes]]
 COMMITS = 24
 CLOSE = object()  # in a workload: the store is closed, and opened again
 
@@ -55,7 +55,7 @@ def workload(seed: int) -> list[Any]:
     """Batches of all sizes: of one word, and of more pages than the log has when it is moved."""
     chance, work = random.Random(seed), []
     for n in range(COMMITS):
-        keys = [Key(f"tenant:{k}", "authority") for k in chance.sample(range(9), chance.randint(0, 6))]
+        keys = [RecordKey(f"tenant:{k}", "authority") for k in chance.sample(range(9), chance.randint(0, 6))]
         drops = chance.randint(0, len(keys) // 2)
         puts = {key: bytes([n + 1]) * chance.choice((0, 20, 300, 3000)) for key in keys[drops:]}
         work.append(
@@ -136,7 +136,7 @@ def recovered(loop: VirtualLoop, disk: SqliteDisk, run: Run) -> Content:
         disk.kill()
         raise Regressed
     found = read(loop, store)
-    more = Batch(puts={Key("more", "authority"): b"m" * 2000})
+    more = Batch(puts={RecordKey("more", "authority"): b"m" * 2000})
     loop.run(store.commit(more))
     loop.run(store.close())
     run.epoch = loop.run(store.open("site"))
@@ -240,7 +240,7 @@ def test_power_loss_while_it_recovers(folder: Path, loop: VirtualLoop) -> None:
             if disk.files.crash_at is not None:  # there are no more operations
                 break
             found = recovered(loop, disk, run.now())
-            found[0].pop(Key("more", "authority"), None)
+            found[0].pop(RecordKey("more", "authority"), None)
             assert run.allows(found), (seed, at)
             twice += 1
     assert twice > 300
@@ -365,7 +365,7 @@ def test_an_fsync_that_fails(folder: Path, loop: VirtualLoop, then: str) -> None
             assert run.allows(found), (at, seed)
             files.crash()
             disk.kill()
-            found = after(found, Batch(puts={Key("more", "authority"): b"m" * 2000}))
+            found = after(found, Batch(puts={RecordKey("more", "authority"): b"m" * 2000}))
             store = disk.store()
             loop.run(store.open("site"))
             assert read(loop, store) == found, (at, seed)

@@ -24,7 +24,7 @@ from leasehold.impl.actor.ready import (
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Record
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 
 def word(value: Any) -> str:
@@ -45,7 +45,7 @@ def data(core: Core, record: Record) -> str:
     return " ".join(f"{name}={word(value)}" for name, value in core.view(record).items() if value != first[name])
 
 
-def machine(key: Key) -> str:
+def machine(key: RecordKey) -> str:
     return key.machine if key.lease == BELOW else f"{key.machine} of {key.lease}"
 
 

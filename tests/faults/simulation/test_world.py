@@ -13,8 +13,8 @@ from leasehold.faults.simulation.loop import Livelock, VirtualLoop
 from leasehold.faults.simulation.network import NetworkConditions, SimulatedNetwork, SimulatedTransport
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.store.store import Batch, Key, StoreError
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from leasehold.impl.transport.transport import Delivery, Reply
 from tests.systems import load
 
 
@@ -85,7 +85,7 @@ class Ends:
 
     async def receive(self, parcel: bytes) -> Reply:
         self.heard.append(parcel)
-        return Reply(Answer.TAKEN)
+        return Reply(Delivery.TAKEN)
 
     def send(self, parcel: bytes) -> asyncio.Task[Reply]:
         task = self.loop.create_task(self.ends["a"].send("memory:b", parcel))
@@ -100,13 +100,13 @@ def test_the_network_holds_until_it_is_told(loop: VirtualLoop) -> None:
     parcels = tuple(ends.network.in_transit)
     loop.call(lambda: ends.network.deliver(parcels[1]))
     assert ends.heard == [b"2"]
-    assert second.result().answer is Answer.TAKEN
+    assert second.result().answer is Delivery.TAKEN
     ends.network.lose(parcels[0])
     loop.call(ends.network.release)
     assert ends.heard == [b"2", b"3"]
     loop.advance(2)
-    assert first.result().answer is Answer.UNREACHABLE
-    assert third.result().answer is Answer.TAKEN
+    assert first.result().answer is Delivery.UNREACHABLE
+    assert third.result().answer is Delivery.TAKEN
 
 
 def test_one_way_is_cut_and_the_other_is_not(loop: VirtualLoop) -> None:
@@ -116,7 +116,7 @@ def test_one_way_is_cut_and_the_other_is_not(loop: VirtualLoop) -> None:
     sent = ends.send(b"x")
     loop.advance(3)
     assert ends.heard == [b"x"]
-    assert sent.result().answer is Answer.UNREACHABLE
+    assert sent.result().answer is Delivery.UNREACHABLE
     ends.network.cut.add(("memory:a", "memory:b"))
     ends.send(b"y")
     loop.advance(3)
@@ -146,7 +146,7 @@ def test_nothing_gets_out_of_a_process_that_is_gone(loop: VirtualLoop) -> None:
     sent = ends.send(b"x")
     loop.advance(2)
     assert ends.heard == []
-    assert sent.result().answer is Answer.UNREACHABLE
+    assert sent.result().answer is Delivery.UNREACHABLE
 
 
 def test_clocks_differ_and_never_go_back() -> None:
@@ -164,7 +164,7 @@ def test_a_disk_that_fails(loop: VirtualLoop, fault: DiskFault) -> None:
     """A failed commit is there or not; what was acknowledged is there; the store is opened again when it is mended."""
     disk = FailingDisk(random.Random(1))
     store = FailingStore(disk)
-    one, two = Key("a:1", "broker"), Key("a:2", "broker")
+    one, two = RecordKey("a:1", "broker"), RecordKey("a:2", "broker")
     loop.run(store.open("a"))
     loop.run(store.commit(Batch({one: b"1"})))
     disk.fault = fault

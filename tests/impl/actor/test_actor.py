@@ -13,14 +13,14 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Batch, Busy, Fenced, Key, Older, StoreError
-from leasehold.impl.transport.transport import Answer
+from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, StoreError
+from leasehold.impl.transport.transport import Delivery
 from tests.impl.virtual import virtual
 from tests.systems import load
 from tests.weather import Weather
@@ -324,7 +324,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
-    play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
+    play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 
 
 def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
@@ -346,7 +346,7 @@ def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
 
     world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
-    play(story, handler=Simulated(world), options=options, settings={"handler_limit": 5})
+    play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 
 
 def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
@@ -502,7 +502,7 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
         lease = await c.lease(1, until=50)
         assert c.state(lease) == ("ticketing", None, None)
         assert c.tenant.counts["refused by peers"] == 1
-        message, reason = c.tenant.outbox.refusals[Key(lease, "service_manager")]
+        message, reason = c.tenant.outbox.refusals[RecordKey(lease, "service_manager")]
         assert (message, reason) == ("ticket", "no actor 'tenant' is trusted here")
         assert c.broker.running
         c.broker.identity.trust = whole
@@ -587,7 +587,7 @@ def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
         c.tenant.notices.subscribe(fewer)
         c.broker.notices.subscribe(later)
         lease = await c.lease(3, until=10, term=10)
-        held = c.broker.table.instances[Key(lease, "broker")]
+        held = c.broker.table.instances[RecordKey(lease, "broker")]
         assert held.core.view(held.record)["units"] == 2
         assert held.core.view(held.record)["term_end"] == 7
 
@@ -627,7 +627,7 @@ def test_a_refused_message_tells_nothing_of_its_sender() -> None:
             fields={"units": 1, "end": 9}, reply_to="memory:evil",
         )  # fmt: skip
         body = seal(envelope, c.tenant.identity.key)
-        assert (await c.broker.receive(body)).answer is Answer.REFUSED
+        assert (await c.broker.receive(body)).answer is Delivery.REFUSED
         assert c.broker.table.metadata == before
 
     play(story)

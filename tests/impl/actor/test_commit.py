@@ -18,7 +18,7 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from tests.impl.virtual import virtual
 from tests.systems import load
@@ -85,7 +85,7 @@ class Group:
         raise TimeoutError(f"no decision: {[self.state(name, run) for name in NAMES]}")
 
     def state(self, name: str, run: str) -> str:
-        held = self.actors[name].table.instances.get(Key(run, MACHINES[name]))
+        held = self.actors[name].table.instances.get(RecordKey(run, MACHINES[name]))
         return "-" if held is None else held.state
 
 

@@ -16,7 +16,7 @@ from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
-from leasehold.impl.store.store import Key, Store
+from leasehold.impl.store.store import RecordKey, Store
 from tests.impl.actor.test_actor import commit_a_word
 from tests.impl.store.conftest import _place
 from tests.impl.wire import Wire, wire_to
@@ -87,13 +87,13 @@ async def soon(true: Callable[[], Any], limit_seconds: float = 15.0) -> None:
             await asyncio.sleep(0.002)
 
 
-def records(actor: Actor) -> dict[Key, bytes]:
+def records(actor: Actor) -> dict[RecordKey, bytes]:
     return {key: actor.rows.write(held) for key, held in actor.table.instances.items()}
 
 
 def end_of(c: Cluster, lease: str) -> int:
     """The time at which a lease ends, as its site has it."""
-    held = c.site.table.instances[Key(lease, "authority")]
+    held = c.site.table.instances[RecordKey(lease, "authority")]
     found: int = held.core.view(held.record)["end"]
     return found
 
@@ -116,7 +116,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     actor, units = c.actors[name], c.handler.world.on()
     assert (end_of(c, "tenant:1"), len(units)) == (10, 2)
     before, epoch, told = records(actor), actor.epoch, list[Notice]()
-    recovered: list[dict[Key, bytes]] = []
+    recovered: list[dict[RecordKey, bytes]] = []
     outage: list[Kind] = []
 
     def hear(notice: Notice) -> None:
@@ -250,7 +250,7 @@ class _Odd(MemoryStore):
         self._fault("open")
         return await super()._take(owner)
 
-    async def _page(self, after: Key | None) -> Any:
+    async def _page(self, after: RecordKey | None) -> Any:
         self._fault("records")
         return await super()._page(after)
 

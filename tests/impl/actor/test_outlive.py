@@ -13,11 +13,11 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.handlers.handler import Action, Done
+from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from tests.impl.virtual import virtual
 from tests.systems import load
@@ -46,7 +46,7 @@ class Backup:
     def __init__(self) -> None:
         self.gate, self.runs = asyncio.Event(), 0
 
-    async def act(self, action: Action) -> Done:
+    async def act(self, action: HandlerAction) -> Done:
         self.runs += 1
         await self.gate.wait()
         return Done(True)
@@ -85,7 +85,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
             else:
                 await actor.tell("own:1", "owner", event)
             await asyncio.sleep(0.01)
-        assert actor.table.instances[Key("own:1", "owner")].state == "away__backup"
+        assert actor.table.instances[RecordKey("own:1", "owner")].state == "away__backup"
         runs = backup.runs
         assert runs == 2  # once for each time that its state was entered; being remembered begins nothing
         if crash:
@@ -97,7 +97,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
             assert backup.runs == runs + 1
         backup.gate.set()
         await asyncio.sleep(0.05)
-        assert actor.table.instances[Key("own:1", "owner")].state == "away"
+        assert actor.table.instances[RecordKey("own:1", "owner")].state == "away"
         await actor.stop()
 
     virtual(story())

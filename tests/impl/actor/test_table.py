@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.actor.table import MachineInstance, MachineTable, Pruned, origin_of
-from leasehold.impl.store.store import Key
+from leasehold.impl.store.store import RecordKey
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 30))))
@@ -40,7 +40,10 @@ def _waking(wake: int) -> tuple[MachineTable, MachineInstance]:
     """A table with one machine, whose record is the time at which its timer is due."""
     program: Any = SimpleNamespace(roles={})
     core: Any = SimpleNamespace(wake=lambda record: record[0])
-    table, instance = MachineTable(program, frozenset()), MachineInstance(Key("tenant:1", "lease"), core, (wake,), [])
+    table, instance = (
+        MachineTable(program, frozenset()),
+        MachineInstance(RecordKey("tenant:1", "lease"), core, (wake,), []),
+    )
     table.instances[instance.key] = instance
     table.wake_later(instance)
     return table, instance

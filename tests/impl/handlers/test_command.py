@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.command import Command
-from leasehold.impl.handlers.handler import Action, Done, HandlerError, Stale
+from leasehold.impl.handlers.command import CommandHandler
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, Stale
 
 
-def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> Action:
+def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
     data = {"end": 7, "assigned": frozenset({2, 0})}
-    return Action(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2})
+    return HandlerAction(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2})
 
 
-def act(handler: Command, one: Action) -> Done:
+def act(handler: CommandHandler, one: HandlerAction) -> Done:
     return asyncio.run(handler.act(one))
 
 
@@ -50,7 +50,7 @@ def pid_in(file: Path) -> int:
 def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     told = tmp_path / "told"
     script = f'cat >{told}; echo well; echo "{{\\"at\\": \\"$LEASEHOLD_UNIT/$LEASEHOLD_NUMBER/$LEASEHOLD_TERM_END\\"}}"'
-    done = act(Command(setup=["sh", "-c", script]), action())
+    done = act(CommandHandler(setup=["sh", "-c", script]), action())
     assert done == Done(True, "well", {"at": "u-0/1/7"})
     assert json.loads(told.read_text()) == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
@@ -59,24 +59,24 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
 
 
 def test_words_in_quotes_and_no_facts() -> None:
-    done = act(Command(join='sh -c "echo it runs"'), action("join", unit=""))
+    done = act(CommandHandler(join='sh -c "echo it runs"'), action("join", unit=""))
     assert done == Done(True, "it runs", {})
 
 
 def test_another_exit_code_is_an_end_that_is_not_well() -> None:
-    done = act(Command(setup=["sh", "-c", "echo so far; echo no disk >&2; exit 4"]), action())
+    done = act(CommandHandler(setup=["sh", "-c", "echo so far; echo no disk >&2; exit 4"]), action())
     assert (done.well, done.words) == (False, "setup ended with exit code 4; it said: no disk")
-    done = act(Command(setup=["sh", "-c", "kill -9 $$"]), action())
+    done = act(CommandHandler(setup=["sh", "-c", "kill -9 $$"]), action())
     assert done.words == "setup ended with signal SIGKILL; it said: nothing"
 
 
 def test_a_probe(tmp_path: Path) -> None:
     script = f"test -e {tmp_path}/$LEASEHOLD_UNIT && echo '{{\"up\": true}}'"
-    handler = Command(probe=["sh", "-c", script])
+    handler = CommandHandler(probe=["sh", "-c", script])
     assert asyncio.run(handler.probe("u-0")) is None
     (tmp_path / "u-0").touch()
     assert asyncio.run(handler.probe("u-0")) == {"up": True}
-    assert asyncio.run(Command(setup="true").probe("u-0")) is None
+    assert asyncio.run(CommandHandler(setup="true").probe("u-0")) is None
 
 
 def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
     script = f"trap '' TERM; sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/shell; wait"
 
     async def run() -> None:
-        task = asyncio.create_task(Command(setup=["sh", "-c", script]).act(action()))
+        task = asyncio.create_task(CommandHandler(setup=["sh", "-c", script]).act(action()))
         while not (tmp_path / "shell").exists():
             await asyncio.sleep(0.005)
         task.cancel()
@@ -98,7 +98,9 @@ def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
 
 def test_what_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path) -> None:
     """Also where the executable runs already, and the actor has not heard of it yet."""
-    handler = Command(setup=["sh", "-c", "sleep 600 & sleep 600"], environment={"CANCELLED_AT_ONCE": str(tmp_path)})
+    handler = CommandHandler(
+        setup=["sh", "-c", "sleep 600 & sleep 600"], environment={"CANCELLED_AT_ONCE": str(tmp_path)}
+    )
     mark = f"CANCELLED_AT_ONCE={tmp_path}".encode()
 
     async def run(turns: int) -> None:
@@ -131,7 +133,7 @@ def test_an_executable_left_behind_by_a_dead_actor_is_ended_first(tmp_path: Path
         actor.kill()
         actor.wait()
     assert not gone(shell), "it outlives its actor"
-    done = act(Command(directory=tmp_path / "locks", teardown="true"), action("teardown", 2))
+    done = act(CommandHandler(directory=tmp_path / "locks", teardown="true"), action("teardown", 2))
     assert done.well
     until(lambda: gone(shell))
 
@@ -143,7 +145,7 @@ def test_a_daemon_that_let_go_of_the_lock_stays(tmp_path: Path) -> None:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         open({str(tmp_path / "daemon")!r}, "w").write(str(kept.pid))
     """
-    handler = Command(
+    handler = CommandHandler(
         directory=tmp_path / "locks", setup=[sys.executable, "-c", textwrap.dedent(python)], modify="true"
     )
     try:
@@ -155,7 +157,7 @@ def test_a_daemon_that_let_go_of_the_lock_stays(tmp_path: Path) -> None:
 
 
 def test_older_actions_are_refused(tmp_path: Path) -> None:
-    handler = Command(directory=tmp_path, setup=["touch", str(tmp_path / "done")], join="true")
+    handler = CommandHandler(directory=tmp_path, setup=["touch", str(tmp_path / "done")], join="true")
     assert act(handler, action("join", 5)).well
     with pytest.raises(Stale, match="action 4 on u-0 is older than action 5"):
         act(handler, action("setup", 4))
@@ -164,8 +166,8 @@ def test_older_actions_are_refused(tmp_path: Path) -> None:
 
 
 def test_it_need_not_read_and_may_say_much() -> None:
-    handler = Command(setup=["sh", "-c", "exec <&-; yes | head -c 3000000; echo; echo '{\"up\": 1}'"])
-    lease = Action("setup", "l", "u", 1, {"much": "x" * 1_000_000})
+    handler = CommandHandler(setup=["sh", "-c", "exec <&-; yes | head -c 3000000; echo; echo '{\"up\": 1}'"])
+    lease = HandlerAction("setup", "l", "u", 1, {"much": "x" * 1_000_000})
     assert act(handler, lease).facts == {"up": 1}
 
 
@@ -181,11 +183,11 @@ def test_it_need_not_read_and_may_say_much() -> None:
 )
 def test_settings_that_cannot_be_used(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(HandlerError, match=words):
-        Command(**settings)
+        CommandHandler(**settings)
 
 
 def test_a_command_that_is_not_there() -> None:
     with pytest.raises(HandlerError, match="no-such-command cannot be started for setup: No such file"):
-        act(Command(setup="no-such-command"), action())
+        act(CommandHandler(setup="no-such-command"), action())
     with pytest.raises(HandlerError, match="there is no command for teardown; name one, or `teardown: /bin/true`"):
-        act(Command(setup="true"), action("teardown"))
+        act(CommandHandler(setup="true"), action("teardown"))

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import Action, HandlerError, Stale
+from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
 from leasehold.impl.handlers.place import TOKEN
-from leasehold.impl.handlers.process import POINTS, STARTER, Process
+from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
 
 SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
 TEARDOWN_POINTS = ["guarded", "wanted", "asked", "cleared", "removed"]
@@ -61,15 +61,15 @@ def base(tmp_path: Path) -> Iterator[Path]:
             time.sleep(0.01)
 
 
-def action(verb: str, number: int, lease: str = "tenant:1", unit: str = "u-0", **more: Any) -> Action:
-    return Action(verb, lease, unit, number, {"end": 7}, **more)
+def action(verb: str, number: int, lease: str = "tenant:1", unit: str = "u-0", **more: Any) -> HandlerAction:
+    return HandlerAction(verb, lease, unit, number, {"end": 7}, **more)
 
 
-def do(base: Path, *actions: Action, **settings: Any) -> list[Any]:
+def do(base: Path, *actions: HandlerAction, **settings: Any) -> list[Any]:
     """Does actions with one handler, as one incarnation of an actor would; answers how each ended."""
 
     async def run() -> list[Any]:
-        handler = Process(base, **{"grace": 0.2, **settings})
+        handler = ProcessHandler(base, **{"grace": 0.2, **settings})
         ended: list[Any] = []
         for one in actions:
             try:
@@ -83,7 +83,7 @@ def do(base: Path, *actions: Action, **settings: Any) -> list[Any]:
 
 
 def probe(base: Path, unit: str = "u-0") -> Any:
-    return asyncio.run(Process(base).probe(unit))
+    return asyncio.run(ProcessHandler(base).probe(unit))
 
 
 def carrying(base: Path, unit: str = "u-0") -> list[int]:
@@ -341,7 +341,7 @@ def test_older_actions_are_refused_and_change_nothing(base: Path) -> None:
 
 def test_modify_keeps_the_processes_and_tells_the_term(base: Path) -> None:
     (up,) = do(base, action("setup", 1))
-    longer = Action("modify", "tenant:1", "u-0", 2, {"end": 99}, properties={"limits": {"files": 40}})
+    longer = HandlerAction("modify", "tenant:1", "u-0", 2, {"end": 99}, properties={"limits": {"files": 40}})
     (changed,) = do(base, longer)
     assert changed.facts["pid"] == up.facts["pid"]
     assert json.loads((base / "u-0" / "lease.json").read_text()) == {"lease": "tenant:1", "term_end": 99}
@@ -385,7 +385,7 @@ def test_limits_and_permissions(base: Path) -> None:
         assert file.is_dir() or file.stat().st_mode & 0o077 == 0, file
 
 
-def cancelled(base: Path, one: Action, point: str, **settings: Any) -> None:
+def cancelled(base: Path, one: HandlerAction, point: str, **settings: Any) -> None:
     """Does an action, and cancels it when it comes to a point; it must have ended when `act` has."""
 
     async def run() -> None:
@@ -398,7 +398,7 @@ def cancelled(base: Path, one: Action, point: str, **settings: Any) -> None:
                 go.wait(10)
                 ended.append(name)
 
-        handler = Process(base, **{"grace": 0.2, "at": at, **settings})
+        handler = ProcessHandler(base, **{"grace": 0.2, "at": at, **settings})
         task = asyncio.create_task(handler.act(one))
         await asyncio.wait_for(reached.wait(), 20)
         task.cancel()
@@ -436,7 +436,7 @@ def test_two_incarnations_at_once_exclude_each_other(base: Path) -> None:
     """Paper, section 5.2: instances of a handler at the same time, to bring out concurrency bugs."""
 
     async def run() -> None:
-        handlers = [Process(base, grace=0.2) for _ in range(3)]
+        handlers = [ProcessHandler(base, grace=0.2) for _ in range(3)]
         verbs = ["setup", "teardown", "setup", "setup", "teardown", "setup"]
         acts = [handlers[i % 3].act(action(verb, i + 1)) for i, verb in enumerate(verbs)]
         ended = await asyncio.gather(*acts, return_exceptions=True)
@@ -451,7 +451,7 @@ def test_two_incarnations_at_once_exclude_each_other(base: Path) -> None:
 
 def test_many_units_at_once(base: Path) -> None:
     async def run() -> None:
-        handler = Process(base, grace=0.2)
+        handler = ProcessHandler(base, grace=0.2)
         units = [f"u-{i}" for i in range(12)]
         up = await asyncio.gather(*(handler.act(action("setup", 1, unit=u)) for u in units))
         assert len({d.facts["pid"] for d in up}) == 12
@@ -547,14 +547,14 @@ def test_without_privileges(tmp_path: Path) -> None:
 )
 def test_settings_that_cannot_be_used(base: Path, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(HandlerError, match=words):
-        Process(base, **settings)
+        ProcessHandler(base, **settings)
 
 
 def test_a_directory_that_is_open_to_others_is_refused(base: Path) -> None:
     base.mkdir(mode=0o755)
     base.chmod(0o755)
     with pytest.raises(HandlerError, match="is open to others; do `chmod 700"):
-        Process(base)
+        ProcessHandler(base)
 
 
 def test_names_that_leave_the_directory_are_refused(base: Path) -> None:

@@ -7,19 +7,19 @@ from contextlib import suppress
 
 import pytest
 
-from leasehold.impl.handlers.handler import Action, HandlerError, Null, Stale
-from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.handlers.handler import HandlerAction, HandlerError, NullHandler, Stale
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
 
 
-def action(verb: str, number: int, unit: str = "u-0") -> Action:
-    return Action(verb, "l", unit, number, {})
+def action(verb: str, number: int, unit: str = "u-0") -> HandlerAction:
+    return HandlerAction(verb, "l", unit, number, {})
 
 
 def test_the_world_outlives_its_handlers() -> None:
     async def run() -> None:
         world = World()
-        assert (await Simulated(world).act(action("setup", 1))).facts == {"on": True}
-        again = Simulated(world)
+        assert (await SimulatedHandler(world).act(action("setup", 1))).facts == {"on": True}
+        again = SimulatedHandler(world)
         assert await again.probe("u-0") == {"on": True, "lease": "l", "number": 1}
         assert world.on() == {"u-0"}
         with pytest.raises(Stale, match="action 0 on u-0 is older than action 1"):
@@ -35,7 +35,7 @@ def test_actions_take_the_ticks_of_a_clock_moved_by_hand() -> None:
     async def run() -> None:
         world = World(delay=lambda action, chance: 3)
         world.moved(10)
-        task = asyncio.create_task(Simulated(world).act(action("setup", 1)))
+        task = asyncio.create_task(SimulatedHandler(world).act(action("setup", 1)))
         await asyncio.sleep(0)
         for now in (11, 12):
             world.moved(now)
@@ -84,7 +84,7 @@ def test_failures_are_the_same_for_the_same_seed() -> None:
 
 def test_null_does_nothing_well() -> None:
     async def run() -> None:
-        handler = Null()
+        handler = NullHandler()
         assert (await handler.act(action("join", 1))).well
         assert await handler.probe("u-0") is None
         await handler.close()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
 from leasehold.impl.identity.plain import DEPTH, FRAME_BYTES
-from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, Unknown
+from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, UnknownSender
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy
@@ -111,8 +111,8 @@ def test_any_value_in_any_field_is_read_or_refused(field, value):
 
 
 def test_a_stranger_is_unknown():
-    assert refusal(seal(msgspec.structs.replace(ENVELOPE, sender="nobody"), KEY)) is Unknown
-    assert refusal(PARCEL, Trust()) is Unknown
+    assert refusal(seal(msgspec.structs.replace(ENVELOPE, sender="nobody"), KEY)) is UnknownSender
+    assert refusal(PARCEL, Trust()) is UnknownSender
 
 
 def test_an_actor_cannot_speak_as_another():

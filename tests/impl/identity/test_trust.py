@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.refusal import Unauthorised, Unknown
+from leasehold.impl.identity.refusal import Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Trust, TrustFault, add, readdress, remove, revoke, rotate
 from leasehold.impl.identity.trust_file import TrustFile
 
@@ -67,7 +67,7 @@ def test_errors_name_the_near_miss():
 
 
 def test_a_stranger_learns_no_names():
-    with pytest.raises(Unknown) as refused:
+    with pytest.raises(UnknownSender) as refused:
         TRUST.sender("tennant")
     assert "tenant" not in refused.value.reason.replace("tennant", "")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
 from leasehold.impl.identity.plain import TEXT_CHARACTERS
-from leasehold.impl.identity.refusal import Ended, Forged, Malformed, Refusal, TooLarge, Unauthorised, Unknown
+from leasehold.impl.identity.refusal import Ended, Forged, Malformed, Refusal, TooLarge, Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 from leasehold.impl.lease.ticket import Redeemed, issue, read
 
@@ -85,7 +85,7 @@ def rewritten(key=BROKER, purpose=Purpose.TICKET, **changes):
 
 def test_only_a_trusted_broker_issues():
     assert read(rewritten(), TRUST, at=0) == TICKET
-    assert refusal(rewritten(issuer="nobody")) is Unknown
+    assert refusal(rewritten(issuer="nobody")) is UnknownSender
     assert refusal(rewritten(THIEF)) is Forged
     assert refusal(rewritten(THIEF, issuer="thief")) is Unauthorised
     assert refusal(rewritten(purpose=Purpose.ENVELOPE)) is Forged, "an envelope's signature is none of a ticket"

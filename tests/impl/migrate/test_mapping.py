@@ -16,9 +16,9 @@ from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, machine
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
-from leasehold.impl.migrate.layout import Layout
 from leasehold.impl.migrate.mapping import Mapped, Mapper, Misfit
-from leasehold.impl.store.store import Key
+from leasehold.impl.migrate.schema import RecordSchema
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from tests.impl.actor.test_outlive import KEEPER
@@ -69,7 +69,7 @@ def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> MachineIn
     lease = BELOW if core.subsidiary else f"tenant:{draw(st.integers(1, LARGE))}"
     peers = [draw(st.text(max_size=9)) for _ in core.neighbours]
     papers = draw(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=9), max_size=3))
-    return MachineInstance(Key(lease, machine_of(core, instance)), core, record, peers, papers)
+    return MachineInstance(RecordKey(lease, machine_of(core, instance)), core, record, peers, papers)
 
 
 SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)
@@ -83,12 +83,12 @@ def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
     role = data.draw(st.sampled_from(sorted(SMALL.roles)))
     before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
     row = RowCodec(SMALL).write(before)
-    there = Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE).map(before.key, row)
+    there = Mapper(RecordSchema.of(SMALL), LARGE_SYSTEM, MORE).map(before.key, row)
     assert there.key == before.key
     after = RowCodec(MORE).read(before.key, there.row, MORE_BELOW)
     assert after.record[: MORE.roles[role].below_at] == before.record
     assert (after.peers, after.metadata) == (before.peers, before.metadata)
-    back = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, there.row)
+    back = Mapper(RecordSchema.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, there.row)
     assert back == Mapped(before.key, row, role, before.state, before.state)
 
 
@@ -99,7 +99,7 @@ def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject
     before = data.draw(held(MORE, MORE.roles[role], LARGE_SYSTEM.roles[role].count))
     view = before.core.view(before.record)
     named = {*view.get("assigned", ()), *view.get("chosen", ()), before.record[1] if role == "unit" else 0}
-    mapper = Mapper(Layout.of(MORE), SMALL_SYSTEM, SMALL)
+    mapper = Mapper(RecordSchema.of(MORE), SMALL_SYSTEM, SMALL)
     row = RowCodec(MORE).write(before)
     if max(named) < 2:
         assert mapper.map(before.key, row).key == before.key
@@ -174,33 +174,33 @@ def shop(folder: Path, rules: str = "", *changes: tuple[str, str], **constants: 
     return compiled(folder, **constants)
 
 
-def till(program: Program, role: str = "till", **changed: Any) -> tuple[Key, bytes]:
+def till(program: Program, role: str = "till", **changed: Any) -> tuple[RecordKey, bytes]:
     """The row of a till in the midst of its work."""
     core = program.roles[role]
     known = dict(zip(core.names, core.first(), strict=True))
     known |= {"state": "waiting", "stock": (3, 4), "wanted": "green", "sold": 5, "sent": (7, 8), "received": (1, 2)}
     known |= {"entry": 11, **changed}
     machine = MachineInstance(
-        Key("tenant:1", role), core, tuple(known[name] for name in core.names), ["anna", "bert"], {"over": 3}
+        RecordKey("tenant:1", role), core, tuple(known[name] for name in core.names), ["anna", "bert"], {"over": 3}
     )
     return machine.key, RowCodec(program).write(machine)
 
 
-def mapped(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> MachineInstance:
-    found = Mapper(Layout.of(old), *new).map(*row)
+def mapped(old: Program, new: tuple[System, Program], row: tuple[RecordKey, bytes]) -> MachineInstance:
+    found = Mapper(RecordSchema.of(old), *new).map(*row)
     assert found.key is not None
     return RowCodec(new[1]).read(found.key, found.row, {})
 
 
-def misfits(old: Program, new: tuple[System, Program], row: tuple[Key, bytes]) -> str:
+def misfits(old: Program, new: tuple[System, Program], row: tuple[RecordKey, bytes]) -> str:
     with pytest.raises(Misfit) as error:
-        Mapper(Layout.of(old), *new).map(*row)
+        Mapper(RecordSchema.of(old), *new).map(*row)
     return str(error.value)
 
 
 def test_a_layout_is_what_it_was_when_it_is_read_again(tmp_path: Path) -> None:
-    layout = Layout.of(shop(tmp_path)[1])
-    assert Layout.read(layout.write()) == layout
+    layout = RecordSchema.of(shop(tmp_path)[1])
+    assert RecordSchema.read(layout.write()) == layout
     plain = json.loads(layout.write())["roles"]
     assert plain["till"]["neighbours"] == ["clerk[0]", "clerk[1]"]
     assert plain["till"]["fields"][0] == {
@@ -248,12 +248,12 @@ def test_a_role_may_have_another_name(tmp_path: Path) -> None:
     rules = f"migrations: [{{from: {old.digest[:12]}, roles: {{desk: {{was: till}}}}}}]"
     new = shop(tmp_path / "new", rules, ("till", "desk"))
     key, row = till(old)
-    found = Mapper(Layout.of(old), *new).map(key, row)
-    assert found.key == Key("tenant:1", "desk")
+    found = Mapper(RecordSchema.of(old), *new).map(key, row)
+    assert found.key == RecordKey("tenant:1", "desk")
     after = RowCodec(new[1]).read(found.key, found.row, {})
     assert after.record == RowCodec(old).read(key, row, {}).record
     clerk = MachineInstance(
-        Key("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {}
+        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {}
     )
     after = mapped(old, new, (clerk.key, RowCodec(old).write(clerk)))
     assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
@@ -298,7 +298,9 @@ def test_a_task_that_outlives_its_state_goes_on(tmp_path: Path, outlived: bool, 
     changed = {name: text.replace("away", "out") for name, text in KEEPER.items()}
     write(tmp_path / "new", {**changed, "migrations.yaml": rules})
     core, state = old.roles["owner"], "away__backup" if outlived else "saving"
-    machine = MachineInstance(Key("tenant:1", "owner"), core, (state, (), (), 7, *([3] if outlived else [])), [], {})
+    machine = MachineInstance(
+        RecordKey("tenant:1", "owner"), core, (state, (), (), 7, *([3] if outlived else [])), [], {}
+    )
     after = mapped(old, compiled(tmp_path / "new"), (machine.key, RowCodec(old).write(machine)))
     assert after.state == ("out__backup" if outlived else "saving")
     assert dict(zip(after.core.names, after.record, strict=True))["since backup"] == since
@@ -332,13 +334,13 @@ def test_a_value_out_of_range_is_refused_and_a_rule_may_give_another(tmp_path: P
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, row: bytes, said: str) -> None:
     new = shop(tmp_path)
-    assert said in misfits(new[1], new, (Key("tenant:1", "till"), row))
+    assert said in misfits(new[1], new, (RecordKey("tenant:1", "till"), row))
 
 
 def test_a_record_of_another_machine_is_refused(tmp_path: Path) -> None:
     new = shop(tmp_path)
     _, row = till(new[1])
-    assert "it is no record of this machine" in misfits(new[1], new, (Key("tenant:1", "clerk[1]"), row))
+    assert "it is no record of this machine" in misfits(new[1], new, (RecordKey("tenant:1", "clerk[1]"), row))
 
 
 @settings(max_examples=500, deadline=None)
@@ -349,7 +351,7 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
     before = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
     row = bytearray(RowCodec(SMALL).write(before))
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(st.integers(0, 255))
-    found = mapped_or_not(Mapper(Layout.of(SMALL), LARGE_SYSTEM, MORE), before.key, bytes(row))
+    found = mapped_or_not(Mapper(RecordSchema.of(SMALL), LARGE_SYSTEM, MORE), before.key, bytes(row))
     if isinstance(found, Mapped):
         assert found.key is not None
         assert RowCodec(MORE).read(found.key, found.row, MORE_BELOW).core.role == role
@@ -358,7 +360,7 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
         assert str(found).startswith(f"{before.key.lease} {before.key.machine}")
 
 
-def mapped_or_not(mapper: Mapper, key: Key, row: bytes) -> Mapped | Misfit:
+def mapped_or_not(mapper: Mapper, key: RecordKey, row: bytes) -> Mapped | Misfit:
     try:
         return mapper.map(key, row)
     except Misfit as misfit:

@@ -24,10 +24,10 @@ from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
-from leasehold.impl.handlers.simulated import Simulated
-from leasehold.impl.migrate.layout import SPECIFICATION, Layout
+from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Batch, Key
+from leasehold.impl.store.store import Batch, RecordKey
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.load import shipped_folder
 from tests.cli.test_json import reference
@@ -50,7 +50,7 @@ class Stage:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch = folder, monkeypatch
-        self.handler, self.now = Simulated(), 0
+        self.handler, self.now = SimulatedHandler(), 0
         self.stores: list[SqliteStore] = []
         self.identities: Mapping[str, Any] | None = None
 
@@ -90,8 +90,8 @@ class Stage:
             done = self.migrate(name, *words)
             assert done.exit_code == 0, done.output
 
-    def contents(self, name: str) -> tuple[dict[Key, bytes], dict[str, bytes]]:
-        async def look() -> tuple[dict[Key, bytes], dict[str, bytes]]:
+    def contents(self, name: str) -> tuple[dict[RecordKey, bytes], dict[str, bytes]]:
+        async def look() -> tuple[dict[RecordKey, bytes], dict[str, bytes]]:
             store = self.store(name)
             await store.open(name)
             found = {key: row async for key, row in store.records()}, await store.metadata()
@@ -217,7 +217,7 @@ def test_an_actor_that_was_started_too_early_goes_on_when_its_peers_are_migrated
 
 
 def field(c: Cluster, actor: str, lease: str, name: str) -> Any:
-    held = c.actors[actor].table.instances[Key(lease, actor)]
+    held = c.actors[actor].table.instances[RecordKey(lease, actor)]
     return held.core.view(held.record)[name]
 
 
@@ -320,7 +320,7 @@ def test_machines_that_are_gone_may_be_given_up_by_their_state(stage: Stage, tmp
     assert found["forgotten"] == {"unit": 1}, found
     assert found["records"]["unit"] == 1
     assert {key.machine for key in stage.contents(SITE)[0]} >= {"unit[0]"}
-    assert Key("-", "unit[1]") not in stage.contents(SITE)[0]
+    assert RecordKey("-", "unit[1]") not in stage.contents(SITE)[0]
 
 
 def without(words: str) -> str:
@@ -431,7 +431,7 @@ def test_a_migration_that_is_killed_is_run_again(stage: Stage, tmp_path: Path, m
     killed = subprocess.run(program, capture_output=True, text=True, timeout=60)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert (stage.contents(SITE) == before) is not done
-    assert Layout.read(stage.contents(SITE)[1][SPECIFICATION]).digest == (system if done else OLD).digest
+    assert RecordSchema.read(stage.contents(SITE)[1][SPECIFICATION]).digest == (system if done else OLD).digest
     for name in (TENANT, BROKER):
         assert stage.migrate(name, str(folder)).exit_code == 0
 
@@ -471,7 +471,7 @@ def test_running_it_twice_is_running_it_once(stage: Stage, tmp_path: Path) -> No
     done = stage.migrate(SITE, str(folder))
     assert "All records are of lease" in done.output
     assert {name: stage.contents(name) for name in ACTORS} == before
-    assert Layout.read(before[SITE][1][SPECIFICATION]).digest == load(folder).digest
+    assert RecordSchema.read(before[SITE][1][SPECIFICATION]).digest == load(folder).digest
 
 
 def test_a_store_that_does_not_say_what_wrote_it_needs_the_old_folder(stage: Stage, tmp_path: Path) -> None:
@@ -527,7 +527,7 @@ def test_a_running_actor_is_not_migrated(stage: Stage, tmp_path: Path) -> None:
 
 def test_the_words_of_a_role_are_plain() -> None:
     """What is in a store can be read by whoever looks into it."""
-    plain = json.loads(Layout.of(compile_system(OLD)).write())
+    plain = json.loads(RecordSchema.of(compile_system(OLD)).write())
     assert plain["constants"]["max_units"] == 2
     authority = plain["roles"]["authority"]
     assert authority["neighbours"] == ["service_manager"]

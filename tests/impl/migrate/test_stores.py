@@ -12,9 +12,9 @@ import pytest
 from leasehold.impl.actor.table import MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.migrate.layout import SPECIFICATION, Layout
 from leasehold.impl.migrate.migration import Summary, migrate, owner_of
-from leasehold.impl.store.store import Batch, Fenced, Key, StoreError
+from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
+from leasehold.impl.store.store import Batch, Fenced, RecordKey, StoreError
 from leasehold.impl.store.url import store_from_url
 from tests.impl.store.conftest import _place
 from tests.systems import load
@@ -31,11 +31,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     made.remove()
 
 
-def rows(program: Program, count: int) -> dict[Key, bytes]:
+def rows(program: Program, count: int) -> dict[RecordKey, bytes]:
     core = program.roles["authority"]
     first = core.first(0, (None,))
     records = {
-        Key(f"tenant:{n + 1}", "authority"): (core.states[n % 3], *first[1:-2], n, *first[-1:]) for n in range(count)
+        RecordKey(f"tenant:{n + 1}", "authority"): (core.states[n % 3], *first[1:-2], n, *first[-1:])
+        for n in range(count)
     }
     return {
         key: RowCodec(program).write(MachineInstance(key, core, record, ["tenant"])) for key, record in records.items()
@@ -46,12 +47,12 @@ async def fill(place: Any, actor: str, count: int) -> Any:
     """Writes the records of an actor of two units; the store stays open."""
     store = place.store()
     await store.open(actor)
-    words = {SPECIFICATION: Layout.of(PROGRAMS[2]).write(), "wish of tenant:1": b"kept"}
+    words = {SPECIFICATION: RecordSchema.of(PROGRAMS[2]).write(), "wish of tenant:1": b"kept"}
     await store.commit(Batch(rows(PROGRAMS[2], count), metadata=words))
     return store
 
 
-async def contents(place: Any, actor: str) -> tuple[dict[Key, bytes], dict[str, bytes]]:
+async def contents(place: Any, actor: str) -> tuple[dict[RecordKey, bytes], dict[str, bytes]]:
     store = place.store()
     await store.open(actor)
     found = {key: row async for key, row in store.records()}, await store.metadata()
@@ -74,7 +75,7 @@ def test_all_records_of_the_actor_and_of_no_other(place: Any) -> None:
         summary = await to_four(place, "site")
         assert summary.records == {"authority": MANY}
         records, words = await contents(place, "site")
-        assert Layout.read(words.pop(SPECIFICATION)) == Layout.of(PROGRAMS[4])
+        assert RecordSchema.read(words.pop(SPECIFICATION)) == RecordSchema.of(PROGRAMS[4])
         assert (records, words) == (rows(PROGRAMS[4], MANY), {"wish of tenant:1": b"kept"})
         assert [await contents(place, other) for other in others] == before
 

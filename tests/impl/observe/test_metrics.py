@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from leasehold import __version__
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
-from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.store.memory import MemoryStore
@@ -172,7 +172,7 @@ def test_a_store_that_fails_shows(watched: Any) -> None:
 
 
 def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
-    class Slow(Simulated):
+    class Slow(SimulatedHandler):
         """Whatever it does on the first unit fails; on the second one, it hangs."""
 
         async def act(self, action: Any) -> Any:

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
-from leasehold.impl.handlers.simulated import Simulated, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
 from tests.impl.virtual import virtual
 
@@ -157,7 +157,7 @@ def test_a_message_said_again_after_a_crash_is_the_same_span(watched: Any) -> No
 
 
 def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: Any) -> None:
-    class Broken(Simulated):
+    class Broken(SimulatedHandler):
         async def act(self, action: Any) -> Any:
             if action.unit == "unit-0":
                 raise OSError("no such machine")

@@ -47,8 +47,8 @@ def test_a_configuration_makes_an_actor(folder: Path) -> None:
 
 def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
     built = build(parse({**SITE, "handlers": {"modify": None}}), ("authority",))
-    assert type(built.actor.environment.handlers["modify"]).__name__ == "Null"
-    assert type(built.actor.environment.handlers["setup"]).__name__ == "Simulated"
+    assert type(built.actor.environment.handlers["modify"]).__name__ == "NullHandler"
+    assert type(built.actor.environment.handlers["setup"]).__name__ == "SimulatedHandler"
 
 
 def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:

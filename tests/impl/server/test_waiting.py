@@ -18,13 +18,13 @@ import pytest
 
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.fleet import BROKER, Fleet
-from leasehold.impl.migrate.layout import SPECIFICATION, Layout
+from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.build import Built, build
 from leasehold.impl.server.config import ConfigError, read
 from leasehold.impl.server.serve import serve
 from leasehold.impl.store.failures import refused as refusal
-from leasehold.impl.store.store import Batch, Key, StoreError, Transient
+from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
 from leasehold.impl.store.url import store_from_url
 from tests.impl.store.conftest import _place
 from tests.impl.wire import Wire, wire_to
@@ -243,11 +243,13 @@ def test_the_records_of_another_specification_are_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = built(prepared(tmp_path, "sqlite:broker.db"), monkeypatch)
-    other = Layout.of(compile_system(load("lease", {"max_units": 3})))
+    other = RecordSchema.of(compile_system(load("lease", {"max_units": 3})))
 
     async def fill() -> None:
         await made.actor.store.open("broker")
-        await made.actor.store.commit(Batch({Key("tenant:1", "broker"): b"x"}, metadata={SPECIFICATION: other.write()}))
+        await made.actor.store.commit(
+            Batch({RecordKey("tenant:1", "broker"): b"x"}, metadata={SPECIFICATION: other.write()})
+        )
         await made.actor.store.close()
 
     asyncio.run(fill())

@@ -16,7 +16,7 @@ import os
 import resource
 import subprocess
 
-from leasehold.impl.store.store import Batch, Key, Store, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, Store, StoreError
 from leasehold.impl.store.url import store_from_url
 
 WIDTH = 20
@@ -28,8 +28,8 @@ def tell(**what: object) -> None:
 
 def batch(number: int) -> Batch:
     body = b"%d " % number * 500  # so many bytes that a commit needs several pages, and several writes
-    puts = {Key(f"tenant:{n}", "authority"): body for n in range(WIDTH)}
-    return Batch({**puts, Key(f"added:{number:06}", "authority"): body}, metadata={"count": b"%d" % number})
+    puts = {RecordKey(f"tenant:{n}", "authority"): body for n in range(WIDTH)}
+    return Batch({**puts, RecordKey(f"added:{number:06}", "authority"): body}, metadata={"count": b"%d" % number})
 
 
 async def look(store: Store) -> int:

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from leasehold.impl.store.store import Batch, Busy, Fenced, Key
+from leasehold.impl.store.store import Batch, Busy, Fenced, RecordKey
 
 TEXTS = st.sampled_from(["", "a", "a ", "B", "é", "\U0001f600", "\uffff"]) | st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8
 )
-KEYS = st.builds(Key, TEXTS, TEXTS)
+KEYS = st.builds(RecordKey, TEXTS, TEXTS)
 WORDS = st.dictionaries(TEXTS.filter(bool), st.binary(max_size=20), max_size=3)
 
 
@@ -34,7 +34,7 @@ class Twins(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.store = self.place.store()
         self.epoch = self.run(self.store.open(self.owner))
-        self.records: dict[Key, bytes] = {}
+        self.records: dict[RecordKey, bytes] = {}
         self.words: dict[str, bytes] = {}
         self.fresh = False  # whether the store was compared since the last change
 
@@ -42,7 +42,7 @@ class Twins(RuleBasedStateMachine):
         return self.loop.run_until_complete(call)
 
     @rule(puts=st.dictionaries(KEYS, st.binary(max_size=50), max_size=6), drops=st.sets(KEYS, max_size=3), words=WORDS)
-    def commit(self, puts: dict[Key, bytes], drops: set[Key], words: dict[str, bytes]) -> None:
+    def commit(self, puts: dict[RecordKey, bytes], drops: set[RecordKey], words: dict[str, bytes]) -> None:
         drops -= puts.keys()
         self.run(self.store.commit(Batch(puts, drops, words)))
         self._apply(puts, drops, words)
@@ -72,7 +72,7 @@ class Twins(RuleBasedStateMachine):
         raise AssertionError("two owners at once")
 
     @rule(late=KEYS)
-    def takeover(self, late: Key) -> None:
+    def takeover(self, late: RecordKey) -> None:
         old, self.store = self.store, self.place.store()
         self.run(self.place.lose_lock(old))
         self._open_again(self.store)
@@ -97,7 +97,7 @@ class Twins(RuleBasedStateMachine):
         self.run(self.loop.shutdown_asyncgens())
         self.loop.close()
 
-    async def _everything(self) -> list[tuple[Key, bytes]]:
+    async def _everything(self) -> list[tuple[RecordKey, bytes]]:
         return [item async for item in self.store.records()]
 
     def _open_again(self, store: Any) -> None:
@@ -105,7 +105,7 @@ class Twins(RuleBasedStateMachine):
         assert epoch > self.epoch
         self.epoch, self.fresh = epoch, False
 
-    def _apply(self, puts: dict[Key, bytes], drops: set[Key], words: dict[str, bytes]) -> None:
+    def _apply(self, puts: dict[RecordKey, bytes], drops: set[RecordKey], words: dict[str, bytes]) -> None:
         self.records = {key: body for key, body in {**self.records, **puts}.items() if key not in drops}
         self.words = {name: body for name, body in {**self.words, **words}.items() if body}
         self.fresh = False

@@ -17,14 +17,14 @@ from leasehold.impl.store.store import (
     Broken,
     Busy,
     Fenced,
-    Key,
+    RecordKey,
     Store,
     StoreError,
     Transient,
     Unfit,
 )
 
-ONE, TWO = Key("tenant:1", "authority"), Key("tenant:1", "participant[2]")
+ONE, TWO = RecordKey("tenant:1", "authority"), RecordKey("tenant:1", "participant[2]")
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 DURABLE = pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
 
@@ -39,7 +39,7 @@ async def opened(place: Any, owner: str = "site") -> AsyncIterator[Any]:
         await store.close()
 
 
-async def everything(store: Store) -> list[tuple[Key, bytes]]:
+async def everything(store: Store) -> list[tuple[RecordKey, bytes]]:
     return [item async for item in store.records()]
 
 
@@ -53,7 +53,7 @@ def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
         async with opened(place) as store:
             assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
             assert await store.metadata() == {"clock": b"17"}
-            assert all(isinstance(key, Key) for key, _ in await everything(store))
+            assert all(isinstance(key, RecordKey) for key, _ in await everything(store))
 
     asyncio.run(run())
 
@@ -63,7 +63,7 @@ def test_a_later_commit_overwrites_and_drops(place: Any) -> None:
         async with opened(place) as store:
             await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, metadata={"a": b"1", "b": b"1"}))
             await store.commit(
-                Batch(puts={ONE: b""}, drops=[TWO, Key("never", "there")], metadata={"a": b"", "c": b"3"})
+                Batch(puts={ONE: b""}, drops=[TWO, RecordKey("never", "there")], metadata={"a": b"", "c": b"3"})
             )
             assert await everything(store) == [(ONE, b"")]  # an empty record is a record
             assert await store.metadata() == {"b": b"1", "c": b"3"}  # an empty word is none
@@ -112,7 +112,9 @@ WEIRD = [
 
 
 def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: Any) -> None:
-    keys = [Key(lease, machine) for lease in WEIRD for machine in WEIRD] + [Key("é" * (LEASE_BYTES // 2), "authority")]
+    keys = [RecordKey(lease, machine) for lease in WEIRD for machine in WEIRD] + [
+        RecordKey("é" * (LEASE_BYTES // 2), "authority")
+    ]
 
     async def run() -> None:
         async with opened(place) as store:
@@ -129,16 +131,16 @@ def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: An
 @pytest.mark.parametrize(
     ("batch", "complaint"),
     [
-        (Batch(puts={Key("a\0b", "m"): b""}), "the lease of a key 'a\\x00b' contains NUL"),
-        (Batch(drops=[Key("a", "\0")]), "the machine of a key '\\x00' contains NUL"),
+        (Batch(puts={RecordKey("a\0b", "m"): b""}), "the lease of a key 'a\\x00b' contains NUL"),
+        (Batch(drops=[RecordKey("a", "\0")]), "the machine of a key '\\x00' contains NUL"),
         (Batch(metadata={"\0": b"1"}), "the name of a word '\\x00' contains NUL"),
-        (Batch(puts={Key("\ud800", "m"): b""}), "half a character"),
-        (Batch(puts={Key("é" * (LEASE_BYTES // 2) + "x", "m"): b""}), f"has {LEASE_BYTES + 1} bytes"),
-        (Batch(puts={Key("a", "x" * (NAME_BYTES + 1)): b""}), f"has {NAME_BYTES + 1} bytes"),
+        (Batch(puts={RecordKey("\ud800", "m"): b""}), "half a character"),
+        (Batch(puts={RecordKey("é" * (LEASE_BYTES // 2) + "x", "m"): b""}), f"has {LEASE_BYTES + 1} bytes"),
+        (Batch(puts={RecordKey("a", "x" * (NAME_BYTES + 1)): b""}), f"has {NAME_BYTES + 1} bytes"),
         (Batch(metadata={"": b"1"}), "the name of a word is empty"),
         (Batch(puts={ONE: b"x" * (VALUE_BYTES + 1)}), f"more than {VALUE_BYTES}"),
         (Batch(puts={ONE: "text"}), "is not bytes but str"),  # type: ignore[dict-item]
-        (Batch(puts={Key(17, "m"): b""}), "is no text but int"),  # type: ignore[arg-type]
+        (Batch(puts={RecordKey(17, "m"): b""}), "is no text but int"),  # type: ignore[arg-type]
         (Batch(puts={ONE: b"1"}, drops=[ONE]), "both puts and drops the record of 'tenant:1, authority'"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
@@ -178,7 +180,7 @@ def test_values_of_several_megabytes(place: Any) -> None:
 
 def test_many_records_in_one_batch_and_reading_them(place: Any) -> None:
     """More than one page of a reader, and more than one statement of a writer."""
-    records = {Key(f"tenant:{n}", "authority"): b"%d" % n * 100 for n in range(3500)}
+    records = {RecordKey(f"tenant:{n}", "authority"): b"%d" % n * 100 for n in range(3500)}
 
     async def run() -> None:
         async with opened(place) as store:
@@ -193,7 +195,7 @@ def test_many_records_in_one_batch_and_reading_them(place: Any) -> None:
 
 
 def test_a_reader_may_stop_half_way_and_commits_may_come_in_between(place: Any) -> None:
-    records = {Key(f"tenant:{n:04}", "authority"): b"1" for n in range(2500)}
+    records = {RecordKey(f"tenant:{n:04}", "authority"): b"1" for n in range(2500)}
     last = max(records)
 
     async def run() -> None:
@@ -215,7 +217,7 @@ def test_a_reader_may_stop_half_way_and_commits_may_come_in_between(place: Any) 
 def test_tasks_of_one_actor_take_turns(place: Any) -> None:
     async def run() -> None:
         async with opened(place) as store:
-            commits = [store.commit(Batch(puts={Key(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
+            commits = [store.commit(Batch(puts={RecordKey(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
             await asyncio.gather(*commits, store.metadata(), everything(store))
             assert len(await everything(store)) == 20
 
@@ -288,7 +290,7 @@ def test_even_an_empty_batch_tells_who_was_fenced(place: Any) -> None:
 
 def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any) -> None:
     """The failed batch is whole or not there; what was acknowledged before is there."""
-    failing = {Key(f"tenant:{n}", "m"): b"x" * 5000 for n in range(50)}
+    failing = {RecordKey(f"tenant:{n}", "m"): b"x" * 5000 for n in range(50)}
 
     async def run() -> None:
         async with opened(place) as store:

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Key, StoreError
+from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, RecordKey, StoreError
 
 SURVIVOR = [sys.executable, str(Path(__file__).with_name("survivor.py"))]
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -287,7 +287,7 @@ async def cutter(port: int, requests: float, replies: float) -> AsyncIterator[tu
 )
 def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: float, replies: float) -> None:
     """The commit is there whole or not at all, whether its request was cut or its answer."""
-    old = {Key(f"tenant:{n}", "m"): b"old" for n in range(100)}
+    old = {RecordKey(f"tenant:{n}", "m"): b"old" for n in range(100)}
     new = dict.fromkeys(old, b"new" * 10_000)  # three packets and more
     server = 5432 if place.kind == "postgresql" else 3306
 
@@ -316,7 +316,7 @@ def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: float,
 @SHARED
 def test_no_commit_of_an_old_owner_comes_after_the_new_one_opened(place: Any) -> None:
     """A commit of the old owner is under way while the new one opens: that waits for it, so what it reads is final."""
-    key = Key("tenant:1", "m")
+    key = RecordKey("tenant:1", "m")
 
     async def run() -> None:
         old, new = place.store(), place.store()
@@ -349,7 +349,7 @@ def test_file_that_is_removed_or_replaced_under_a_running_actor(place: Any) -> N
     async def run() -> None:
         store: SqliteStore = place.store()
         await store.open("site")
-        await store.commit(Batch(puts={Key("a", "m"): b"1"}))
+        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
         place.path.rename(place.path.with_suffix(".away"))
         with pytest.raises(StoreError, match="removed or replaced while it was in use; put the file back"):
             await store.commit(Batch())
@@ -364,11 +364,11 @@ def test_a_file_that_was_removed_while_it_was_in_use_is_not_made_anew(tmp_path: 
     async def story() -> None:
         store = SqliteStore(tmp_path / "site.db")
         await store.open("site")
-        await store.commit(Batch({Key("tenant:1", "authority"): b"x"}))
+        await store.commit(Batch({RecordKey("tenant:1", "authority"): b"x"}))
         for suffix in ("", "-wal", "-shm"):
             (tmp_path / f"site.db{suffix}").unlink(missing_ok=True)
         with pytest.raises(StoreError, match="was removed or replaced"):
-            await store.commit(Batch({Key("tenant:2", "authority"): b"x"}))
+            await store.commit(Batch({RecordKey("tenant:2", "authority"): b"x"}))
         await store.close()
         with pytest.raises(StoreError, match="put the file back"):
             await store.open("site")

@@ -16,7 +16,7 @@ from leasehold.impl import files
 from leasehold.impl.store.mariadb import MariadbStore
 from leasehold.impl.store.postgresql import PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Batch, Key, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
 
 POSTGRESQL = pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 MARIADB = pytest.mark.parametrize("place", ["mariadb"], indirect=True)
@@ -39,7 +39,7 @@ def test_a_new_file_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
         try:
             store = SqliteStore(tmp_path / "site.db")
             await store.open("site")
-            await store.commit(Batch(puts={Key("a", "m"): b"1"}))
+            await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
         finally:
             os.umask(before)
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -83,7 +83,7 @@ def test_a_file_whose_pages_were_overwritten(tmp_path: Path) -> None:
     async def fill() -> None:
         store = SqliteStore(file)
         await store.open("site")
-        await store.commit(Batch(puts={Key(f"tenant:{n}", "m"): b"x" * 500 for n in range(200)}))
+        await store.commit(Batch(puts={RecordKey(f"tenant:{n}", "m"): b"x" * 500 for n in range(200)}))
         await store.close()
 
     async def read() -> None:
@@ -221,7 +221,7 @@ def test_mariadb_whose_tables_were_dropped(place: Any) -> None:
         await store.open("site")
         await place.ask("DROP TABLE leasehold_record")
         with pytest.raises(StoreError, match="its tables are not those of Leasehold"):
-            await store.commit(Batch(puts={Key("a", "m"): b"1"}))
+            await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
         await store.close()
 
     asyncio.run(run())

@@ -11,7 +11,7 @@ from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.transport import Delivery, Reply
 
 NATS = ("127.0.0.1", 4222)
 
@@ -96,7 +96,7 @@ class Receiver:
 
     def __init__(self, answer=None):
         self.got = []
-        self.answer = answer or Reply(Answer.TAKEN)
+        self.answer = answer or Reply(Delivery.TAKEN)
 
     async def __call__(self, frame):
         self.got.append(frame)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.impl.transport.limits import LIMITS
-from leasehold.impl.transport.transport import Answer, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 
 SMALL = replace(LIMITS, parcel=1000, body=4000)
 
@@ -16,7 +16,7 @@ def test_a_frame_is_delivered_and_answered(world, receiver):
         _, there = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
         for frame in (b"hello", bytes(range(256)), b"\n"):
-            assert await here.send(there, frame) == Reply(Answer.TAKEN)
+            assert await here.send(there, frame) == Reply(Delivery.TAKEN)
         assert receiver.got == [b"hello", bytes(range(256)), b"\n"]
 
     world.run_all(talk())
@@ -27,13 +27,13 @@ def test_two_actors_answer_each_other_and_an_actor_itself(world, receiver):
         one, first = await world.start("one", receiver)
         other, second = await world.start("other", receiver)
         replies = await asyncio.gather(one.send(second, b"a"), other.send(first, b"b"), one.send(first, b"c"))
-        assert [r.answer for r in replies] == [Answer.TAKEN] * 3
+        assert [r.answer for r in replies] == [Delivery.TAKEN] * 3
         assert sorted(receiver.got) == [b"a", b"b", b"c"]
 
     world.run_all(talk())
 
 
-@pytest.mark.parametrize("answer", list(Answer))
+@pytest.mark.parametrize("answer", list(Delivery))
 def test_the_receivers_answer_comes_with_its_reason(world, receiver, answer):
     receiver.answer = Reply(answer, "because of «this»")
 
@@ -49,7 +49,7 @@ def test_an_error_of_the_receiver_is_unreachable_and_the_transport_goes_on(world
     def answer(frame):
         if frame == b"bad":
             raise ValueError("a mistake in the receiver")
-        return Reply(Answer.TAKEN)
+        return Reply(Delivery.TAKEN)
 
     receiver.answer = answer
 
@@ -57,9 +57,9 @@ def test_an_error_of_the_receiver_is_unreachable_and_the_transport_goes_on(world
         _, there = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
         replies = await asyncio.gather(*(here.send(there, p) for p in (b"good", b"bad", b"fine")))
-        assert [r.answer for r in replies] == [Answer.TAKEN, Answer.UNREACHABLE, Answer.TAKEN]
+        assert [r.answer for r in replies] == [Delivery.TAKEN, Delivery.UNREACHABLE, Delivery.TAKEN]
         assert "mistake" not in replies[1].reason, "what went wrong inside is for our log alone"
-        assert (await here.send(there, b"again")).answer is Answer.TAKEN
+        assert (await here.send(there, b"again")).answer is Delivery.TAKEN
 
     world.run_all(talk())
     (told,) = [r for r in caplog.records if "a mistake in the receiver" in r.getMessage()]
@@ -78,7 +78,7 @@ def test_a_receiver_that_never_answers_holds_up_nobody_else(world, receiver):
         _, there = await world.start("there", receive, limits)
         here, _ = await world.start("here", receiver, limits)
         replies = await asyncio.gather(*(here.send(there, p) for p in (b"a", b"stuck", b"b")))
-        assert [r.answer for r in replies] == [Answer.TAKEN, Answer.UNREACHABLE, Answer.TAKEN]
+        assert [r.answer for r in replies] == [Delivery.TAKEN, Delivery.UNREACHABLE, Delivery.TAKEN]
 
     world.run_all(talk())
 
@@ -87,12 +87,12 @@ def test_a_receiver_that_is_gone_is_unreachable_until_it_comes_back(world, recei
     async def talk():
         there, address = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
-        assert (await here.send(address, b"1")).answer is Answer.TAKEN
+        assert (await here.send(address, b"1")).answer is Delivery.TAKEN
         await there.close()
-        assert (await here.send(address, b"2")).answer is Answer.UNREACHABLE
+        assert (await here.send(address, b"2")).answer is Delivery.UNREACHABLE
         _, again = await world.start("there", receiver)
         assert again == address
-        assert (await here.send(address, b"3")).answer is Answer.TAKEN
+        assert (await here.send(address, b"3")).answer is Delivery.TAKEN
         assert receiver.got == [b"1", b"3"]
 
     world.run_all(talk())
@@ -107,7 +107,7 @@ def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, receiver
             "http://a\nb:1", "\0",
         ):  # fmt: skip
             reply = await here.send(address, b"x")
-            assert reply.answer is Answer.UNREACHABLE, address
+            assert reply.answer is Delivery.UNREACHABLE, address
             assert reply.reason
 
     world.run_all(talk())
@@ -117,9 +117,9 @@ def test_a_frame_at_the_limit_is_carried_and_one_beyond_it_refused(world, receiv
     async def talk():
         _, there = await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
-        assert (await here.send(there, b"x" * LIMITS.parcel)).answer is Answer.TAKEN
+        assert (await here.send(there, b"x" * LIMITS.parcel)).answer is Delivery.TAKEN
         reply = await here.send(there, b"x" * (LIMITS.parcel + 1))
-        assert reply.answer is Answer.REFUSED
+        assert reply.answer is Delivery.REFUSED
         assert str(LIMITS.parcel) in reply.reason
         assert [len(p) for p in receiver.got] == [LIMITS.parcel]
 
@@ -135,7 +135,7 @@ def test_a_sender_with_larger_limits_is_refused_by_the_receiver(world, receiver)
         here, _ = await world.start("here", receiver)
         sizes = (1000, 1001, 900, 5000, 10)
         replies = await asyncio.gather(*(here.send(there, b"x" * size) for size in sizes))
-        wanted = [Answer.TAKEN, Answer.REFUSED, Answer.TAKEN, Answer.REFUSED, Answer.TAKEN]
+        wanted = [Delivery.TAKEN, Delivery.REFUSED, Delivery.TAKEN, Delivery.REFUSED, Delivery.TAKEN]
         assert [r.answer for r in replies] == wanted
         assert sorted(len(p) for p in receiver.got) == [10, 900, 1000]
 
@@ -143,7 +143,7 @@ def test_a_sender_with_larger_limits_is_refused_by_the_receiver(world, receiver)
 
 
 def test_a_thousand_sends_at_once_are_all_answered_each_with_its_own(world, receiver):
-    receiver.answer = lambda frame: Reply(Answer.REFUSED, frame.decode())
+    receiver.answer = lambda frame: Reply(Delivery.REFUSED, frame.decode())
 
     async def talk():
         limits = replace(LIMITS, refusals=10_000)
@@ -174,9 +174,9 @@ def test_more_than_can_be_received_at_once_is_busy(world, receiver):
             await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
         gate.set()
         answers = [r.answer for r in await asyncio.gather(*sends)]
-        assert answers.count(Answer.BUSY) == 3
-        assert answers.count(Answer.TAKEN) == 5
-        assert (await here.send(there, b"x")).answer is Answer.TAKEN
+        assert answers.count(Delivery.BUSY) == 3
+        assert answers.count(Delivery.TAKEN) == 5
+        assert (await here.send(there, b"x")).answer is Delivery.TAKEN
 
     world.run_all(talk())
 
@@ -199,10 +199,10 @@ def test_a_close_ends_what_is_being_sent_and_received(world, receiver, who):
         await ends[who].close()
         async with asyncio.timeout(5):
             replies = await asyncio.gather(*sends)
-        assert {r.answer for r in replies} == {Answer.UNREACHABLE}
+        assert {r.answer for r in replies} == {Delivery.UNREACHABLE}
         await ends[who].close()
         if who == "here":
-            assert (await ends["here"].send(there, b"x")).answer is Answer.UNREACHABLE
+            assert (await ends["here"].send(there, b"x")).answer is Delivery.UNREACHABLE
 
     world.run_all(talk())
 
@@ -223,7 +223,7 @@ def test_what_is_being_received_at_a_close_may_end_within_a_moment(world, receiv
         closing = asyncio.create_task(there.close())
         await asyncio.sleep(0)
         gate.set()
-        assert (await send).answer is Answer.TAKEN
+        assert (await send).answer is Delivery.TAKEN
         await closing
         assert receiver.got == [b"x"]
 
@@ -247,7 +247,7 @@ def test_a_sender_that_gives_up_does_not_stop_what_is_being_received(world, rece
         await asyncio.wait([send])
         assert send.cancelled()
         gate.set()
-        assert (await here.send(there, b"y")).answer is Answer.TAKEN
+        assert (await here.send(there, b"y")).answer is Delivery.TAKEN
         assert sorted(receiver.got) == [b"x", b"y"]
 
     world.run_all(talk())
@@ -259,20 +259,20 @@ def test_an_address_in_use_is_refused_at_the_start(world, receiver):
         with pytest.raises(TransportError, match="in use"):
             await world.start("there", receiver)
         here, _ = await world.start("here", receiver)
-        assert (await here.send(address, b"x")).answer is Answer.TAKEN, "who was there first is not disturbed"
+        assert (await here.send(address, b"x")).answer is Delivery.TAKEN, "who was there first is not disturbed"
 
     world.run_all(talk())
 
 
 def test_who_is_refused_too_often_waits_and_costs_the_receiver_nothing(world, receiver, caplog):
-    receiver.answer = Reply(Answer.REFUSED, "forged")
+    receiver.answer = Reply(Delivery.REFUSED, "forged")
 
     async def talk():
         limits = replace(LIMITS, refusals=20, refusals_per_second=0.001)
         _, there = await world.start("there", receiver, limits)
         here, _ = await world.start("here", receiver, limits)
         answers = [(await here.send(there, b"x")).answer for _ in range(50)]
-        assert answers == [Answer.REFUSED] * 20 + [Answer.BUSY] * 30
+        assert answers == [Delivery.REFUSED] * 20 + [Delivery.BUSY] * 30
         assert len(receiver.got) == 20
 
     world.run_all(talk())

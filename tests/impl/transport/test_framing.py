@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.impl.transport.framing import LARGEST_REPLY, FrameError, pack, pack_replies, unpack, unpack_replies
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.transport import Delivery, Reply
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy
 
@@ -45,7 +45,7 @@ def test_too_many_frames_are_none():
 
 
 @UNHURRIED
-@given(st.lists(st.builds(Reply, st.sampled_from(Answer), st.text(st.characters(exclude_categories=["C", "Z"])))))
+@given(st.lists(st.builds(Reply, st.sampled_from(Delivery), st.text(st.characters(exclude_categories=["C", "Z"])))))
 def test_replies_come_out_as_they_went_in(replies):
     assert unpack_replies(pack_replies(replies), len(replies)) == replies
 
@@ -53,7 +53,7 @@ def test_replies_come_out_as_they_went_in(replies):
 @UNHURRIED
 @given(st.text(min_size=1, max_size=2000))
 def test_a_reason_is_one_line_of_bounded_length(reason):
-    content = pack_replies([Reply(Answer.REFUSED, reason)])
+    content = pack_replies([Reply(Delivery.REFUSED, reason)])
     assert len(content) <= LARGEST_REPLY
     (reply,) = unpack_replies(content, 1)
     assert reply.reason.isprintable()

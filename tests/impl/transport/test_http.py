@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from leasehold.impl.transport import framing
 from leasehold.impl.transport.http import HttpTransport
-from leasehold.impl.transport.lanes import Lane
+from leasehold.impl.transport.lanes import SendQueue
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.open import open_transport
-from leasehold.impl.transport.transport import Answer, Reply, TransportError
+from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 
 QUICK = replace(LIMITS, header_seconds=0.2, body_seconds=0.2, close_seconds=0.5, parcel=1000, body=4000)
 
@@ -89,7 +89,7 @@ def test_a_bad_request_has_a_clean_answer_and_changes_nothing(http_world, receiv
         assert b"Traceback" not in answer
         assert receiver.got == []
         here, _ = await http_world.start("here", receiver)
-        assert (await here.send(address, b"x")).answer is Answer.TAKEN, "and the server goes on"
+        assert (await here.send(address, b"x")).answer is Delivery.TAKEN, "and the server goes on"
 
     http_world.run_all(talk())
 
@@ -135,7 +135,7 @@ def test_no_bytes_stop_the_server(http_world, contents):
 
     async def receive(frame):
         got.append(frame)
-        return Reply(Answer.TAKEN)
+        return Reply(Delivery.TAKEN)
 
     async def talk():
         transport = HttpTransport(limits=replace(QUICK, refusals=1000))
@@ -143,7 +143,7 @@ def test_no_bytes_stop_the_server(http_world, contents):
         for content in contents:
             await say(address, content, end=True)
         assert got == []
-        assert (await transport.send(address, b"x")).answer is Answer.TAKEN
+        assert (await transport.send(address, b"x")).answer is Delivery.TAKEN
         await transport.close()
 
     asyncio.run(talk())
@@ -175,7 +175,7 @@ def test_an_address_that_is_refused_too_often_waits_whatever_it_sends(http_world
         answer = await say(address, post(GOOD, extra=CLOSE))
         assert b" 429 " in answer
         assert b"Retry-After: 1000" in answer
-        assert (await here.send(address, b"x")).answer is Answer.BUSY
+        assert (await here.send(address, b"x")).answer is Delivery.BUSY
         assert receiver.got == []
 
     http_world.run_all(talk())
@@ -207,9 +207,9 @@ def test_frames_that_wait_share_requests():
         async def post_them(frames):
             batches.append(len(frames))
             await gate.wait()
-            return [Reply(Answer.TAKEN)] * len(frames)
+            return [Reply(Delivery.TAKEN)] * len(frames)
 
-        lane = Lane(post_them, replace(LIMITS, in_flight=2, batch=100))
+        lane = SendQueue(post_them, replace(LIMITS, in_flight=2, batch=100))
         sends = [asyncio.create_task(lane.send(b"x"))]
         while not batches:
             await asyncio.sleep(0)
@@ -231,9 +231,9 @@ def test_a_request_carries_no_more_bytes_than_its_limit():
     async def talk():
         async def post_them(frames):
             sizes.append(len(framing.pack(frames)))
-            return [Reply(Answer.TAKEN)] * len(frames)
+            return [Reply(Delivery.TAKEN)] * len(frames)
 
-        lane = Lane(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
+        lane = SendQueue(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
         await asyncio.gather(*(lane.send(b"x" * 1000) for _ in range(7)))
 
     asyncio.run(talk())
@@ -246,14 +246,14 @@ def test_more_than_may_wait_is_busy_here():
 
         async def post_them(frames):
             await gate.wait()
-            return [Reply(Answer.TAKEN)] * len(frames)
+            return [Reply(Delivery.TAKEN)] * len(frames)
 
-        lane = Lane(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
+        lane = SendQueue(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
         sends = [asyncio.create_task(lane.send(b"x")) for _ in range(8)]
         done, _ = await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
-        assert [t.result().answer for t in done] == [Answer.BUSY] * 3
+        assert [t.result().answer for t in done] == [Delivery.BUSY] * 3
         gate.set()
-        assert [(await t).answer for t in sends].count(Answer.TAKEN) == 5
+        assert [(await t).answer for t in sends].count(Delivery.TAKEN) == 5
 
     asyncio.run(talk())
 
@@ -261,17 +261,17 @@ def test_more_than_may_wait_is_busy_here():
 @pytest.mark.parametrize(
     ("status", "body", "answer"),
     [
-        (200, b"", Answer.UNREACHABLE),
-        (200, b"[]", Answer.UNREACHABLE),
-        (200, b'[["taken",""],["taken",""]]', Answer.UNREACHABLE),
-        (200, b'[["taken",""]]' + b" " * 100_000, Answer.UNREACHABLE),
-        (200, b'[["refused","no"]]', Answer.REFUSED),
-        (301, b"", Answer.UNREACHABLE),
-        (307, b"", Answer.UNREACHABLE),
-        (413, b"", Answer.REFUSED),
-        (429, b"", Answer.BUSY),
-        (500, b"", Answer.UNREACHABLE),
-        (503, b"", Answer.BUSY),
+        (200, b"", Delivery.UNREACHABLE),
+        (200, b"[]", Delivery.UNREACHABLE),
+        (200, b'[["taken",""],["taken",""]]', Delivery.UNREACHABLE),
+        (200, b'[["taken",""]]' + b" " * 100_000, Delivery.UNREACHABLE),
+        (200, b'[["refused","no"]]', Delivery.REFUSED),
+        (301, b"", Delivery.UNREACHABLE),
+        (307, b"", Delivery.UNREACHABLE),
+        (413, b"", Delivery.REFUSED),
+        (429, b"", Delivery.BUSY),
+        (500, b"", Delivery.UNREACHABLE),
+        (503, b"", Delivery.BUSY),
     ],
 )
 def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
@@ -309,7 +309,7 @@ def test_a_server_that_never_answers_is_unreachable_in_time():
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         here = HttpTransport(limits=replace(LIMITS, send_seconds=0.2))
         port = server.sockets[0].getsockname()[1]
-        assert (await here.send(f"http://127.0.0.1:{port}", b"x")).answer is Answer.UNREACHABLE
+        assert (await here.send(f"http://127.0.0.1:{port}", b"x")).answer is Delivery.UNREACHABLE
         await here.close()
         server.close()
 
@@ -352,10 +352,10 @@ def test_https_carries_frames_and_a_stranger_to_the_authority_is_not_believed(tm
         there = open_transport({"listen": "https://127.0.0.1:0", "tls": tls})
         address = await there.start(receiver)
         assert address.startswith("https://")
-        assert (await there.send(address, b"x")).answer is Answer.TAKEN
+        assert (await there.send(address, b"x")).answer is Delivery.TAKEN
         stranger = HttpTransport()  # judges as the system does, which does not know this authority
-        assert (await stranger.send(address, b"y")).answer is Answer.UNREACHABLE
-        assert (await stranger.send(address.replace("https", "http"), b"z")).answer is Answer.UNREACHABLE
+        assert (await stranger.send(address, b"y")).answer is Delivery.UNREACHABLE
+        assert (await stranger.send(address.replace("https", "http"), b"z")).answer is Delivery.UNREACHABLE
         await stranger.close()
         await there.close()
 

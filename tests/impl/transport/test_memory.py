@@ -3,7 +3,7 @@
 import asyncio
 
 from leasehold.impl.transport.memory import Fate, MemoryTransport, Network
-from leasehold.impl.transport.transport import Answer, Reply
+from leasehold.impl.transport.transport import Delivery, Reply
 from tests.weather import Weather
 
 
@@ -13,7 +13,7 @@ def conversation(hand, count=20):
 
     async def receive(frame):
         got.append(int(frame))
-        return Reply(Answer.TAKEN)
+        return Reply(Delivery.TAKEN)
 
     async def talk():
         network = Network(hand)
@@ -32,25 +32,25 @@ def conversation(hand, count=20):
 def test_without_a_hand_each_frame_comes_once_and_in_order():
     got, answers = conversation(None)
     assert got == list(range(20))
-    assert set(answers) == {Answer.TAKEN}
+    assert set(answers) == {Delivery.TAKEN}
 
 
 def test_a_lost_frame_is_unreachable_and_does_not_come():
     got, answers = conversation(lambda source, target, frame: Fate(()) if frame == b"7" else Fate())
     assert got == [i for i in range(20) if i != 7]
-    assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
+    assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_lost_answer_is_unreachable_although_the_frame_came():
     got, answers = conversation(lambda source, target, frame: Fate(answered=frame != b"7"))
     assert 7 in got
-    assert [i for i, a in enumerate(answers) if a is Answer.UNREACHABLE] == [7]
+    assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_doubled_frame_comes_twice_and_the_sender_need_not_wait_for_the_second():
     got, answers = conversation(lambda source, target, frame: Fate((0, 50)) if frame == b"7" else Fate())
     assert got == [*range(20), 7]
-    assert set(answers) == {Answer.TAKEN}
+    assert set(answers) == {Delivery.TAKEN}
 
 
 def test_a_delayed_frame_is_overtaken():
@@ -79,7 +79,7 @@ def test_the_same_seed_does_the_same_harm():
     assert len(set(got)) < 100
     assert len(got) > len(set(got))
     assert got != sorted(got)
-    assert answers.count(Answer.UNREACHABLE) > 100 - len(set(got)), "some that came were not answered"
+    assert answers.count(Delivery.UNREACHABLE) > 100 - len(set(got)), "some that came were not answered"
 
 
 class Crash(BaseException):
@@ -97,7 +97,7 @@ def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender():
         network = Network()
         here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
         address = await there.start(receive)
-        assert (await here.send(address, b"x")).answer is Answer.UNREACHABLE
+        assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
         await there.close()
 
     asyncio.run(talk())

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from leasehold.impl.transport.nats import NatsTransport
-from leasehold.impl.transport.transport import Answer, TransportError
+from leasehold.impl.transport.transport import Delivery, TransportError
 
 
 class Relay:
@@ -50,14 +50,14 @@ def test_a_connection_that_is_cut_is_made_again_and_still_listens(nats_server, r
         await there.start(receiver)
         await here.start(receiver)
         address = f"nats://127.0.0.1:{nats_server[1]}/{subject}"
-        assert (await here.send(address, b"1")).answer is Answer.TAKEN
+        assert (await here.send(address, b"1")).answer is Delivery.TAKEN
         await relay.cut()
-        assert (await here.send(address, b"2")).answer is Answer.UNREACHABLE
+        assert (await here.send(address, b"2")).answer is Delivery.UNREACHABLE
         own = await there.send(f"nats://127.0.0.1:{port}/{subject}.here", b"3")
-        assert own.answer is Answer.UNREACHABLE, "without its connection it sends nothing either"
+        assert own.answer is Delivery.UNREACHABLE, "without its connection it sends nothing either"
         await relay.open()
         async with asyncio.timeout(20):
-            while (await here.send(address, b"4")).answer is not Answer.TAKEN:
+            while (await here.send(address, b"4")).answer is not Delivery.TAKEN:
                 await asyncio.sleep(0.05)
         assert receiver.got == [b"1", b"4"]
         await here.close()
@@ -92,7 +92,7 @@ def test_without_the_package_the_start_says_what_to_install(receiver, monkeypatc
         with pytest.raises(TransportError, match=r"pip install 'leasehold\[nats\]'"):
             await transport.start(receiver)
         reply = await NatsTransport("nats://127.0.0.1:4222/a.b").send("nats://127.0.0.1:4222/a.c", b"x")
-        assert reply.answer is Answer.UNREACHABLE
+        assert reply.answer is Delivery.UNREACHABLE
 
     asyncio.run(talk())
 
@@ -114,12 +114,12 @@ def test_an_empty_frame_and_one_that_wants_no_answer_reach_nobody(nats_server, r
         subject = f"test.{uuid.uuid4().hex}"
         there = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}")
         address = await there.start(receiver)
-        assert (await there.send(address, b"")).answer is Answer.REFUSED
+        assert (await there.send(address, b"")).answer is Delivery.REFUSED
         stranger = Client()
         await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
         await stranger.publish(subject, b"no answer wanted")
         await stranger.flush()
-        assert (await there.send(address, b"x")).answer is Answer.TAKEN
+        assert (await there.send(address, b"x")).answer is Delivery.TAKEN
         assert receiver.got == [b"x"]
         await stranger.close()
         await there.close()

@@ -25,7 +25,7 @@ SPECIFICATION = "specification"  # the word's name
 VERSION = 1
 
 
-class FieldLayout(msgspec.Struct, frozen=True):
+class FieldSchema(msgspec.Struct, frozen=True):
     """A field; `cells` are the keys of a map, in the order of its values."""
 
     name: str
@@ -33,7 +33,7 @@ class FieldLayout(msgspec.Struct, frozen=True):
     cells: tuple[str, ...] = ()
 
 
-class RoleLayout(msgspec.Struct, frozen=True):
+class RoleSchema(msgspec.Struct, frozen=True):
     """What stands in the records of a role.
 
     Attributes:
@@ -44,7 +44,7 @@ class RoleLayout(msgspec.Struct, frozen=True):
     indexed: bool
     subsidiary: bool
     states: tuple[str, ...]
-    fields: tuple[FieldLayout, ...]
+    fields: tuple[FieldSchema, ...]
     neighbours: tuple[str, ...]
     since: tuple[str, ...] = ()
 
@@ -57,23 +57,23 @@ class RoleLayout(msgspec.Struct, frozen=True):
         return dict(zip(names, plain, strict=True)) if len(names) == len(plain) else None
 
 
-class Layout(msgspec.Struct, frozen=True):
+class RecordSchema(msgspec.Struct, frozen=True):
     """A specification, as far as it says how records are read."""
 
     system: str
     digest: str
     constants: dict[str, Any]
-    roles: dict[str, RoleLayout]
+    roles: dict[str, RoleSchema]
     version: int = VERSION
 
     @classmethod
-    def of(cls, program: Program) -> Layout:
+    def of(cls, program: Program) -> RecordSchema:
         """The layout of a compiled specification."""
         roles = {name: _role(program, core) for name, core in program.roles.items()}
         return cls(program.system, program.digest, dict(program.constants), roles)
 
     @classmethod
-    def read(cls, body: bytes) -> Layout:
+    def read(cls, body: bytes) -> RecordSchema:
         """The layout of a store's word.
 
         Raises:
@@ -90,11 +90,11 @@ class Layout(msgspec.Struct, frozen=True):
     def write(self) -> bytes:
         return msgspec.json.encode(self)
 
-    def reads_like(self, other: Layout) -> bool:
+    def reads_like(self, other: RecordSchema) -> bool:
         """Whether the records of one are those of the other."""
         return (self.system, self.digest, self.constants) == (other.system, other.digest, other.constants)
 
-    def against(self, other: Layout) -> str:
+    def against(self, other: RecordSchema) -> str:
         """Its name, with the constants that are others there: `lease 1ff3a4d20b77 with max_units=2`."""
         constants = ", ".join(
             f"{name}={_word(value)}"
@@ -104,16 +104,16 @@ class Layout(msgspec.Struct, frozen=True):
         return f"{self.system} {self.digest[:12]}" + (f" with {constants}" if constants else "")
 
 
-def _role(program: Program, core: Core) -> RoleLayout:
-    return RoleLayout(
+def _role(program: Program, core: Core) -> RoleSchema:
+    return RoleSchema(
         core.indexed, core.subsidiary, core.states, tuple(_field(f.name, f.type) for f in core.fields),
         tuple(neighbour_name(program, role, index) for role, index in core.neighbours), tuple(core.since),
     )  # fmt: skip
 
 
-def _field(name: str, kind: t.Type) -> FieldLayout:
+def _field(name: str, kind: t.Type) -> FieldSchema:
     cells = tuple(map(str, t.members(kind.key))) if isinstance(kind, t.Map) else ()
-    return FieldLayout(name, described(kind), cells)
+    return FieldSchema(name, described(kind), cells)
 
 
 def neighbour_name(program: Program, role: str, index: int) -> str:
@@ -155,7 +155,7 @@ def refusal(words: Mapping[str, bytes], program: Program, store: Store, actor: s
     body = words.get(SPECIFICATION)
     if body is None:
         return None
-    old, new = Layout.read(body), Layout.of(program)
+    old, new = RecordSchema.read(body), RecordSchema.of(program)
     if old.reads_like(new):
         return None
     return RecordError(
