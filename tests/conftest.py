@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 VARIABLE = "LEASEHOLD_CACHE"
-LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked slow
+LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked long
 _number = count()
 _started = pytest.StashKey[float]()
 
@@ -51,8 +51,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for some in terminalreporter.stats.values() for report in some if hasattr(report, "cpu_seconds")]
-    long = [r for r in reports if r.cpu_seconds > LONG_SECONDS and "slow" not in r.keywords]
+    long = [r for r in reports if r.cpu_seconds > LONG_SECONDS and not {"long", "slow"} & set(r.keywords)]
     if long:
-        terminalreporter.section(f"over {LONG_SECONDS:.0f} s of CPU time: make it fast, or mark it slow")
+        terminalreporter.section(f"over {LONG_SECONDS:.0f} s of CPU time: make it fast, or mark it long")
     for report in sorted(long, key=lambda report: -report.cpu_seconds):
         terminalreporter.write_line(f"{report.cpu_seconds:6.1f} s {report.nodeid}")

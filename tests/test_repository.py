@@ -185,6 +185,7 @@ def test_the_page_of_the_architecture_names_what_is_there() -> None:
     assert [layer for layer in LAYERS if f"`{layer}/" not in page] == []
 
 
+@pytest.mark.long
 def test_the_readme_shows_what_is_printed() -> None:
     """The first output in the README is that of `leasehold check lease`, but for what differs between machines."""
     shown = re.search(r"leasehold check lease\n```\n\n```\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL)

@@ -17,10 +17,12 @@ def _rows(section: Section) -> Iterator[Row]:
         yield from table.rows
 
 
-LONG = {"discovery", "dispatch", "exploring", "recovery", "size"}
+MARKS = dict.fromkeys(("discovery", "dispatch", "exploring", "recovery", "size"), pytest.mark.slow) | {
+    "end_to_end": pytest.mark.long
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in ALL])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, ())) for n in ALL])
 def test_a_benchmark_measures_something(name: str, tmp_path: Path) -> None:
     try:
         section = measure(name, quick=True)

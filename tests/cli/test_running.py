@@ -59,6 +59,7 @@ def states(fleet: Fleet, lease: str) -> dict[str, str]:
     return {row["machine"]: row["state"] for row in rows if row["lease"] == lease}
 
 
+@pytest.mark.long
 def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     """Asked for, seen, explained, changed, and ended."""
     lease = leasehold(fleet, "demand", "--units", "2", "--until", "5m", "--term", "4s").strip()
@@ -89,6 +90,7 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     assert "is ending already" in leasehold(fleet, "close", lease)
 
 
+@pytest.mark.long
 def test_an_actor_that_is_down_is_named_by_who_waits_for_it(fleet: Fleet) -> None:
     lease = leasehold(fleet, "demand", "--units", "1", "--until", "5m", "--term", "1m").strip()
     wait(lambda: states(fleet, lease).get("service_manager") == "active")
@@ -228,6 +230,7 @@ def test_a_signal_ends_it_well(tmp_path: Path) -> None:
     assert isinstance(fleet.client(SITE), Client)
 
 
+@pytest.mark.long
 def test_the_demo_survives_kill_9(tmp_path: Path) -> None:
     """Every actor is killed once; all leases end as they should, and no process is left."""
     words = ["--json", "--crash", "--leases", "4", "--seed", "11", "--dir", str(tmp_path / "demo")]

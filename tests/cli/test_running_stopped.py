@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from leasehold.impl.fleet import BROKER, SITE, TENANT, Fleet
 
 NO_STEPS = "leasehold: site takes no steps at the moment, as its store has failed"
@@ -31,6 +33,7 @@ def wait(true: Callable[[], Any], limit_seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_an_actor_that_cannot_answer_is_named_beside_those_that_can(tmp_path: Path) -> None:
     with Fleet(tmp_path, units=2, tick_seconds=0.25, handler="simulated") as fleet:
         tenant, site = fleet.client(TENANT), fleet.client(SITE)

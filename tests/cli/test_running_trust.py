@@ -137,6 +137,7 @@ def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
     assert machine(fleet, TENANT, another) == {}
 
 
+@pytest.mark.long
 def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
     start_all(fleet)
     lease = demand(fleet)
@@ -170,6 +171,7 @@ def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
     wait(lambda: is_active(fleet, lease, 4))
 
 
+@pytest.mark.long
 def test_the_keys_of_broker_and_site_are_changed_while_a_lease_lasts(fleet: Fleet) -> None:
     start_all(fleet)
     lease = demand(fleet)

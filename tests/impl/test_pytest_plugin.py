@@ -66,6 +66,7 @@ def test_the_same_in_processes(leasehold_cluster: ProcessCluster) -> None:
     assert leasehold_cluster.now >= before + 2
 
 
+@pytest.mark.long
 def test_the_command_line_says_which(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -208,7 +208,7 @@ def careful(folder: Path) -> SqliteDisk:
     return SqliteDisk(folder, checkpoint_after=6)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_power_loss_in_every_operation(folder: Path, loop: VirtualLoop, seed: int) -> None:
     tally = crash_everywhere(folder, loop, range(4), careful, range(seed, seed + 1))
     assert tally.cases > 1500
@@ -564,6 +564,7 @@ def _folders(folder: Path) -> Iterator[Path]:
         yield path
 
 
+@pytest.mark.long
 def test_cases_of_the_recovery_campaign(folder: Path, scripts: list[Script]) -> None:
     some = scripts[::59]
     assert len(some) >= 40

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs/howto/keys.md").read_text()
 BLOCK = re.compile(r"<!-- at (\w+) -->\n```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEY = re.compile(r"ed25519:[\w-]{43}|\b[0-9a-f]{32}\b")
@@ -21,6 +23,7 @@ def put(text: str, meant: dict[str, str]) -> str:
     return OTHER_EACH_TIME.sub(lambda found: meant.get(found[0], found[0]), text)
 
 
+@pytest.mark.long
 def test_every_command_says_what_the_page_says(tmp_path: Path) -> None:
     keys: dict[str, str] = {}  # the same on all machines
     moments: dict[str, dict[str, str]] = {}  # by machine: two may write the same moment on the page, and others here

@@ -27,6 +27,7 @@ render = _render()
 MISTAKES = render.mistakes()
 
 
+@pytest.mark.long
 def test_the_page_is_current() -> None:
     page = render.PAGE.read_text()
     assert render.masked(render.render(page)) == render.masked(page), "run python tests/drift.py --write"

@@ -127,6 +127,7 @@ def test_the_command(run: Run) -> None:
     assert "it asks for all steps at once" in (done.stdout + done.stderr)
 
 
+@pytest.mark.long
 def test_ctrl_c_is_for_the_one_that_leads(tmp_path: Path) -> None:
     """A terminal sends it to all processes."""
     words = ["explore", str(TRUTH / "two_phase"), "--set", "resource_managers=9", "--workers", "2"]
@@ -148,6 +149,7 @@ def test_what_does_not_go_together(words: list[str], says: str, run: Run) -> Non
     assert (done.returncode, says in " ".join((done.stdout + done.stderr).split())) == (2, True)
 
 
+@pytest.mark.long
 def test_a_partition_owns_what_falls_to_it() -> None:
     """Each state belongs to exactly one of the processes, and these share them about evenly."""
     parts = [Partition(1, me, 4) for me in range(4)]

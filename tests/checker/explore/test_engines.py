@@ -127,7 +127,14 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
         assert_alike(system, budget, limits)
 
 
-@pytest.mark.parametrize(("draw", "count"), [(by_chance, 30), (busy, 20)], ids=["messages", "types"])
+@pytest.mark.parametrize(
+    ("draw", "count"),
+    [
+        pytest.param(by_chance, 30, id="messages"),
+        pytest.param(busy, 5, id="few types"),
+        pytest.param(busy, 20, id="types", marks=pytest.mark.long),
+    ],
+)
 def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | None], count: int) -> None:
     """Of two kinds: of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
     loaded = 0

@@ -198,11 +198,13 @@ def test_two_phase_commit() -> None:
     assert found.by_property()["guards_disjoint"] == 6
 
 
+@pytest.mark.long
 def test_processes_find_the_same() -> None:
     here, there = tried("two_phase_commit"), tried("two_phase_commit", jobs=2)
     assert [replace(o, seconds=0) for o in here.outcomes] == [replace(o, seconds=0) for o in there.outcomes]
 
 
+@pytest.mark.long
 def test_a_sample_of_the_lease() -> None:
     loader = Loader("lease")
     chosen = random.Random(1).sample(mutations(loader()), 12)
@@ -211,7 +213,9 @@ def test_a_sample_of_the_lease() -> None:
     assert len(found.kills) >= 6, [o.mutation.name for o in found.survivors]
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(383, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [5, pytest.param(20, marks=pytest.mark.long), pytest.param(383, marks=pytest.mark.slow)]
+)
 def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search stops at the first violation too, what is found until then does not depend on who searches."""
     loader = Loader("lease")

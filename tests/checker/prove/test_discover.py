@@ -36,6 +36,7 @@ def found() -> Strengthened:
     return strengthened(system, ANY, small, WANTED, jobs=1, levels=(1,), shrink_seconds=0)
 
 
+@pytest.mark.long
 def test_discovered_lemmas_make_a_proof(found: Strengthened) -> None:
     """For any number of participants, though states of two were explored."""
     assert set(found.proved) == set(WANTED)
@@ -96,6 +97,7 @@ def test_candidates_hold_where_they_are_explored(name: str, level: int) -> None:
     assert not set(explored.vacuous) & set(asked.properties)
 
 
+@pytest.mark.long
 def test_candidates_are_written_for_a_person(tmp_path: Path) -> None:
     """Names that the language takes and lines that fit, of a system with data, a clock and messages with fields."""
     folder = tmp_path / "lease"
@@ -133,6 +135,7 @@ def test_numbers_and_times_are_unbounded() -> None:
     assert found.induction.proved.keys() >= set(wanted)
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_not_proved() -> None:
     """A claim that some run violates, whichever candidates stand beside it."""
     systems = []

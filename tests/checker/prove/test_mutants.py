@@ -267,6 +267,7 @@ def every(system: System, some: tuple[Deviation, ...]) -> list[SymbolicStep]:
     return list(encoding.relation.steps(encoding.before))
 
 
+@pytest.mark.long
 def test_induction_knows_of_deviations() -> None:
     """A coordinator that was to commit, stopped, and aborts: of two-phase commit both readings say so."""
     system = load("two_phase_commit", {"participants": "2"})

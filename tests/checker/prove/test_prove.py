@@ -162,6 +162,7 @@ def test_the_command() -> None:
     assert "did you mean `participant`?" in wrong.stderr
 
 
+@pytest.mark.long
 def test_another_solver_accepts_the_certificate(tmp_path: Path) -> None:
     """cvc5 finds every condition unsatisfiable; and one that is not, it does not."""
     cvc5 = pytest.importorskip("cvc5")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.recovery.campaign import Outcome, UnknownCase
+from leasehold.checker.recovery import UnknownCase
 from leasehold.checker.recovery.cases.campaign import LOST, campaign, scripts_of
+from leasehold.checker.recovery.cases.case import CaseOutcome
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
 from tests.systems import load
@@ -28,10 +29,11 @@ def stage() -> CaseRunner:
     return CaseRunner(SYSTEM)
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
 
 
+@pytest.mark.long
 def test_a_script_for_each_case(scripts: list[Script]) -> None:
     """As many as the exploration has cases, each with its crash, and with a restart at its end."""
     assert len(scripts) == len({script.name for script in scripts}) > 2_000
@@ -71,6 +73,7 @@ def test_an_actor_stops_twice(scripts: list[Script], stage: CaseRunner) -> None:
     stage.close()
 
 
+@pytest.mark.long
 def test_names_of_cases() -> None:
     found = campaign(SYSTEM, jobs=1, only="crash:authority/priming#after-setup@over")
     assert found.holds

@@ -18,10 +18,11 @@ from leasehold.reports.lifelines import path_svg
 RUNS = int(os.environ.get("LEASEHOLD_RANDOM_RUNS", "100000"))
 
 
+@pytest.mark.long
 def test_random_runs_hold() -> None:
     found = random_campaign(150, seed=0, jobs=1)
     assert not found.failures, found.failures
-    assert found.played == 150
+    assert found.runs == 150
     assert set(found.acts) >= {*FAULTS, "demand", "flex", "prolong", "stop"}
     assert found.crashes > 100
     assert found.lost > 10
@@ -32,7 +33,7 @@ def test_random_runs_hold() -> None:
 def test_many_random_runs_hold() -> None:
     """100,000, or as many as LEASEHOLD_RANDOM_RUNS says."""
     found = random_campaign(RUNS, seed=1_000_000)
-    assert found.played == RUNS
+    assert found.runs == RUNS
     assert not found.failures, found.failures
 
 
@@ -50,6 +51,7 @@ for seed in range(0, 60, 5):
 """
 
 
+@pytest.mark.long
 def test_one_seed_is_one_run_to_the_byte() -> None:
     runs = [
         subprocess.run(
@@ -73,14 +75,13 @@ def test_a_bug_is_found_and_its_plan_made_small(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(FailingStore, "_commit", forgets)
     for seed in range(200):
         plan = plan_of(seed)
-        outcome = play(plan)
-        if outcome.findings:
+        findings = play(plan)[1]
+        if findings:
             break
-    found = failed(plan, outcome)
+    found = failed(plan, findings)
     small = found.plan
     assert len(small.acts) <= len(plan.acts)
-    assert {f.check for f in play(small).findings} & {f.check for f in outcome.findings}
-    assert found.path is not None
+    assert {f.check for f in play(small)[1]} & {f.check for f in findings}
     assert len(found.path) > 3
     assert any(step.kind == "recover" for step in found.path.steps)
     assert "<svg" in path_svg(found.path, "a bug")

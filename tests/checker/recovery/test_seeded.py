@@ -76,6 +76,7 @@ def test_an_unknown_name() -> None:
         named("wish_los_")
 
 
+@pytest.mark.long
 def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None:
     order = list(in_order(scripts))
     assert order == list(in_order(scripts))
@@ -114,10 +115,12 @@ RARE = {
 }
 
 
+@pytest.mark.long
 def test_every_bug_is_caught(system: System, scripts: list[Script]) -> None:
     check(seeded(system, [b.name for b in bugs() if b.name not in RARE], 2, most=200, scripts=scripts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "point"), RARE.items())
 def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
     some = [script for script in scripts if script.point.startswith(point)]

@@ -52,7 +52,15 @@ def draw(kind: str, rng: random.Random) -> System | str:
     return "not loaded" if found is None or isinstance(found, str) else found
 
 
-@pytest.mark.parametrize(("kind", "count", "share"), [("by chance", 100, 0.15), ("busy", 25, 0.6)])
+@pytest.mark.parametrize(
+    ("kind", "count", "share"),
+    [
+        ("by chance", 20, 0.15),
+        ("busy", 5, 0.6),
+        pytest.param("by chance", 100, 0.15, marks=pytest.mark.long),
+        pytest.param("busy", 25, 0.6, marks=pytest.mark.long),
+    ],
+)
 def test_every_edge(kind: str, count: int, share: float) -> None:
     """At least a share of them can run; by chance, many have channels that no network keeps to."""
     became: Counter[str] = Counter()

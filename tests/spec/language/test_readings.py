@@ -441,6 +441,7 @@ def machine_reads(world: World, text: str, data: st.DataObject) -> tuple[x.Expre
     return e, context
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(data=st.data())
 def test_a_machine_reads_what_the_definition_says(world: World, data: st.DataObject) -> None:
@@ -464,6 +465,7 @@ def test_an_operator_means_the_same_in_every_reading(world: World, op: str, data
     assert z3.is_true(z3.simplify(sorts.equal(found, sorts.literal(e.type, expected)))), (found, expected)
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(data=st.data())
 def test_a_property_reads_what_the_definition_says(world: World, data: st.DataObject) -> None:

@@ -248,7 +248,9 @@ WORLDS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long) if n == "one task often" else n for n in WORLDS]
+)
 def test_a_strange_folder(folder: Path, name: str) -> None:
     make, code = WORLDS[name]
     make(folder)
