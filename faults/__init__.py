@@ -1,4 +1,4 @@
-"""What can go wrong: the catalogue of faults, where actors can crash, and how many faults an exploration may use."""
+"""Faults: their catalogue, where actors can crash, and how many faults an exploration may use."""
 
 from leasehold.faults.budget import DEFAULT, Budget, BudgetError
 from leasehold.faults.points import CrashPoint, crash_points

@@ -23,11 +23,11 @@ ALONE = {
 
 
 class BudgetError(ValueError):
-    """A text is not a budget: the user's fault. The message says what is wrong, and the near miss."""
+    """A text is not a budget: the user's fault. The message names the mistake and the near miss."""
 
 
 class Budget:
-    """What may go wrong, and how often: by kind of fault a value, as faults/catalogue.yaml says what each means.
+    """The faults that may happen, and how often: a value by kind of fault; faults/catalogue.yaml defines the kinds.
 
     A kind is an attribute, too: `budget.crash` is 0 where no crash is in the budget, `budget.byzantine` is empty.
 

@@ -11,7 +11,7 @@ from leasehold.spec.language import table
 
 
 class BudgetUnit(StrEnum):
-    """What a budget says of a kind of fault."""
+    """The unit of a kind of fault in a budget."""
 
     COUNT = "count"  # how many a whole run may have
     COUNT_OR_ANY = "count or any"  # the same, or `any` for no limit: it cannot make a run endless

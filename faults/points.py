@@ -53,7 +53,7 @@ def point_name(role: str, state: str, where: str, done: tuple[str, ...] = ()) ->
 
 @cache
 def work_done(pieces: tuple[tuple[str, bool], ...]) -> tuple[str, ...]:
-    """What was done of a work list, task by task: of each piece its task and whether it was done."""
+    """The part of a work list that was done, by task: `pieces` has the task of each piece and whether it was done."""
     by_task: dict[str, list[bool]] = {}
     for task, done in pieces:
         by_task.setdefault(task, []).append(done)

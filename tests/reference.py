@@ -108,7 +108,7 @@ def keys() -> Iterator[str]:
                 yield f"| `{name}` | {value(key.shape)}{needed} | {key.doc.replace('|', chr(92) + '|')} |"
 
 
-def inside(wanted: shape.Shape, seen: list[shape.RecordShape]) -> None:
+def inside(wanted: shape.YamlShape, seen: list[shape.RecordShape]) -> None:
     """Collects the records within a shape, in the order of the tables."""
     match wanted:
         case shape.RecordShape(keys=entries):
@@ -123,7 +123,7 @@ def inside(wanted: shape.Shape, seen: list[shape.RecordShape]) -> None:
                 inside(choice, seen)
 
 
-def value(wanted: shape.Shape, many: bool = False) -> str:
+def value(wanted: shape.YamlShape, many: bool = False) -> str:
     """A shape in words."""
     match wanted:
         case shape.TextShape(of=of):

@@ -17,7 +17,7 @@ from leasehold.spec import SpecError, find
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, near_miss
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import Expectation, System
-from leasehold.spec.language.shape import Shape
+from leasehold.spec.language.shape import YamlShape
 from leasehold.spec.language.shape_check import check
 from leasehold.spec.language.source import YamlNode, read_file
 
@@ -128,7 +128,7 @@ def explanations_of(
     return tuple(found)
 
 
-def read_checked(name_or_folder: str | Path, file: str, shape: Shape, sink: Sink) -> YamlNode | None:
+def read_checked(name_or_folder: str | Path, file: str, shape: YamlShape, sink: Sink) -> YamlNode | None:
     """One of a system's own files beside its specification; None where there is none.
 
     Raises:

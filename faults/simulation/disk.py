@@ -16,7 +16,7 @@ from leasehold.impl.store.store import Batch, StoreError
 
 
 class DiskFault(Enum):
-    """What is wrong with a disk."""
+    """The faults of a disk."""
 
     FULL = "the disk is full"
     READ_ONLY = "the file system is read-only"
@@ -27,7 +27,7 @@ class FailingDisk(Disk):
     """A disk in memory that can be made to fail.
 
     Attributes:
-        fault: what is wrong with it now; None: nothing.
+        fault: its present fault; None: it works.
         failed: how many commits have failed.
     """
 

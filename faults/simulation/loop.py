@@ -22,7 +22,7 @@ ENDLESS = 1_000_000  # callbacks between two looks at the time: more are a livel
 
 
 class Livelock(RuntimeError):
-    """What runs on the loop goes on and on, though no time passes."""
+    """Callbacks run without end, though no time passes."""
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
@@ -45,7 +45,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is called within takes this for the running loop."""
+        """Makes this the running loop for calls in the `with` block."""
         before = events._get_running_loop()
         events._set_running_loop(self)
         self._running = True
@@ -113,7 +113,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         answer: T = task.result()
         return answer
 
-    # What asyncio asks of a loop
+    # The interface of asyncio
 
     def time(self) -> float:
         return self._now

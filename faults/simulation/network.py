@@ -25,7 +25,7 @@ LIMITS = TransportLimits(send_seconds=1.5)  # whoever is not answered says it ag
 
 @dataclass(frozen=True, slots=True)
 class NetworkConditions:
-    """What happens at random to each packet while the network does not hold.
+    """The random faults of packets while the network does not hold.
 
     Attributes:
         lose, duplicate, unanswered: shares of packets, from 0 to 1: lost; delivered twice; taken, the answer lost.

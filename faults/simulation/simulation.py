@@ -167,7 +167,7 @@ class Simulation:
         self.loop.quiesce()
 
     def gone(self, name: str, actor: ControlledActor) -> None:
-        """What was left of an actor goes; also from within what runs on the loop."""
+        """Removes the rest of an actor that has ended; a callback of the loop may call it."""
         self.crashes += 1
         for hear in self.ends:
             hear(name)
@@ -195,7 +195,7 @@ class Simulation:
         self.units.units[unit].on = False
 
     def strays(self) -> list[str]:
-        """What is there of units that are not up, in words; what is simulated is up or is nothing."""
+        """The remains of units that are not up, in words; simulated units leave none."""
         return []
 
     # Control

@@ -30,7 +30,7 @@ _STATE, _TRANSITION, _TASK = (shape.record(f"a {name}").keys for name in ("state
 
 
 class Builder(FieldBuilder):
-    """Runs the second pass; errors go to the sink, and what was wrong is left out of the model."""
+    """Runs the second pass; errors go to the sink, and wrong declarations are left out of the model."""
 
     # Roles
 

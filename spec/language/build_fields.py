@@ -31,7 +31,7 @@ from leasehold.spec.language.types import (
 
 
 class FieldBuilder:
-    """Runs the second pass; errors go to the sink, and what was wrong is left out of the model."""
+    """Runs the second pass over fields; errors go to the sink, and wrong declarations are left out of the model."""
 
     def __init__(self, files: SpecFiles, declarer: Declarer, declared: Declarations, sink: Sink) -> None:
         self.files, self.declarer, self.declared, self.sink = files, declarer, declared, sink

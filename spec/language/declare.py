@@ -39,7 +39,7 @@ MAX_VALUE = 10**18
 
 @dataclass
 class Declarations:
-    """What the first pass found."""
+    """The result of the first pass."""
 
     names: DeclaredNames
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Declarer:
         Args:
             node: the expression.
             want: its type.
-            bounds: of it a type, a first value or a number of machines is made.
+            bounds: a type, a first value or a number of machines depends on the value.
         """
         names = DeclaredNames({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
         before = len(self.sink.errors)

@@ -1,6 +1,6 @@
-"""What the language says when a specification is wrong.
+"""Diagnostics: the findings about a specification.
 
-A diagnostic is a value: code, place, what is wrong, the near miss and the remedy. diagnostics.yaml has all codes and
+A diagnostic is a value: code, place, mistake, near miss and remedy. diagnostics.yaml has all codes and
 their texts; `docs/reference/diagnostics.md` is generated from it and `tests/bad_specs/` holds a spec for every code.
 """
 
@@ -36,7 +36,7 @@ NOWHERE = Place("<settings>")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The text of one kind of finding: a code, and templates with `$words` for what is wrong and for the remedy."""
+    """The text of one kind of finding: a code, and templates with `$words` for the mistake and for the remedy."""
 
     code: str
     what: Template

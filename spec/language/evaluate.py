@@ -1,4 +1,4 @@
-"""What an expression means: a plain walk over its tree.
+"""The meaning of an expression: a plain walk over its tree.
 
 This is the definition. Faster readings (python_source.py, and later packed words, solver terms and SQL) are held
 against it by differential tests, so it is written to be believed, not to be fast.

@@ -1,4 +1,4 @@
-"""What people write by habit of TLA+, C, Python and other languages, and how it is written here: foreign.yaml."""
+"""Operators and functions of TLA+, C, Python and other languages, and how they are written here: foreign.yaml."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def operator_in(source: str) -> Habit | None:
 
 
 def function(name: str) -> Hint | None:
-    """What is meant by a foreign function or method, and the remedy."""
+    """The near miss and the remedy for a foreign function or method."""
     return _FUNCTIONS.get(name) or (_METHODS.get(name.rpartition(".")[2]) if "." in name else None)
 
 
 def construct(tree: ast.AST) -> Hint | None:
-    """What is meant by a construct of Python that is not part of the language, and the remedy."""
+    """The near miss and the remedy for a construct of Python that is not part of the language."""
     return _CONSTRUCTS.get(type(tree).__name__)

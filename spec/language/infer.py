@@ -50,7 +50,7 @@ FUNCTIONS = (
 
 
 class Inference:
-    """What every kind of node needs: places, errors, names."""
+    """The common part of typing all kinds of nodes: places, errors, names."""
 
     def __init__(self, node: YamlNode, lead: int, source: str, sink: Sink) -> None:
         self.node, self.lead, self.source, self.sink = node, lead, source, sink
@@ -271,5 +271,5 @@ def short(source: str) -> str:
 
 
 def wrong(place: Place) -> x.Expression:
-    """What stands for an expression that was reported."""
+    """The expression of unknown type that stands for one that was reported."""
     return x.Literal_(type=UNKNOWN, value=None, place=place)

@@ -104,7 +104,7 @@ class Typing(Operators):
         return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))
 
     def _query(self, name: x.QueryName, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
-        """What is asked of the whole state, where that can be seen."""
+        """A query of the whole state; only properties and the environment may have one."""
         if not scope.outside:
             return self.error(f"{name}_inside", tree)
         subjects, owners = [], []

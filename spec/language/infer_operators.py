@@ -168,7 +168,7 @@ class Operators(Inference):
     def _incomparable(
         self, tree: ast.Compare, op: str, left: x.Expression, right: x.Expression, scope: Scope
     ) -> x.Expression | None:
-        """What stands for a comparison of values that cannot be compared, which is reported."""
+        """Reports a comparison of values that cannot be compared, and returns the expression that stands for it."""
         a, b = left.type, right.type
         if isinstance(a, UnknownType) or isinstance(b, UnknownType):
             return None

@@ -19,7 +19,7 @@ from leasehold.spec.language.unbounded import warn_of_unbounded
 
 
 def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place]) -> None:
-    """Reports what is wrong with the machines; `reasons` says where the ignore or refuse of a pair stands.
+    """Reports the mistakes in the machines; `reasons` says where the ignore or refuse of a pair stands.
 
     Earlier errors leave holes in the model. Where a finding could be no more than the echo of one, none is made.
     """

@@ -27,7 +27,7 @@ class Migrations:
         self.roles, self.declarer, self.sink = roles, declarer, sink
 
     def read(self, node: YamlNode | None) -> tuple[m.Migration, ...]:
-        """All migrations of the file; what is wrong goes to the sink and is left out."""
+        """All migrations of the file; wrong rules are reported to the sink and left out."""
         found: list[m.Migration] = []
         for item in as_mapping(node).get("migrations") or ():
             source = self._digest(item.get("from"), found)

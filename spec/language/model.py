@@ -1,4 +1,4 @@
-"""The model of a system: what every reading of a specification takes.
+"""The model of a system, which every reading of a specification takes.
 
 Immutable, fully resolved (constants have values, instances have numbers, every expression is typed) and in the order of
 the text. `load.py` makes it; nothing changes it.
@@ -289,7 +289,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the checker must find for one setting of the constants."""
+    """The expected result of the checker for one setting of the constants."""
 
     name: str
     settings: Mapping[str, Value]
@@ -311,7 +311,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What a system says about its faults.
+    """The faults that are explored, as the system declares them.
 
     Attributes:
         budget: what is explored when a call says nothing, as leasehold.faults.Budget reads it.

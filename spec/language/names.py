@@ -14,7 +14,7 @@ from leasehold.spec.language.types import (
 
 @dataclass(frozen=True)
 class RoleNames:
-    """What an expression may say of a role."""
+    """The names of a role that an expression may use."""
 
     name: str
     instance: Instance
@@ -42,13 +42,13 @@ class DeclaredNames:
     channels: Mapping[str, tuple[str, ...]]  # a channel's name: the kinds of messages that it carries
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
-        """Of a role's states, those that remember tasks, by the state that they stand for; of other types nothing."""
+        """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""
         return next((r.remembering for r in self.roles.values() if r.remembering and r.states == of), {})
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What is in sight where an expression stands."""
+    """The names that are in scope where an expression stands."""
 
     names: DeclaredNames
     role: str | None = None  # whose own data is named without a prefix

@@ -32,7 +32,7 @@ def name_of(state: str, running: Running) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ControlGraph:
-    """What decides which tasks may still run in which state of a machine."""
+    """The control states, tasks and transitions of a machine, which decide where outliving tasks may still run."""
 
     initial: str
     work: Mapping[str, tuple[str, ...]]  # by state: its tasks
@@ -40,7 +40,7 @@ class ControlGraph:
     outliving: Mapping[str, tuple[str, ...]]  # by task that may outlive its state: its answers
 
     def left_running(self, state: str, running: Running, event: str, target: str) -> Running:
-        """What still runs after a transition, beside what its target starts anyway."""
+        """The tasks that still run after a transition, besides those that its target starts."""
         begun = running.union(t for t in self.work[state] if t in self.outliving)
         return frozenset(t for t in begun if event not in self.outliving[t] and t not in self.work[target])
 

@@ -209,7 +209,7 @@ def _literal(value: Value) -> str:
 
 
 def _once(words: str, use: Callable[[str], str]) -> str:
-    """What uses some source more than once; a long one is computed first, so that nesting does not multiply it."""
+    """Source that uses other source twice or more; long source is computed once, so that nesting cannot multiply it."""
     if len(words) <= SHORT:
         return use(words)
     return f"(lambda q: {use('q')})({words})"

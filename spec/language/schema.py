@@ -19,7 +19,7 @@ def _pattern(expression: re.Pattern[str]) -> str:
     return "^" + expression.pattern.replace(r"\Z", "$")
 
 
-# What a text stands for: an editor reads `3` as a number and `true` as a boolean where the loader sees texts.
+# The schema of each kind of text: an editor reads `3` as a number and `true` as a boolean where the loader sees texts.
 _WORD: Schema = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
 _TEXTS: dict[str, Schema] = {
     "text": {"type": ["string", "number", "boolean", "null"]},
@@ -58,7 +58,7 @@ class _SchemaMaker:
     def __init__(self) -> None:
         self.defs: dict[str, Schema] = {}
 
-    def of(self, wanted: shape.Shape) -> Schema:
+    def of(self, wanted: shape.YamlShape) -> Schema:
         match wanted:
             case shape.TextShape(of=of):
                 name = of if of in _TEXTS else "text"

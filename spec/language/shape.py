@@ -23,20 +23,20 @@ class TextShape:
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    of: Shape
+    of: YamlShape
 
 
 @dataclass(frozen=True, slots=True)
 class MappingShape:
     """A mapping from names that the user chooses."""
 
-    of: Shape
+    of: YamlShape
     keys: str = "name"  # name, target (`name` or `name[key]`) or anything
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeKey:
-    shape: Shape
+    shape: YamlShape
     doc: str
     required: bool = False
 
@@ -51,10 +51,10 @@ class RecordShape:
 class Alternatives:
     """Alternatives that the kind of YAML (text, list, mapping) tells apart."""
 
-    choices: tuple[Shape, ...]
+    choices: tuple[YamlShape, ...]
 
 
-Shape: TypeAlias = TextShape | ListShape | MappingShape | RecordShape | Alternatives
+YamlShape: TypeAlias = TextShape | ListShape | MappingShape | RecordShape | Alternatives
 
 CHOICES = {"flag": ("true", "false"), "fairness": ("true", "false", "strong")}  # all words that such a text may be
 NAME_SHAPE = TextShape("name")
@@ -62,7 +62,7 @@ NAME_SHAPE = TextShape("name")
 _TABLE = table("keys.yaml")
 
 
-def shape(words: Any) -> Shape:
+def shape(words: Any) -> YamlShape:
     """The shape that keys.yaml writes so."""
     match words:
         case str() if words in _TABLE["records"]:

@@ -6,20 +6,28 @@ import re
 import unicodedata
 
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss, printable
-from leasehold.spec.language.shape import CHOICES, Alternatives, ListShape, MappingShape, RecordShape, Shape, TextShape
+from leasehold.spec.language.shape import (
+    CHOICES,
+    Alternatives,
+    ListShape,
+    MappingShape,
+    RecordShape,
+    TextShape,
+    YamlShape,
+)
 from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, YamlNode
 
 _FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
 
 
-def check(node: YamlNode, shape: Shape, sink: Sink, where: str = "the file") -> bool:
+def check(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
     """Compares a tree with its shape, all the way down; True when nothing was reported."""
     before = len(sink.found)
     _check(node, shape, sink, where)
     return len(sink.found) == before
 
 
-def _kind(shape: Shape) -> str:
+def _kind(shape: YamlShape) -> str:
     match shape:
         case TextShape():
             return "text"
@@ -29,7 +37,7 @@ def _kind(shape: Shape) -> str:
             return "mapping"
 
 
-def _wanted(shape: Shape) -> str:
+def _wanted(shape: YamlShape) -> str:
     match shape:
         case TextShape(of=of):
             return {"text": "a text", "expression": "an expression", "name": "a name"}.get(of, f"a {of}")
@@ -43,7 +51,7 @@ def _wanted(shape: Shape) -> str:
             return " or ".join(_wanted(c) for c in choices)
 
 
-def _remedy(shape: Shape) -> str:
+def _remedy(shape: YamlShape) -> str:
     match shape:
         case TextShape():
             return "write it on one line; quote it if it has brackets, colons or hashes in it"
@@ -57,7 +65,7 @@ def _remedy(shape: Shape) -> str:
             return _remedy(choices[-1])
 
 
-def _check(node: YamlNode, shape: Shape, sink: Sink, where: str) -> None:
+def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
     if isinstance(shape, Alternatives):
         fitting = [c for c in shape.choices if _kind(c) == node.kind]
         if fitting:

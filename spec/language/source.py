@@ -90,7 +90,7 @@ class KeyedNode:
 
 
 def read_file(path: Path, shown: str, sink: Sink) -> YamlNode | None:
-    """Reads one YAML file; reports every trouble to the sink and then answers None."""
+    """Reads one YAML file; reports every mistake to the sink, and then returns None."""
     start = Place(shown)
     try:
         status = path.stat()
@@ -118,7 +118,7 @@ def read_file(path: Path, shown: str, sink: Sink) -> YamlNode | None:
 
 
 def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
-    """Reads YAML text; reports every trouble to the sink and then answers None."""
+    """Reads YAML text; reports every mistake to the sink, and then returns None."""
     start = Place(shown)
     try:
         return _Composer(text, shown, sink).build()
@@ -145,7 +145,7 @@ def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
 
 
 def _trap(line: str, column: int, problem: str, began: str) -> str:
-    """What to do where YAML's parser stops: it takes some characters of a text without quotes for its own."""
+    """The remedy where YAML's parser stops: it takes some characters of a text without quotes for its own."""
     at = line[column - 1 : column]
     inside = "did not find expected ',' or" in problem
     if inside and " #" in began:

@@ -46,7 +46,7 @@ def unbounded(system: System) -> dict[_FieldRef, Transition]:
 
 
 def _assignments(system: System) -> Iterator[tuple[_FieldRef, x.Expression, str, Transition | None]]:
-    """What gets which value, at a machine of which role, in which transition; None: when a task is started."""
+    """Every assignment: field, value, role of the machine, and transition (None: a task that is started)."""
     for role in system.roles.values():
         for transition in role.transitions():
             for update in transition.updates:
