@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.checker.export import FORMATS, SLOTS, Exported, Options, Unsupported, export_system
+from leasehold.checker.export import FORMATS, SLOTS, Exported, ExportError, ExportOptions, export_system
 from leasehold.cli.common import Exit, load_or_exit, parsed, print_json, system_options
 from leasehold.spec import System
 
@@ -38,8 +38,8 @@ def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: 
     """  # noqa: D301 (click reads the character)
     model = load_or_exit(system, parsed(settings), as_json)
     try:
-        made = export_system(model, to, Options(out, slots))
-    except Unsupported as error:
+        made = export_system(model, to, ExportOptions(out, slots))
+    except ExportError as error:
         raise click.UsageError(f"{model.name} cannot be exported to {to}: {error}") from error
     files = _write(out, made)
     for left in made.left_out:

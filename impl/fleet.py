@@ -7,6 +7,7 @@ anybody may look at. A folder that was used before goes on where it was.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,6 +68,8 @@ class Fleet:
 
     Attributes:
         listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a free port.
+        environment: variables of an actor's next start, by its name.
+        prefix: the words before the command of its next start, by its name.
     """
 
     answer_seconds = 30.0
@@ -82,6 +85,8 @@ class Fleet:
         self.listens: dict[str, Any] = {}
         self.addresses: dict[str, str] = {}
         self.processes: dict[str, ProcessHandle] = {}
+        self.environment: dict[str, dict[str, str]] = {}
+        self.prefix: dict[str, list[str]] = {}
 
     def __enter__(self) -> Fleet:
         self.prepare()
@@ -150,10 +155,15 @@ class Fleet:
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "leasehold", "run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        arguments = ["run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")]
+        self.processes[name] = self._launch(name, arguments, self.folder / f"{name}.log")
+
+    def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:
+        command = [*self.prefix.get(name, ()), sys.executable, "-m", "leasehold", *arguments]
+        environment = {**os.environ, **self.environment.get(name, {})}
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )  # fmt: skip
 
     def await_ready(self, name: str, limit_seconds: float = START_LIMIT_SECONDS) -> dict[str, Any]:

@@ -6,14 +6,18 @@ times out of the JSON for the same reason.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from msgspec import to_builtins
+
 from leasehold.checker.recovery.cases.campaign import CaseCampaign
-from leasehold.checker.recovery.cases.case import CaseOutcome
+from leasehold.checker.recovery.processes.campaign import ProcessCampaign
+from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.simulated_run import CHECKS
-from leasehold.reports.json_report import system_json
+from leasehold.reports.json_report import path_json, system_json
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import show
 
@@ -53,16 +57,68 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
     if measured:
         values["seconds"] = round(found.seconds, 3)
         values["exploring_seconds"] = round(found.exploring, 3)
-    values["failures"] = [_failure(outcome) for outcome in found.failures]
+    values["failures"] = [
+        {"case": outcome.name, "rerun": rerun(outcome.name), "findings": to_builtins(outcome.findings)}
+        for outcome in found.failures
+    ]
     return values
 
 
-def _failure(outcome: CaseOutcome) -> dict[str, Any]:
+def random_json(system: System, found: RandomCampaign) -> dict[str, Any]:
+    """A random campaign as JSON values."""
     return {
-        "case": outcome.name,
-        "rerun": f"leasehold crash --real '{outcome.name}'",
-        "findings": [{"check": f.check, "words": f.words} for f in outcome.findings],
+        "system": system.name,
+        "spec_digest": system.digest,
+        "first_seed": found.first,
+        "runs": found.played,
+        "failed": len(found.failures),
+        "acts": dict(sorted(found.acts.items())),
+        "crashes": found.crashes,
+        "messages_lost": found.lost,
+        "invariants_asked": found.asked,
+        "interrupted": found.interrupted,
+        "seconds": round(found.seconds, 3),
+        "failures": [
+            {
+                "seed": failed.seed,
+                "rerun": rerun(failed.name),
+                "findings": to_builtins(failed.findings),
+                "smallest_plan": str(failed.plan).splitlines(),
+                "smallest_findings": to_builtins(failed.smallest),
+                "lease": failed.lease,
+                "path": path_json(failed.path),
+            }
+            for failed in found.failures
+        ],
     }
+
+
+def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
+    """A campaign with real processes as JSON values."""
+    return {
+        "system": system.name,
+        "spec_digest": system.digest,
+        "cases": found.played,
+        "passed": found.passed,
+        "failed": len(found.failures),
+        "skipped": [{"name": outcome.name, "reason": outcome.skipped} for outcome in found.skipped],
+        "ends": {"same": found.ends["same"], "ended": found.ends["ended"]},
+        "failures": [
+            {"name": outcome.name, "findings": [f.words for f in outcome.findings], "rerun": rerun(outcome.name)}
+            for outcome in found.failures
+        ],
+        "interrupted": found.interrupted,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def rerun(name: str) -> str:
+    """The command that plays a case again."""
+    if name.startswith("seed "):
+        return f"leasehold crash lease --real --{name}"
+    if name.startswith("crash:"):
+        return f"leasehold crash --real '{name}'"
+    return f"leasehold crash lease --real --processes --only {shlex.quote(name)}"
 
 
 def recovery_html(found: CaseCampaign) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from leasehold.checker.explore import channels
 from leasehold.spec.language.lower import Actor, Machine, Relation, Variable
 from leasehold.spec.language.model import Channel, Role, machine_name
+from leasehold.spec.language.python_source import SourceLayout
 from leasehold.spec.language.types import Value, show
 
 State = tuple[Value, ...]
@@ -53,8 +54,8 @@ class Lane:
     cell: int
 
 
-class Layout:
-    """Implements `leasehold.spec.language.python_source.SourceLayout` for one lowered form.
+class Layout(SourceLayout):
+    """The layout of one lowered form.
 
     Attributes:
         base: the number of cells that the system has without faults; they come first.

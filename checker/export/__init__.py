@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from leasehold.checker.export.shared import SLOTS, Exported, LeftOut, Options, Unsupported
+from leasehold.checker.export.shared import SLOTS, Exported, ExportError, ExportOptions, LeftOut
 from leasehold.spec.language.lower import lower
 from leasehold.spec.language.model import System
 
@@ -20,14 +20,14 @@ FORMATS: Mapping[str, str] = {
 }
 
 
-def export_system(system: System, to: str, options: Options | None = None) -> Exported:
+def export_system(system: System, to: str, options: ExportOptions | None = None) -> Exported:
     """The model of a system without faults of actors, in a format of FORMATS.
 
     Raises:
-        Unsupported: the system has something that the format has no way to say.
+        ExportError: the system has something that the format has no way to say.
     """
-    made: Exported = import_module(f"{__name__}.{to}").render(lower(system), options or Options())
+    made: Exported = import_module(f"{__name__}.{to}").render(lower(system), options or ExportOptions())
     return made
 
 
-__all__ = ["FORMATS", "SLOTS", "Exported", "LeftOut", "Options", "Unsupported", "export_system"]
+__all__ = ["FORMATS", "SLOTS", "ExportError", "ExportOptions", "Exported", "LeftOut", "export_system"]

@@ -7,25 +7,24 @@
     instance            a byte: its number
     set                 a number with one bit for each member
     option              two of these: whether there is a value, and the value, 0 where there is none
-    map                 an array; in a message one field for each cell
+    map                 one of these for each cell
 
-A value is thus a row of *scalars*: one, two for an option, and those of every cell for a map. Names of the
-specification are lower case and stand as they are, but for words of Promela and C; whatever is made besides has a
-capital letter.
+Names of the specification are lower case and stand as they are, but for words of Promela and C; whatever is made
+besides has a capital letter. `Old_` before a part of a state is that part of the state before the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from leasehold.checker.export.shared import UniqueNames, Unsupported, repeated, witnesses
+from leasehold.checker.explore.layout import Lane, Layout
+from leasehold.checker.export.shared import ExportError, UniqueNames, numbered, repeated, witnesses
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
-from leasehold.spec.language.model import Channel, Message, Role
-
-Scalar: TypeAlias = tuple[str, t.Type]  # a name, and the type of what it holds: no map, no option
+from leasehold.spec.language.model import Channel, Datum, Message
 
 PROMELA = """
     active assert atomic bit bool break byte c_code c_decl c_expr c_state c_track chan cond d_proctype d_step default
@@ -38,8 +37,10 @@ C = """
     auto case char const continue double enum extern float goto long main now register restrict signed sizeof static
     struct switch union void volatile while asm typeof
 """
-RESERVED = frozenset([*PROMELA.split(), *C.split()])
+RESERVED = frozenset([*PROMELA.split(), *C.split(), "kind", "number"])  # a message has a kind and a number of its own
+SIZES = {"byte": 1, "short": 2, "int": 4}
 BITS = ((8, "byte"), (15, "short"), (31, "int"))
+PREFIXES = {"message": "MSG_", "event": "EVENT_", "role": "ROLE_"}
 
 
 def safe(name: str) -> str:
@@ -47,28 +48,91 @@ def safe(name: str) -> str:
     return f"{name}_V" if name in RESERVED else name
 
 
-def scalars(name: str, kind: t.Type) -> list[Scalar]:
-    """The row of scalars that holds a value of a type."""
+# Values
+
+Words: TypeAlias = (
+    "str | tuple[Words, ...]"  # of a value: for an option whether it has one and which, for a map its cells
+)
+
+
+def scalars(name: str, kind: t.Type) -> list[tuple[str, t.Type]]:
+    """The names and types of the scalars that hold a value: two for an option, and those of every cell for a map."""
     match kind:
         case t.Map(key=key, of=of):
             if isinstance(of, t.Map):
-                raise Unsupported(f"`{name}` is a map of maps", "use one map, or several fields")
+                raise ExportError(f"`{name}` is a map of maps", "use one map, or several fields")
             return [s for k in range(len(t.members(key))) for s in scalars(f"{name}_{k}", of)]
         case t.Option(of=of) if of is not None:
             if isinstance(of, t.Map | t.Option):
-                raise Unsupported(f"`{name}` is an option of {of}", "use a field of its own for whether there is one")
-            return [(f"{name}_some", t.BOOL), (name, of)]
+                raise ExportError(f"`{name}` is an option of {of}", "use a field of its own for whether there is one")
+            return [(f"{name}_some", t.BOOL), (safe(name), of)]
         case _:
-            return [(name, kind)]
+            return [(safe(name), kind)]
 
 
-def stored(name: str, kind: t.Type) -> list[tuple[str, t.Type, int | None]]:
-    """The fields of a record for a datum: name, type, and of a map the number of cells."""
-    if isinstance(kind, t.Map):
-        if isinstance(kind.of, t.Map):
-            raise Unsupported(f"`{name}` is a map of maps", "use one map, or several fields")
-        return [(leaf, of, len(t.members(kind.key))) for leaf, of in scalars(name, kind.of)]
-    return [(leaf, of, None) for leaf, of in scalars(name, kind)]
+def shaped(kind: t.Type, scalars_: Sequence[str]) -> Words:
+    """A value whose scalars have these words."""
+    match kind:
+        case t.Map(key=key, of=of):
+            width = len(scalars_) // len(t.members(key))
+            return tuple(shaped(of, scalars_[n : n + width]) for n in range(0, len(scalars_), width))
+        case t.Option():
+            return tuple(scalars_)
+        case _:
+            return scalars_[0]
+
+
+def flat(value: Words) -> list[str]:
+    """The words for a value's scalars."""
+    return [value] if isinstance(value, str) else [word for part in value for word in flat(part)]
+
+
+def chosen(test: str, a: Words, b: Words) -> Words:
+    """One value or another."""
+    if isinstance(a, str) or isinstance(b, str):
+        return a if a == b or test == "true" else b if test == "false" else f"({test} -> {a} : {b})"
+    return tuple(chosen(test, one, other) for one, other in zip(a, b, strict=True))
+
+
+def same(a: str, b: str) -> str:
+    """That two scalars are equal."""
+    return f"({a} == {b})" if not (a.isdigit() and b.isdigit()) else "true" if a == b else "false"
+
+
+def both(parts: Sequence[str]) -> str:
+    """That all conditions hold."""
+    return _joined(" && ", parts, "true", "false")
+
+
+def either(parts: Sequence[str]) -> str:
+    """That one condition holds."""
+    return _joined(" || ", parts, "false", "true")
+
+
+def _joined(glue: str, parts: Sequence[str], neutral: str, decides: str) -> str:
+    parts = [part for part in parts if part != neutral]
+    if decides in parts:
+        return decides
+    return f"({glue.join(parts)})" if len(parts) > 1 else parts[0] if parts else neutral
+
+
+def opposite(condition: str) -> str:
+    equal = re.fullmatch(r"\(([^()\s]+) == ([^()\s]+)\)", condition)
+    otherwise = f"({equal[1]} != {equal[2]})" if equal else f"(!{condition})"
+    return {"true": "false", "false": "true"}.get(condition, otherwise)
+
+
+def between(kind: t.Type, value: Words, low: str | int | None, high: str | int | None) -> list[str]:
+    """Conditions for all numbers in a value to lie between two ends, which may be missing."""
+    match kind:
+        case t.Map(of=of):
+            return [test for cell in value for test in between(of, cell, low, high)]
+        case t.Option(of=of) if of is not None:
+            return [f"(!{value[0]} || {test})" for test in between(of, value[1], low, high)]
+        case t.Int() | t.Time() | t.Opaque():
+            ends = [f"{low} <= {value}"] * (low is not None) + [f"{value} <= {high}"] * (high is not None)
+            return [f"({' && '.join(ends)})"] if ends else []
+    return []
 
 
 def declared(kind: t.Type) -> str:
@@ -83,59 +147,78 @@ def declared(kind: t.Type) -> str:
             for bits, word in BITS:
                 if count <= bits:
                     return word
-            raise Unsupported(f"a set of {of} has {count} members, and Promela's numbers 31 bits", "have fewer members")
+            raise ExportError(f"a set of {of} has {count} members, and Promela's numbers 31 bits", "have fewer members")
         case _:
             return "int"
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelLink:
-    """What joins two machines: a channel from one to the other, by the words for their numbers."""
+# The whole
 
-    channel: Channel
+
+class Leaf(NamedTuple):
+    """A scalar of a state: the role, channel or other variable that it is of, its type, and where it lies."""
+
+    owner: str
+    type: str
     place: str
-    sender: str
-    receiver: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlace:
+    """A place where a message may lie on its way: a slot of a lane, or a member of a set.
+
+    Attributes:
+        present: whether one of the kinds that are asked for lies there.
+        tests: whether one of a kind does.
+        identity: words that are equal for equal messages of one channel.
+    """
+
+    channel: str
+    present: str
+    number: str
+    tests: Mapping[str, str]
+    fields: Mapping[str, Words]
+    identity: tuple[str, ...]
 
 
 class PromelaNames:
-    """Names and places of one system's model."""
+    """Names and places of one system's model.
+
+    Attributes:
+        lanes: by channel, its lanes.
+        remembered: the roles, channels and variables of which the state before a step is asked for.
+    """
 
     def __init__(self, relation: Relation, slots: int) -> None:
         self.relation, self.system, self.unlimited = relation, relation.system, slots
-        self.names = UniqueNames({"BIT", "SIZE", "MIN", "MAX", "DIV", "MOD", "SLOTS"})
-        self.controls = {role.control: role for role in self.system.roles.values()}
+        self.layout = Layout(relation)
+        self.names = UniqueNames({"BIT", "SIZE", "MIN", "MAX", "DIV", "MOD"})
+        self.controls = {role.control: role.name for role in self.system.roles.values()}
         for role in self.system.roles.values():
             for state in role.states:
-                self.state(role, state)
+                self.define("state", role.name, state)
+        self.lanes = {
+            name: [lane for lane in self.layout.lanes if lane.channel.name == name] for name in self.system.channels
+        }
+        self.remembered: set[str] = set()
 
     # Names
 
-    def state(self, role: Role, state: str) -> str:
-        return self.names.name(("state", role.name, state), f"{role.name}_{state}".upper())
-
-    def constant(self, name: str) -> str:
-        return self.names.name(("constant", name), name.upper())
+    def define(self, *key: str) -> str:
+        """The name of a constant, a role's state, a kind of message, an enumeration's member, an event or a role."""
+        return self.names.name(key, (PREFIXES.get(key[0], "") + "_".join(key[1:])).upper())
 
     def kind(self, message: str) -> str:
-        return self.names.name(("message", message), f"MSG_{message}".upper())
-
-    def event(self, event: str) -> str:
-        return self.names.name(("event", event), f"EVENT_{event}".upper())
-
-    def role(self, role: str) -> str:
-        return self.names.name(("role", role), f"ROLE_{role}".upper())
+        return self.define("message", message)
 
     def member(self, enum: t.Enum, member: str) -> str:
         """The name of an enumeration's member, of a control state or of a kind of message."""
         if enum in self.controls:
-            return self.state(self.controls[enum], member)
-        if enum.name == "message":
-            return self.kind(member)
-        return self.names.name(("member", enum.name, member), f"{enum.name}_{member}".upper())
+            return self.define("state", self.controls[enum], member)
+        return self.kind(member) if enum.name == "message" else self.define("member", enum.name, member)
 
     def literal(self, kind: t.Type, value: t.Value) -> list[str]:
-        """A value as its row of scalars."""
+        """The scalars of a value."""
         match kind:
             case t.Bool():
                 return ["true" if value else "false"]
@@ -145,89 +228,126 @@ class PromelaNames:
                 return [str(sum(1 << t.position(of, v) for v in value) if of is not None else 0)]
             case t.Map(of=of):
                 return [s for cell in value for s in self.literal(of, cell)]
-            case t.Option(of=of) if of is not None:
-                if value is None:
-                    return ["false", *("0" for _ in scalars("", of))]
-                return ["true", *self.literal(of, value)]
+            case t.Option(of=of):
+                return ["false", "0"] if value is None or of is None else ["true", *self.literal(of, value)]
             case _:
                 return [f"({value})" if value < 0 else str(value)]
 
-    # Machines
+    # Places
 
-    def machine(self, role: str, instance: str, old: bool = False) -> str:
-        found = self.system.roles[role]
-        name = f"Old_{role}" if old else safe(role)
-        return f"{name}[{instance}]" if found.indexed else name
+    def place(self, name: str, number: int | str | None, old: bool = False) -> str:
+        """A role's record, or a channel's lane; `number` tells those apart of which there are several."""
+        if old:
+            self.remembered.add(name)
+        word = f"Old_{safe(name)}" if old else safe(name)
+        return word if number is None else f"{word}[{number}]"
 
-    # Channels
+    def machine(self, role: str, instance: int | str, old: bool = False) -> str:
+        return self.place(role, instance if self.system.roles[role].indexed else None, old)
+
+    def stands_in(self, role: str, instance: str, state: str) -> str:
+        """That a machine is in a control state."""
+        return f"({self.machine(role, instance)}.state == {self.define('state', role, state)})"
+
+    def lane(self, lane: Lane, old: bool = False) -> str:
+        lanes = self.lanes[lane.channel.name]
+        return self.place(lane.channel.name, lanes.index(lane) if len(lanes) > 1 else None, old)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Every scalar of a state."""
+        for role, i in self.system.machines():
+            record = self.machine(role.name, i)
+            yield Leaf(role.name, "byte", f"{record}.state")
+            for d in role.data.values():
+                yield from (Leaf(role.name, declared(of), f"{record}.{leaf}") for leaf, of in scalars(d.name, d.type))
+        for lane in self.layout.lanes:
+            channel, place = lane.channel, self.lane(lane)
+            yield from (Leaf(channel.name, "byte", bit) for _, _, bit in self.members(lane))
+            for k in range(self.slots(channel)):
+                yield from (Leaf(channel.name, of, f"{place}.slot[{k}].{name}") for name, of in self.slot(channel))
+            if self.ranked(channel):
+                yield Leaf(channel.name, "byte", f"{place}.newest")
+        yield from (Leaf("budgets", "int", self.left(*budget)) for budget in self.layout.budgets)
+        if self.system.clock is not None:
+            yield Leaf("clock", "int", "clock")
+
+    def left(self, channel: str, fault: str) -> str:
+        """The variable that says how many of a channel's faults are left."""
+        return f"Left_{channel}_{fault}"
+
+    # Messages
+
+    def ranked(self, channel: Channel) -> bool:
+        """Whether the messages of a channel have their ranks beside them, as the order does not tell them."""
+        return channel.kind == "mailbox" and numbered(self.system, channel)
 
     def slots(self, channel: Channel) -> int:
-        """How many messages a joint has room for: as many as there can be, or as many as were wished."""
+        """How many messages a lane has room for: as many as there can be, or as many as were wished; none in a set."""
+        if channel.kind == "set":
+            return 0
         if channel.kind == "mailbox":  # of each kind the newest and the one before it, and what came before, again
             return 2 * len(messages_of(self.system, channel)) + (2 if repeated(self.system, channel) else 0)
         return channel.capacity if channel.capacity is not None else self.unlimited
 
-    def joints(self, channel: Channel) -> Iterator[ChannelLink]:
-        """What joins the machines of a channel's roles, in the explorer's order."""
-        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
-        for i in range(sender.count):
-            for j in range(receiver.count):
-                if i == j or not channel.same_index:
-                    yield self.joint(channel, str(i), str(j))
-
-    def joint(self, channel: Channel, i: str, j: str, old: bool = False) -> ChannelLink:
-        """The joint of two machines; their numbers may be words of the model."""
-        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
-        name = f"Old_{channel.name}" if old else safe(channel.name)
-        if channel.same_index or receiver.count == 1:
-            index = i
-        elif sender.count == 1:
-            index = j
-        elif i.isdigit() and j.isdigit():
-            index = str(int(i) * receiver.count + int(j))
-        else:
-            index = f"{i} * {receiver.count} + {j}"
-        return ChannelLink(channel, f"{name}[{index}]" if self.dimension(channel) > 1 else name, i, j)
-
-    def dimension(self, channel: Channel) -> int:
-        """How many joints a channel has."""
-        sender, receiver = self.system.roles[channel.sender].count, self.system.roles[channel.receiver].count
-        return sender if channel.same_index else sender * receiver
-
-    def entry(self, channel: Channel) -> list[Scalar]:
-        """The fields of a slot besides kind and number: those of all kinds of message, each kind using its own."""
-        found = {name: of for m in messages_of(self.system, channel) for name, of in self.fields(channel, m)}
+    def slot(self, channel: Channel) -> list[tuple[str, str]]:
+        """The fields of a slot with their types: those of all kinds of message, each kind using its own."""
+        found = {"kind": "byte", **({"number": "byte"} if self.ranked(channel) else {})}
+        for message in messages_of(self.system, channel):
+            found |= {name: declared(of) for name, of in self.fields(channel, message)}
         return list(found.items())
 
-    def fields(self, channel: Channel, message: Message) -> list[Scalar]:
+    def fields(self, channel: Channel, message: Message) -> list[tuple[str, t.Type]]:
         """Where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
         found = []
         for field in message.fields:
             others = [f for m in messages_of(self.system, channel) for f in m.fields if f.name == field.name]
-            shared = all(f.type == field.type or _alike(f.type, field.type) for f in others)
+            shared = all(f.type == field.type or (_number(f.type) and _number(field.type)) for f in others)
             name = field.name if shared else f"{message.name}_{field.name}"
-            found += [(_own(leaf), of) for leaf, of in scalars(name, field.type)]
+            found += scalars(name, field.type)
         return found
 
-    def held(self, channel: Channel, message: Message) -> list[tuple[t.Value, ...]]:
-        """The messages of a kind that a `set` may hold: one bit for each combination of its fields' values."""
-        for field in message.fields:
-            if field.explore is None and any(_number(of) for _, of in scalars("", field.type)):
-                raise Unsupported(
-                    f"`{message.name}.{field.name}` is any number, and channel {channel.name} is a set",
-                    "give the field `explore`: the values that it may have", field.place,
-                )  # fmt: skip
-        return witnesses(self.system, message.fields)
+    def members(self, lane: Lane, old: bool = False) -> Iterator[tuple[Message, list[str], str]]:
+        """The messages that a `set` may hold: kind, fields' scalars, and the bit that says whether it does."""
+        channel = lane.channel
+        for message in messages_of(self.system, channel) if channel.kind == "set" else ():
+            for field in message.fields:
+                if field.explore is None and any(_number(of) for _, of in scalars("", field.type)):
+                    raise ExportError(
+                        f"`{message.name}.{field.name}` is any number, and channel {channel.name} is a set",
+                        "give the field `explore`: the values that it may have", field.place,
+                    )  # fmt: skip
+            for k, values in enumerate(witnesses(self.system, message.fields)):
+                words = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
+                yield message, words, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
 
+    def named(self, fields: Sequence[Datum], words: Sequence[str]) -> dict[str, Words]:
+        """The fields of a message or event by name, from the words for their scalars."""
+        found: dict[str, Words] = {}
+        for field in fields:
+            width = len(scalars(field.name, field.type))
+            found[field.name], words = shaped(field.type, words[:width]), words[width:]
+        return found
 
-def _own(name: str) -> str:
-    """A field's name in a slot, which has a kind and a number of its own."""
-    return f"{name}_V" if name in ("kind", "number") else safe(name)
-
-
-def _alike(a: t.Type, b: t.Type) -> bool:
-    """Whether two types are held by the same scalars."""
-    return _number(a) and _number(b)
+    def message_places(self, name: str, old: bool) -> Iterator[MessagePlace]:
+        """All places where messages of a kind, or of a channel, may be on their way."""
+        system = self.system
+        channel = system.channel_of(name) if name in system.messages else system.channels[name]
+        kinds = [m for m in messages_of(system, channel) if name in (m.name, channel.name)]
+        for lane in self.lanes[channel.name]:
+            for message, words, bit in self.members(lane, old):
+                if message in kinds:
+                    identity = (self.kind(message.name), *words)
+                    fields = self.named(message.fields, words)
+                    yield MessagePlace(channel.name, bit, "1", {message.name: "true"}, fields, identity)
+            for k in range(self.slots(channel)):
+                slot, fields = f"{self.lane(lane, old)}.slot[{k}]", {}
+                for m in kinds:
+                    fields |= self.named(m.fields, [f"{slot}.{leaf}" for leaf, _ in self.fields(channel, m)])
+                tests = {m.name: f"({slot}.kind == {self.kind(m.name)})" for m in kinds}
+                present = tests.get(name, f"({slot}.kind != 0)")
+                number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
+                identity = (*(f"{slot}.{cell}" for cell, _ in self.slot(channel)), number)
+                yield MessagePlace(channel.name, present, number, tests, fields, identity)
 
 
 def _number(kind: t.Type) -> bool:

@@ -1,22 +1,34 @@
-"""The steps of a system in Promela: one alternative for each transition, machine, message and witness.
+"""The steps of a lowered form in Promela: one alternative for each choice, machine, message and witness.
 
-They stand in the order of `Reference.successors`. An alternative is one `d_step`: its guard says exactly whether
-the step is possible, and nothing in it blocks.
+They stand in the order of `Reference.successors`. An alternative is one `d_step`: its guard says exactly whether the
+step is possible, and nothing in it blocks. A statement is one string; the work of a machine's task is an inline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
-from leasehold.checker.export.promela_layout import ChannelLink, PromelaNames, scalars
-from leasehold.checker.export.promela_machines import PromelaMachines
-from leasehold.checker.export.promela_messages import bit_of
-from leasehold.checker.export.shared import Unsupported, fair_group, numbered, repeated, witnesses
+from leasehold.checker.explore.layout import Lane
+from leasehold.checker.export import promela_layout as layout
+from leasehold.checker.export.promela_layout import PromelaNames, Words, both, either, flat, opposite, same
+from leasehold.checker.export.promela_terms import PromelaBindings, record, term, word
+from leasehold.checker.export.shared import (
+    ExportError,
+    described,
+    fair_group,
+    low_high,
+    moving,
+    repeated,
+    witnesses,
+    wrapped,
+)
+from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lower import Offer, messages_of
-from leasehold.spec.language.model import Channel, Message, Role, Transition, machine_name
+from leasehold.spec.language.lower import Choice, Offer, Piece, Receive
+from leasehold.spec.language.model import Drive, Message, Role, Send, machine_name
 
 MOST_ALTERNATIVES = 20_000
 
@@ -26,8 +38,8 @@ class Alternative:
     """One way to go on.
 
     Attributes:
-        label: what happens, in words.
         section: what it stands under.
+        label: what happens, in words.
         took: role, instance and event, where a machine consumes one.
         group: of weak fairness; None: it need never happen.
     """
@@ -35,266 +47,387 @@ class Alternative:
     section: str
     label: str
     guard: str
-    body: tuple[str, ...]
+    body: Sequence[str]
     took: tuple[str, int, str] | None = None
     group: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A slot from which a message may be received.
+class Source:
+    """Where a message may be received from.
 
     Attributes:
-        place: its number, as words; `first` is done before they mean anything.
-        slot: the slot.
-        test: a condition, as the beginning of a guard.
-        cost: what is spent of the channel's faults.
-        turn: whether it is this message's turn.
+        test: that it lies there.
+        read, taken: the words for its fields, before and after it is taken out.
+        take: the statements that take it out, and spend what that takes of the channel's faults.
+        how: before its turn, or leaving a copy; the network need never do either.
     """
 
-    place: str
-    slot: str
-    test: str = ""
-    first: tuple[str, ...] = ()
-    cost: tuple[str, ...] = ()
-    turn: bool = True
+    message: Message
+    test: str
+    read: Mapping[str, Words]
+    taken: Mapping[str, Words] = field(default_factory=dict)
+    take: Sequence[str] = ()
+    how: str = ""
 
 
 class PromelaSteps:
-    """All alternatives of a system, and the definitions that they need besides the machines'."""
+    """All alternatives of a system.
 
-    def __init__(self, layout: PromelaNames, machines: PromelaMachines) -> None:
-        self.layout, self.system, self.machines = layout, layout.system, machines
-        self.definitions: dict[str, str] = {}
+    Attributes:
+        definitions: the inlines that they need, by name.
+        scratch: hidden variables that they need.
+    """
+
+    def __init__(self, names: PromelaNames) -> None:
+        self.names, self.system, self.relation = names, names.system, names.relation
+        self.definitions: dict[str, list[str]] = {}
+        self.scratch: dict[str, None] = {}
 
     def all(self) -> list[Alternative]:
         found: list[Alternative] = []
-        for part in (self._machines(), self._lanes(), self._time()):
+        for part in (self._machines(), self._messages(), self._time()):
             for alternative in part:
                 found.append(alternative)
                 if len(found) > MOST_ALTERNATIVES:
-                    raise Unsupported(
+                    raise ExportError(
                         f"the model has more than {MOST_ALTERNATIVES:,} alternatives",
                         "set constants that number machines and values lower",
                     )
         return found
 
+    def _hide(self, name: str) -> str:
+        """A scratch variable, which is no part of a state."""
+        self.scratch[name] = None
+        return name
+
+    def _frame(self, role: Role, i: int, arguments: Mapping[str, Words], sender: int = 0) -> PromelaBindings:
+        return PromelaBindings(self.names, role.name, str(i), arguments, str(sender))
+
     # Machines
 
     def _machines(self) -> Iterator[Alternative]:
         for role, i in self.system.machines():
-            who = machine_name(role, i)
-            for offer, condition in self.machines.offered(role):
-                for tr in (choice.transition for choice in offer.choices):
-                    yield from self._local(role, i, who, offer, condition, tr)
-            for tr in (tr for tr in role.transitions() if tr.event == "tick"):
-                call = self._call(role, tr, str(i), "", [])
-                yield Alternative(
-                    f"{role.name}: {tr.name}", f"{tr.name} by {who}", self._guard("", tr, call),
-                    self._take(role, tr, call), (role.name, i, "tick"), ("tick", role.name, i),
+            for state in role.states:
+                for offer in self.relation.offers[role.name, state]:
+                    for values in witnesses(self.system, offer.fields):
+                        yield from self._offered(role, i, offer, values)
+
+    def _offered(self, role: Role, i: int, offer: Offer, values: tuple[t.Value, ...]) -> Iterator[Alternative]:
+        given = list(zip(offer.fields, values, strict=True))
+        words = [w for d, v in given for w in self.names.literal(d.type, v)]
+        f, world = self._frame(role, i, self.names.named(offer.fields, words)), PromelaBindings(self.names)
+        tests = [word(e, f) for e in offer.conditions]
+        if offer.outside:
+            outside = replace(world, arguments=f.arguments, variables={"it": f.me})
+            tests.append(either([word(e, outside) for e in offer.outside]))
+        for d in offer.fields:
+            if d.explore is not None and moving(d):
+                tests += layout.between(d.type, f.arguments[d.name], *(word(e, world) for e in d.explore))
+        shown = ", ".join(f"{d.name}={t.show(d.type, v)}" for d, v in given)
+        who = machine_name(role, i) + (f": {shown}" if shown else "")
+        cause = f" ({offer.name})" if offer.cause == "environment" else ""
+        for choice in offer.choices:
+            guard = both([self._holds(choice, f), *tests, *self._room(choice, f)])
+            section, label = f"{role.name}: {described(choice.transition, cause)}", f"{choice.transition.name} by {who}"
+            took, group = (role.name, i, offer.event), fair_group(offer, i)
+            yield Alternative(section, label, guard, self._take(choice, f), took, group)
+
+    def _holds(self, choice: Choice, f: PromelaBindings) -> str:
+        """That a machine is where a choice begins, and its guard holds."""
+        guard = [word(choice.guard, f)] if choice.guard is not None else []
+        return both([self.names.stands_in(f.role, f.me, choice.transition.source), *guard])
+
+    def _take(
+        self, choice: Choice, f: PromelaBindings, moved: Sequence[str] = (), then: PromelaBindings | None = None
+    ) -> list[str]:
+        """The statements of a choice: it is the only one, what moves before it, its updates, and its work."""
+        tr = choice.transition
+        others = [self._holds(c, f) for c in self.relation.moves[f.role, tr.source, tr.event] if c is not choice]
+        alone = self._asserted("Guards_disjoint", opposite(either(others)))
+        return [*alone, *moved, *self._commit(choice, then or f), *(self._start(f, piece) for piece in choice.work)]
+
+    def _asserted(self, name: str, test: str) -> list[str]:
+        return [] if test == "true" else [f"{self._hide(name)} = {test}; assert({name})"]
+
+    def _committed(self, choice: Choice, f: PromelaBindings) -> dict[str, Words]:
+        """What a choice writes to the machine's record; its control state has no name."""
+        found: dict[str, Words] = {}
+        for update in choice.updates:
+            kind = self.system.roles[f.role].data[update.name].type
+            if update.key is None:
+                found[update.name] = term(update.value, f, kind)
+                continue
+            assert isinstance(kind, t.Map)
+            key, value = word(update.key, f), term(update.value, f, kind.of)
+            old = found.get(update.name) or record(f, f.role, None, update.name, kind)
+            found[update.name] = tuple(layout.chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
+        return {**found, "": self.names.define("state", f.role, choice.transition.target)}
+
+    def _commit(self, choice: Choice, f: PromelaBindings) -> list[str]:
+        """The updates and the new control state. All updates read the record as it was."""
+        tests, writes = [], []
+        for name, value in self._committed(choice, f).items():
+            if name:
+                kind = self.system.roles[f.role].data[name].type
+                tests += layout.between(kind, value, *(low_high(kind) or (None, None)))
+                places = flat(record(f, f.role, None, name, kind))
+                writes += [(place, w) for place, w in zip(places, flat(value), strict=True) if place != w]
+            elif choice.transition.target != choice.transition.source:
+                writes.append((f"{self.names.machine(f.role, f.me)}.state", str(value)))
+        first: list[str] = []
+        if any(place.rpartition(".")[2] in w for (place, _), (_, w) in combinations(writes, 2)):
+            first = [f"{self._hide(f'New_{n}')} = {w}" for n, (_, w) in enumerate(writes)]
+            writes = [(place, f"New_{n}") for n, (place, _) in enumerate(writes)]
+        return [*self._asserted("Types_hold", both(tests)), *first, *(f"{place} = {w}" for place, w in writes)]
+
+    # Work
+
+    def _start(self, f: PromelaBindings, piece: Piece) -> str:
+        """A call of the inline that does a piece of work."""
+        role, task = self.system.roles[f.role], piece.task
+        number = f"_{f.me}" if role.indexed else ""
+        name = self.names.names.name(("task", role.name, task.name, number), f"Start_{role.name}_{task.name}{number}")
+        if name not in self.definitions:
+            body = [line for it, lane in self._targets(f, piece) for line in self._do(f, piece, it, lane)]
+            what = "sends" if isinstance(task, Send) else f"drives {piece.target.name} by"
+            comment = wrapped(f"{task.name}: {what} {piece.event}. {task.doc}", "/* ", " * ", " */")
+            self.definitions[name] = inline(name, body, comment)
+        return f"{name}()"
+
+    def _targets(self, f: PromelaBindings, piece: Piece) -> Iterator[tuple[int, Lane | None]]:
+        """The machines that a piece of work is for, each with the lane that leads there."""
+        for it in range(piece.target.count):
+            lane = self.names.layout.lane_between(f.role, int(f.me), piece.target.name, it)
+            if piece.channel is None or lane is not None:
+                yield it, lane
+
+    def _do(self, f: PromelaBindings, piece: Piece, it: int, lane: Lane | None, again: bool = False) -> list[str]:
+        f = PromelaBindings(self.names, f.role, f.me, variables={"it": str(it)})
+        fields = self.system.fields_of(piece.target.name, piece.event)
+        given = zip(piece.fields, fields, strict=True)
+        words = [w for e, d in given for w in flat(term(e, f, d.type))]
+        body = self._drive(piece, it, words) if lane is None else self._put(lane, piece.event, words, again)
+        test = both([word(e, f) for e in piece.conditions])
+        return body if test == "true" else [f"if :: {test} -> {'; '.join(body)} :: else fi"]
+
+    def _drive(self, piece: Piece, it: int, words: list[str]) -> list[str]:
+        """A subsidiary machine takes an event, if it can."""
+        driven, event = piece.target, piece.event
+        got = [self._hide(f"Got_{driven.name}_{event}_{n}") for n in range(len(words))]
+        f = self._frame(driven, it, self.names.named(self.system.fields_of(driven.name, event), got))
+        choices = [c for state in driven.states for c in self.relation.moves.get((driven.name, state, event), ())]
+        cases = [f":: {self._holds(c, f)} -> {'; '.join(self._take(c, f))}" for c in choices]
+        return [*assigned(got, words), f"if {' '.join(cases)} :: else fi"]
+
+    def _put(self, lane: Lane, event: str, words: list[str], again: bool) -> list[str]:
+        """A message is put on its way."""
+        channel, message = lane.channel, self.system.messages[event]
+        if channel.kind == "set":
+            held = {bit: both(list(map(same, words, row))) for m, row, bit in self.names.members(lane) if m is message}
+            if "true" in held.values():
+                return [f"{bit} = 1" for bit, test in held.items() if test == "true"]
+            cases = " ".join(f":: {test} -> {bit} = 1" for bit, test in held.items())
+            return [f"if {cases} :: else -> Enough_slots = false; assert(Enough_slots) fi"]
+        cells = dict.fromkeys((name for name, _ in self.names.slot(channel) if name != "number"), "0")
+        cells |= zip((name for name, _ in self.names.fields(channel, message)), words, strict=True)
+        cells["kind"] = self.names.kind(event)
+        put = "Put_again" if again and self.names.ranked(channel) else "Put"
+        new = [f"New_{channel.name}.{name}" for name in cells]
+        return [*assigned(new, list(cells.values())), f"{put}_{channel.name}({self.names.lane(lane)})"]
+
+    # Room
+
+    def _room(self, choice: Choice, f: PromelaBindings) -> list[str]:
+        """Conditions for every channel that a choice sends into to have room; they are of the state before it."""
+        found = []
+        for piece in choice.work:
+            channel = piece.channel
+            if isinstance(piece.task, Drive):
+                self._refuse_driven_sends(piece.target, piece.task)
+            if channel is None or channel.kind in ("mailbox", "set") or channel.capacity is None:
+                continue
+            self._refuse_reading_others(choice, piece)
+            after = PromelaBindings(self.names, f.role, f.me, committed=self._committed(choice, f))
+            for it, lane in self._targets(f, piece):
+                assert lane is not None
+                wanted = both([word(e, replace(after, variables={"it": str(it)})) for e in piece.conditions])
+                free = f"({self.names.lane(lane)}.slot[{channel.capacity - 1}].kind == 0)"
+                found.append(either([opposite(wanted), free]))
+        return found
+
+    def _refuse_driven_sends(self, driven: Role, task: Drive) -> None:
+        for other in driven.tasks.values():
+            if isinstance(other, Send) and self.system.channel_between(driven.name, other.receiver).capacity:
+                raise ExportError(
+                    f"subsidiary {driven.name} sends {other.message} over a channel with a capacity",
+                    "let its parent send it, or make the channel a mailbox", task.place,
                 )  # fmt: skip
+            if isinstance(other, Drive):
+                self._refuse_driven_sends(self.system.roles[other.role], task)
 
-    def _local(
-        self, role: Role, i: int, who: str, offer: Offer, condition: str, tr: Transition
-    ) -> Iterator[Alternative]:
-        fields = self.system.fields_of(role.name, offer.event)
-        for values in witnesses(self.system, fields):
-            rows = [w for f, v in zip(fields, values, strict=True) for w in self.layout.literal(f.type, v)]
-            call = self._call(role, tr, str(i), "", rows)
-            shown = ", ".join(f"{f.name}={t.show(f.type, v)}" for f, v in zip(fields, values, strict=True))
-            label = f"{tr.name} by {who}" + (f": {shown}" if shown else "")
-            yield Alternative(
-                f"{role.name}: {tr.name}" + (f" ({offer.name})" if offer.cause == "environment" else ""), label,
-                self._guard(f"{condition}{call} && " if condition else "", tr, call), self._take(role, tr, call),
-                (role.name, i, offer.event), fair_group(offer, i),
+    def _refuse_reading_others(self, choice: Choice, piece: Piece) -> None:
+        """What the condition of a send reads must not change between the commit and the send."""
+        role, channel = choice.transition.role, piece.channel
+
+        def others(n: x.Expression) -> bool:
+            return x.reads_messages(n) or (isinstance(n, x.Data | x.ControlState) and n.role != role)
+
+        if channel is not None and channel.sender == channel.receiver:
+            raise ExportError(
+                f"channel {channel.name} joins machines of one role and has a capacity", "make it a mailbox",
+                channel.place,
             )  # fmt: skip
-
-    def _call(self, role: Role, tr: Transition, me: str, sender: str, rows: list[str]) -> str:
-        return self.machines.arguments(role, tr.event, me, sender, rows)
-
-    def _guard(self, before: str, tr: Transition, call: str) -> str:
-        word = self.machines.word(tr)
-        room = f" && Room_{word}{call}" if self.machines.room(self.system.roles[tr.role], tr) else ""
-        return f"{before}When_{word}{call}{room}"
-
-    def _take(self, role: Role, tr: Transition, call: str) -> tuple[str, ...]:
-        return *self._checks(role, tr, call), f"Take_{self.machines.word(tr)}{call}"
+        if len(choice.work) > 1 and any(x.mentions(e, others) for e in piece.conditions):
+            raise ExportError(
+                f"whether task {piece.task.name} sends into a channel with a capacity depends on what other tasks do",
+                "let it read its own record alone", piece.task.place,
+            )  # fmt: skip
 
     # Messages
 
-    def _lanes(self) -> Iterator[Alternative]:
-        for channel in self.system.channels.values():
-            for joint in self.layout.joints(channel):
-                if channel.kind == "set":
-                    yield from self._members(joint)
-                    continue
-                for spot in self._spots(joint):
-                    yield from self._arrivals(joint, spot)
-                for place in range(self.layout.slots(channel)):
+    def _messages(self) -> Iterator[Alternative]:
+        for receive in self.relation.receives:
+            channel = receive.channel
+            for lane in self.names.lanes[channel.name]:
+                ends = machine_name(receive.sender, lane.sender), machine_name(receive.receiver, lane.receiver)
+                for source in self._sources(receive, lane):
+                    yield from self._received(receive, lane, source, " to ".join(ends))
+                for k in range(self.names.slots(channel)):
                     if channel.kind == "mailbox" and repeated(self.system, channel):
-                        yield from self._again(joint, place)
+                        yield from self._again(receive, lane, k, " to ".join(ends))
                     if channel.lose:
-                        yield self._loss(joint, place)
+                        yield self._lost(receive, lane, k)
 
-    def _ranked(self, channel: Channel) -> bool:
-        return channel.kind == "mailbox" and numbered(self.system, channel)
+    def _sources(self, receive: Receive, lane: Lane) -> Iterator[Source]:
+        """Where a message that was not received before may be received from, and how."""
+        channel, place = receive.channel, self.names.lane(lane)
+        for message, words, bit in self.names.members(lane) if not receive.consumes else ():
+            fields = self.names.named(message.fields, words)
+            yield Source(message, bit, fields, fields)
+        ranked, slots = self.names.ranked(channel), range(self.names.slots(channel))
+        following = f"Next_{channel.name}({place})"  # a slot, a test, statements, and words
+        spots = [(str(k), "true", list[str](), "") for k in (slots[:1] if receive.in_turn else slots)]
+        if ranked:
+            spots = [(following, f"({following} <= {slots[-1]})", [], "")]
+        for k in slots[1:] if channel.reorder and receive.in_turn else ():
+            later = [f"({place}.slot[{n}].number > 0)" for n in (k, k - 1)] if ranked else []
+            may, cost = self._fault(lane, "reorder")
+            spots.append((str(k), both([*later, may]), cost, ", before its turn"))
+        for at, test, cost, how in spots:
+            slot, turn = f"{place}.slot[{at}]", "Turn" if at == following else at
+            first = [f"Turn = {at}"] if at == following else []
+            for copied in ("", "_copy") if channel.duplicate else ("",):
+                may, more = self._fault(lane, "duplicate") if copied else ("true", [])
+                take = [f"Receive{copied}_{channel.name}({place}, {turn})"] if ranked else []
+                take += [f"Drop_{channel.name}({place}, {turn})"] if not ranked and not copied else []
+                for message in receive.messages:
+                    cells = [name for name, _ in self.names.fields(channel, message)]
+                    lying = [f"{slot}.{name}" for name in cells]
+                    got = [self._hide(f"Got_{message.name}_{name}") for name in cells]
+                    read, taken = (self.names.named(message.fields, words) for words in (lying, got))
+                    yield Source(
+                        message, both([test, f"({slot}.kind == {self.names.kind(message.name)})", may]), read, taken,
+                        [*first, *assigned(got, lying), *take, *cost, *more],
+                        how + (", and a copy stays on its way" if copied else ""),
+                    )  # fmt: skip
 
-    def _members(self, joint: ChannelLink) -> Iterator[Alternative]:
-        """Messages of a set: they stay, so that one which is ignored is no step."""
-        for m in messages_of(self.system, joint.channel):
-            for k, values in enumerate(self.layout.held(joint.channel, m)):
-                rows = [w for f, v in zip(m.fields, values, strict=True) for w in self.layout.literal(f.type, v)]
-                bit = bit_of(self.layout, joint, m, k)
-                for tr, call in self._takers(joint, m, rows):
-                    yield self._delivery(joint, m, tr, self._guard(f"{bit} && ", tr, call), (), call, True)
-
-    def _spots(self, joint: ChannelLink) -> Iterator[Spot]:
-        """Where a message may be received from, if one lies there that was not received before."""
-        channel, place = joint.channel, joint.place
-        slots = range(self.layout.slots(channel))
-        if channel.kind == "bag":
-            yield from (Spot(str(k), f"{place}.slot[{k}]") for k in slots)
-            return
-        if self._ranked(channel):
-            following = f"Next_{channel.name}({place})"
-            yield Spot(
-                "Turn", f"{place}.slot[{following}]", f"{following} < {len(slots)} && ", (f"Turn = {following}",)
+    def _received(self, receive: Receive, lane: Lane, source: Source, way: str) -> Iterator[Alternative]:
+        """A new message is consumed by one of the receiver's choices, or dropped by a state that has none."""
+        role, message = receive.receiver, source.message
+        f = self._frame(role, lane.receiver, source.read, lane.sender)
+        then, label = replace(f, arguments=source.taken), f"{way}{source.how}"
+        took = (role.name, lane.receiver, message.name)
+        group = ("deliver", receive.channel.name, lane.sender, lane.receiver) if not source.how else None
+        choices = [c for (name, _), found in receive.choices.items() if name == message.name for c in found]
+        for choice in choices:
+            guard = both([source.test, self._holds(choice, f), *self._room(choice, f)])
+            body = self._take(choice, f, source.take, then) or ["skip"]
+            what = f"{choice.transition.name}, {label}"
+            yield Alternative(
+                f"{role.name}: {described(choice.transition, source.how)}", what, guard, body, took, group
             )
-        else:
-            yield Spot("0", f"{place}.slot[0]")
-        if channel.reorder:
-            for k in slots[1:]:
-                slot, before = f"{place}.slot[{k}]", f"{place}.slot[{k - 1}]"
-                early = f"{slot}.number > 0 && {before}.number > 0 && " if self._ranked(channel) else ""
-                cost = tuple(self._spend(channel, "reorder"))
-                yield Spot(str(k), slot, early + self._may(channel, "reorder"), cost=cost, turn=False)
+        if receive.consumes:
+            guard = both([source.test, opposite(either([self._holds(c, f) for c in choices]))])
+            what = f"{message.name} is ignored or refused"
+            section = f"{role.name}: {what}{source.how}"
+            yield Alternative(section, f"{what}, {label}", guard, source.take, took, group)
 
-    def _arrivals(self, joint: ChannelLink, spot: Spot) -> Iterator[Alternative]:
-        """What may become of a message when it is received; a copy may stay on its way."""
-        channel = joint.channel
-        copies: list[tuple[str, bool, tuple[str, ...]]] = [("", False, ())]
-        if channel.duplicate:
-            copies.append((self._may(channel, "duplicate"), True, tuple(self._spend(channel, "duplicate"))))
-        for may, copy, cost in copies:
-            for m in messages_of(self.system, channel):
-                kind = f"{spot.slot}.kind == {self.layout.kind(m.name)} && "
-                yield from self._received(joint, spot, m, spot.test + kind + may, (*spot.cost, *cost), copy)
-
-    def _received(
-        self, joint: ChannelLink, spot: Spot, m: Message, condition: str, cost: tuple[str, ...], copy: bool
-    ) -> Iterator[Alternative]:
-        """A new message is consumed by one of the receiver's transitions, or dropped by a state that has none."""
-        lying = [f"{spot.slot}.{name}" for name, _ in self.layout.fields(joint.channel, m)]
-        got = [self.machines.hide(f"Got_{m.name}_{name}", of)
-               for f in m.fields for name, of in scalars(f.name, f.type)]  # fmt: skip
-        keep = [f"{a} = {b}" for a, b in zip(got, lying, strict=True)]
-        out = (*spot.first, *self._take_out(joint, spot.place, copy), *cost)
-        receiver = self.system.roles[joint.channel.receiver]
-        takers = list(self._takers(joint, m, lying))
-        for tr, call in takers:
-            taken = self._call(receiver, tr, joint.receiver, joint.sender, got)
-            body = (*self._checks(receiver, tr, call), *keep, *out)
-            yield self._delivery(joint, m, tr, self._guard(condition, tr, call), body, taken, spot.turn, copy)
-        calls = [f"When_{self.machines.word(tr)}{call}" for tr, call in takers]
-        guard = f"{condition}!({' || '.join(calls)})" if calls else condition.removesuffix(" && ")
-        yield self._delivery(joint, m, None, guard, out, "", spot.turn, copy)
-
-    def _checks(self, receiver: Role, tr: Transition, call: str) -> list[str]:
-        check = self.machines.disjoint(receiver, tr, call).removesuffix("; ")
-        return [check] if check else []
-
-    def _takers(self, joint: ChannelLink, m: Message, rows: list[str]) -> Iterator[tuple[Transition, str]]:
-        """The receiver's transitions on a message, each with the brackets in which the message stands."""
-        role = self.system.roles[joint.channel.receiver]
-        for tr in role.transitions():
-            if tr.event == m.name:
-                yield tr, self._call(role, tr, joint.receiver, joint.sender, rows)
-
-    def _delivery(
-        self, joint: ChannelLink, m: Message, tr: Transition | None, guard: str, out: tuple[str, ...], call: str,
-        turn: bool, copy: bool = False,
-    ) -> Alternative:  # fmt: skip
-        channel = joint.channel
-        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
-        here = machine_name(receiver, int(joint.receiver))
-        way = f"{machine_name(sender, int(joint.sender))} to {here}"
-        what = tr.name if tr is not None else f"{m.name} is ignored or refused"
-        extra = ("" if turn else ", before its turn") + (", and a copy stays on its way" if copy else "")
-        body = [*out, *([f"Take_{self.machines.word(tr)}{call}"] if tr is not None else [])]
-        return Alternative(
-            f"{receiver.name}: {what}{extra}", f"{what}, {way}{extra}", guard, tuple(body or ["skip"]),
-            (receiver.name, int(joint.receiver), m.name),
-            ("deliver", channel.name, joint.sender, joint.receiver) if turn and not copy else None,
-        )  # fmt: skip
-
-    def _again(self, joint: ChannelLink, place: int) -> Iterator[Alternative]:
-        """A message is received that was received before: no transition is taken, and answers are sent again."""
-        channel, slot = joint.channel, f"{joint.place}.slot[{place}]"
-        sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
-        answers = [m for m in messages_of(self.system, channel) if m.answer]
-        requests = [m for m in messages_of(self.system, channel) if not m.answer]
-        way = f"{machine_name(sender, int(joint.sender))} to {machine_name(receiver, int(joint.receiver))}"
-        words = [*([joint.receiver] if receiver.indexed else []), *([joint.sender] if sender.indexed else [])]
-        resend = f"{self.machines.resend_word(receiver, sender)}({', '.join(words)})"
-        for kinds, body in ((requests, [resend]), (answers, [])):
+    def _again(self, receive: Receive, lane: Lane, k: int, way: str) -> Iterator[Alternative]:
+        """A message is received that was received before: no choice is taken, and answers are sent again."""
+        channel, place = receive.channel, self.names.lane(lane)
+        section = f"{receive.receiver.name}: a message over {channel.name} comes again"
+        group = ("deliver", channel.name, lane.sender, lane.receiver)
+        for answers in (False, True):
+            kinds = [self.names.kind(m.name) for m in receive.messages if m.answer == answers]
             if kinds:
-                test = " || ".join(f"{slot}.kind == {self.layout.kind(m.name)}" for m in kinds)
-                yield Alternative(
-                    f"{receiver.name}: a message over {channel.name} comes again", f"a duplicate, {way}",
-                    f"({test}) && {slot}.number == 0", (*self._take_out(joint, str(place), False), *body), None,
-                    ("deliver", channel.name, joint.sender, joint.receiver),
-                )  # fmt: skip
+                test = either([f"({place}.slot[{k}].kind == {kind})" for kind in kinds])
+                guard = both([test, f"({place}.slot[{k}].number == 0)"])
+                resend = self._resend(receive, lane) if not answers else []
+                take = f"Receive_{channel.name}({place}, {k})"
+                yield Alternative(section, f"a duplicate, {way}", guard, [take, *resend], None, group)
 
-    def resends(self) -> list[tuple[Role, Role]]:
-        """Receivers and senders between whom a message may come again."""
-        mailboxes = [c for c in self.system.channels.values() if c.kind == "mailbox" and repeated(self.system, c)]
-        asking = [c for c in mailboxes if any(not m.answer for m in messages_of(self.system, c))]
-        return [(self.system.roles[c.receiver], self.system.roles[c.sender]) for c in asking]
+    def _resend(self, receive: Receive, lane: Lane) -> list[str]:
+        """The receiver's state's messages to the sender are sent again."""
+        role, f = receive.receiver, self._frame(receive.receiver, lane.receiver, {})
+        cases = []
+        for state in role.states:
+            pieces = [p for p in self.relation.work[role.name, state] if p.channel and p.target is receive.sender]
+            body: list[str] = []
+            for piece in pieces:
+                assert piece.channel is not None
+                if piece.channel.capacity is not None:
+                    raise ExportError(
+                        f"a duplicate makes {role.name} send again over {piece.channel.name}, which has a capacity",
+                        "make that channel a mailbox", piece.channel.place,
+                    )  # fmt: skip
+                for it, back in self._targets(f, piece):
+                    body += self._do(f, piece, it, back, again=True) if it == lane.sender else []
+            if body:
+                cases.append(f":: {self.names.stands_in(role.name, f.me, state)} -> {'; '.join(body)}")
+        name = f"Resend_{receive.channel.name}_{lane.sender}_{lane.receiver}"
+        self.definitions[name] = inline(name, ["\n\t".join(["if", *cases, ":: else", "fi"])])
+        return [f"{name}()"]
 
-    def _take_out(self, joint: ChannelLink, place: str, copy: bool) -> list[str]:
-        channel = joint.channel
-        if self._ranked(channel):
-            return [f"Receive{'_copy' if copy else ''}_{channel.name}({joint.place}, {place})"]
-        return [] if copy else [f"Drop_{channel.name}({joint.place}, {place})"]
-
-    def _loss(self, joint: ChannelLink, place: int) -> Alternative:
-        channel = joint.channel
-        guard = f"{joint.place}.slot[{place}].kind != 0 && {self._may(channel, 'lose')}".removesuffix(" && ")
-        body = [f"Drop_{channel.name}({joint.place}, {place})"]
-        body += [f"Rank_{channel.name}({joint.place})"] if self._ranked(channel) else []
+    def _lost(self, receive: Receive, lane: Lane, k: int) -> Alternative:
+        channel, place = receive.channel, self.names.lane(lane)
+        rank = [f"Rank_{channel.name}({place})"] if self.names.ranked(channel) else []
+        may, cost = self._fault(lane, "lose")
         return Alternative(
-            f"{channel.name} loses a message", f"{joint.place} loses the message in slot {place}", guard,
-            (*body, *self._spend(channel, "lose")),
+            f"{channel.name} loses a message", f"{place} loses the message in slot {k}",
+            both([f"({place}.slot[{k}].kind != 0)", may]), [f"Drop_{channel.name}({place}, {k})", *rank, *cost],
         )  # fmt: skip
 
-    def _may(self, channel: Channel, fault: str) -> str:
-        """Whether a channel may still have a fault, as the beginning of a guard."""
-        return "" if isinstance(getattr(channel, fault), str) else f"{left(channel, fault)} > 0 && "
-
-    def _spend(self, channel: Channel, fault: str) -> list[str]:
-        return [] if isinstance(getattr(channel, fault), str) else [f"{left(channel, fault)}--"]
+    def _fault(self, lane: Lane, fault: str) -> tuple[str, list[str]]:
+        """Whether a channel may still have a fault, and what that takes of its budget."""
+        if (lane.channel.name, fault) not in self.names.layout.budgets:
+            return "true", []
+        left = self.names.left(lane.channel.name, fault)
+        return f"({left} > 0)", [f"{left}--"]
 
     # Time
 
     def _time(self) -> Iterator[Alternative]:
-        passage = self.layout.relation.passage
+        passage = self.relation.passage
         if passage is None:
             return
         due = [
-            f"When_{self.machines.word(c.transition)}{self._call(role, c.transition, str(i), '', [])}"
-            for role, i in self.system.machines()
+            self._holds(choice, self._frame(offer.role, i, {}))
             for offer in passage.unless
-            if offer.role is role
-            for c in offer.choices
+            for i in range(offer.role.count)
+            for choice in offer.choices
         ]
-        wait = " && !Due" if due else ""
-        if due:
-            self.definitions["Due"] = f"#define Due ({' || '.join(due)})"
-        yield Alternative(
-            "the clock", "the clock ticks", f"clock < {passage.clock.horizon}{wait}", ("clock++",), None, ("clock",)
-        )
+        guard = both([f"(clock < {passage.clock.horizon})", opposite(either(due))])
+        yield Alternative("the clock", "the clock ticks", guard, ["clock++"], None, ("clock",))
 
 
-def left(channel: Channel, fault: str) -> str:
-    """The variable that says how many of a channel's faults are left."""
-    return f"Left_{channel.name}_{fault}"
+# Statements
+
+
+def assigned(places: Sequence[str], words: Sequence[str]) -> list[str]:
+    return [f"{place} = {w}" for place, w in zip(places, words, strict=True)]
+
+
+def inline(name: str, body: Sequence[str], about: Sequence[str] = ()) -> list[str]:
+    """The definition of an inline."""
+    return [*about, f"inline {name}() {{", "\t" + ";\n\t".join(body or ["skip"]), "}"]

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.lower import Offer
-from leasehold.spec.language.model import Channel, Datum, Role, System
+from leasehold.spec.language.model import Channel, Datum, Property, Role, System, Transition
+from leasehold.spec.language.operators import template
 
 MOST_WITNESSES = 4096  # combinations of an event's fields, each of which is written out
 SLOTS = 8  # of a channel without a capacity, where a model needs one
 
 
-class Unsupported(Exception):
+class ExportError(Exception):
     """A construct that an export cannot take: what, where and what to do about it."""
 
     def __init__(self, what: str, remedy: str, place: Place = NOWHERE) -> None:
@@ -34,7 +37,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExportOptions:
     """What a user may choose of a model.
 
     Attributes:
@@ -87,7 +90,7 @@ def values_to_try(system: System, field_: Datum) -> list[t.Value]:
     for now in range(horizon + 1):
         ends = field_.explore and tuple(constant_value(e, system.values(), now) for e in field_.explore)
         if t.size(field_.type, ends or None) > MOST_WITNESSES:
-            raise Unsupported(
+            raise ExportError(
                 f"`{field_.name}` has more than {MOST_WITNESSES:,} values to try", "give it a smaller `explore`",
                 field_.place,
             )  # fmt: skip
@@ -102,7 +105,7 @@ def witnesses(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Value, 
     for domain in domains:
         count *= len(domain)
     if count > MOST_WITNESSES:
-        raise Unsupported(
+        raise ExportError(
             f"an event with the field `{fields[0].name}` has {count:,} combinations of values",
             "give its fields a smaller `explore`", fields[0].place,
         )  # fmt: skip
@@ -180,6 +183,50 @@ class UniqueNames:
             self.taken.add(name)
             self.made[key] = name
         return self.made[key]
+
+
+def asks_what_was_taken(p: Property) -> bool:
+    """Whether a property speaks of the event that a step consumes."""
+    return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
+
+
+def described(tr: Transition, more: str = "") -> str:
+    """A transition in words, for a comment."""
+    goal = "stays" if tr.internal and tr.target == tr.source else f"to {tr.target}"
+    return f"{tr.name}{more}: {goal}. {tr.doc}"
+
+
+Row: TypeAlias = Callable[[x.Apply, Any], Any]
+
+
+class Rows:
+    """Makes rows of a format's table of operators; `term` gives the words for an operand."""
+
+    def __init__(self, term: Callable[[x.Expression, Any], str]) -> None:
+        self.term = term
+
+    def words(self, numbers: str, sets: str = "") -> Row:
+        """A row of words, or of other words for sets."""
+        number, set_ = template(numbers), template(sets or numbers)
+
+        def row(e: x.Apply, f: Any) -> str:
+            return (set_ if isinstance(e.operands[0].type, t.Set) else number)(*(self.term(o, f) for o in e.operands))
+
+        return row
+
+    def pairwise(self, name: str) -> Row:
+        return lambda e, f: reduce(lambda a, b: f"{name}({a}, {b})", [self.term(o, f) for o in e.operands])
+
+    def proper(self, symbol: str) -> Row:
+        """A comparison of numbers; of sets it would ask for a proper subset."""
+        numbers = self.words(f"({{}} {symbol} {{}})")
+
+        def row(e: x.Apply, f: Any) -> Any:
+            if isinstance(e.operands[0].type, t.Set):
+                raise ExportError(f"`{x.text(e)}` asks for a proper subset", "use `<=` and `!=`", e.place)
+            return numbers(e, f)
+
+        return row
 
 
 def settings_of(system: System) -> str:

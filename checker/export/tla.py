@@ -16,9 +16,10 @@ from pathlib import Path
 
 from leasehold.checker.export.shared import (
     Exported,
+    ExportError,
+    ExportOptions,
     LeftOut,
-    Options,
-    Unsupported,
+    asks_what_was_taken,
     bounded,
     low_high,
     ranges,
@@ -28,7 +29,6 @@ from leasehold.checker.export.shared import (
 )
 from leasehold.checker.export.tla_steps import TlaAction, TlaActions, exists
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
-from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
 from leasehold.spec.language.model import Datum, Property, Role
@@ -64,7 +64,7 @@ PutInSet(S, M) == S \union {M}
 """.strip()
 
 
-def render(relation: Relation, options: Options) -> Exported:
+def render(relation: Relation, options: ExportOptions) -> Exported:
     """The module of a system, and its `.cfg`; it has the name of its file, or of the system where none is given."""
     return _TlaModule(relation, _module_name(options.file) or relation.system.name).exported()
 
@@ -73,15 +73,10 @@ def _module_name(file: Path | None) -> str:
     if file is None:
         return ""
     if not (file.stem.isascii() and file.stem.replace("_", "a").isalnum() and not file.stem.isdigit()):
-        raise Unsupported(f"{file.stem[:60]!r} is no name of a TLA+ module", "use letters, digits and `_`")
+        raise ExportError(f"{file.stem[:60]!r} is no name of a TLA+ module", "use letters, digits and `_`")
     if file.suffix != ".tla":
-        raise Unsupported(f"TLC reads modules from files that end in .tla, not {file.name[:60]!r}", "rename the file")
+        raise ExportError(f"TLC reads modules from files that end in .tla, not {file.name[:60]!r}", "rename the file")
     return file.stem
-
-
-def asks_what_was_taken(p: Property) -> bool:
-    """Whether a property speaks of the event that a step consumes."""
-    return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
 
 
 class _TlaModule:
@@ -236,7 +231,7 @@ class _TlaModule:
         for p in self.system.properties.values():
             try:
                 found.append(self._claim(p))
-            except Unsupported as error:
+            except ExportError as error:
                 self.left_out.append(LeftOut(p.name, error.what))
         if self.system.ends is not None:
             found.append(self._deadlock_free())
@@ -248,7 +243,7 @@ class _TlaModule:
             "always": self._always, "step": self._step, "sometimes": self._sometimes, "leads_to": self._leads_to,
         }  # fmt: skip
         if p.kind not in makers:
-            raise Unsupported("that some run leads to it is a claim about branching time", "TLA+ speaks of single runs")
+            raise ExportError("that some run leads to it is a claim about branching time", "TLA+ speaks of single runs")
         formula, where = makers[p.kind](p)
         where.append(name)
         return [*wrapped(f"{p.name}: {p.kind}. {p.doc}", "\\* ", "\\* "), f"{name} == {formula}"]
@@ -271,7 +266,7 @@ class _TlaModule:
 
     def _leads_to(self, p: Property) -> tuple[str, list[str]]:
         if self.bounded:
-            raise Unsupported("fairness would be asked of steps out of the bounds", "use the explorer")
+            raise ExportError("fairness would be asked of steps out of the bounds", "use the explorer")
         f = TlaBindings(self.layout)
         when = term(p.when, f) if p.when is not None else "TRUE"
         if p.within is not None:

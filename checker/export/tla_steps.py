@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from leasehold.checker.export.shared import Unsupported, low_high, wrapped
+from leasehold.checker.export.shared import ExportError, described, low_high, wrapped
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -92,12 +92,12 @@ class TlaActions:
         self.variables += ["clock"] if self.system.clock is not None else []
         for channel in self.system.channels.values():
             if channel.duplicate or channel.reorder or (channel.lose and channel.kind == "mailbox"):
-                raise Unsupported(
+                raise ExportError(
                     f"channel {channel.name} has faults that ask for the numbers of messages",
                     "set their budgets to 0, or export to Promela", channel.place,
                 )  # fmt: skip
             if isinstance(channel.lose, int) and channel.lose:
-                raise Unsupported(
+                raise ExportError(
                     f"channel {channel.name} loses a limited number of messages", "set its budget to 0 or `any`",
                     channel.place,
                 )  # fmt: skip
@@ -122,12 +122,12 @@ class TlaActions:
         for choice in (c for (r, _, e), found in moves if (r, e) == (role.name, event) for c in found):
             tr = choice.transition
             if choice.work:
-                raise Unsupported(
+                raise ExportError(
                     f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
                 )
             for e in (tr.guard, *(part for u in tr.updates for part in (u.value, u.key))):
                 if x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState) and n.owner is not None):
-                    raise Unsupported(
+                    raise ExportError(
                         f"{tr.name} is driven, and reads another machine", "let it read its own", tr.place
                     )
             guard = [f'Own.state = "{tr.source}"'] + ([term(tr.guard, frame)] if tr.guard is not None else [])
@@ -235,8 +235,7 @@ class TlaActions:
             yield self._clock(self.layout.relation.passage)
 
     def _about(self, tr: Transition, more: str) -> list[str]:
-        goal = "stays" if tr.internal and tr.target == tr.source else f"to {tr.target}"
-        return wrapped(f"{tr.name}{more}: {goal}. {tr.doc}", "\\* ", "\\* ")
+        return wrapped(described(tr, more), "\\* ", "\\* ")
 
     def _word(self, key: tuple[str, ...], wish: str) -> str:
         return self.layout.names.name(key, wish[0].upper() + wish[1:])

@@ -15,17 +15,14 @@ underscore, as TLA+ allows no name twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TypeAlias
 
-from leasehold.checker.export.shared import UniqueNames, Unsupported
+from leasehold.checker.export.shared import ExportError, Row, Rows, UniqueNames
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
 from leasehold.spec.language.model import Channel, Message
-from leasehold.spec.language.operators import template
 
 # Names that the module has already, from the modules that it extends and of its own.
 TAKEN = frozenset(
@@ -170,13 +167,13 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
         case x.BoundVariable(name=name):
             return f.variables[name]
         case x.Apply(op=op):
-            return ROWS[op](e, f)
+            return str(ROWS[op](e, f))
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name="kind"):
             return f"{f.variables[variable]}.kind"
         case x.MessageField(variable=variable, name="number"):
-            raise Unsupported("the module keeps no numbers of messages", "compare the messages", e.place)
+            raise ExportError("the module keeps no numbers of messages", "compare the messages", e.place)
         case x.MessageField(variable=variable, name=name):
             message = f.layout.system.messages[f.variables[f"{variable} kind"]]
             return f"{f.variables[variable]}.{f.layout.label(message, name)}"
@@ -192,7 +189,7 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             tests += [f'Took_event = "{event}"'] if event is not None else []
             return "(" + " /\\ ".join(tests) + ")"
         case _:
-            raise Unsupported(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)
+            raise ExportError(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)
 
 
 def _record(role: str, owner: x.Expression | None, f: TlaBindings) -> str:
@@ -204,21 +201,7 @@ def _record(role: str, owner: x.Expression | None, f: TlaBindings) -> str:
 # Operators
 
 
-Row: TypeAlias = Callable[[x.Apply, TlaBindings], str]
-
-
-def _words(words: str) -> Row:
-    write = template(words)
-    return lambda e, f: write(*(term(o, f) for o in e.operands))
-
-
-def _by_type(numbers: str, sets: str) -> Row:
-    number, set_ = _words(numbers), _words(sets)
-    return lambda e, f: (set_ if isinstance(e.operands[0].type, t.Set) else number)(e, f)
-
-
-def _pairwise(name: str) -> Row:
-    return lambda e, f: reduce(lambda a, b: f"{name}({a}, {b})", [term(o, f) for o in e.operands])
+_ROWS = Rows(term)
 
 
 def _if(e: x.Apply, f: TlaBindings, want: t.Type | None = None) -> str:
@@ -235,53 +218,42 @@ def _equal(symbol: str) -> Row:
     def row(e: x.Apply, f: TlaBindings) -> str:
         a, b = e.operands
         if isinstance(a.type, t.MessageType):
-            raise Unsupported("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
+            raise ExportError("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
         want = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
         return f"({term(a, f, want)} {symbol} {term(b, f, want)})"
 
     return row
 
 
-def _proper_subset(symbol: str) -> Row:
-    number = _words(f"({{}} {symbol} {{}})")
-
-    def row(e: x.Apply, f: TlaBindings) -> str:
-        if isinstance(e.operands[0].type, t.Set):
-            raise Unsupported(f"`{x.text(e)}` asks for a proper subset", "use `<=` and `!=`", e.place)
-        return number(e, f)
-
-    return row
-
-
 ROWS: Mapping[str, Row] = {
     "if": _if,
-    "or": _words("({ \\/ })"),
-    "and": _words("({ /\\ })"),
-    "not": _words("(~{})"),
+    "or": _ROWS.words("({ \\/ })"),
+    "and": _ROWS.words("({ /\\ })"),
+    "not": _ROWS.words("(~{})"),
     "==": _equal("="),
     "!=": _equal("/="),
-    "<": _proper_subset("<"),
-    "<=": _by_type("({} <= {})", "({} \\subseteq {})"),
-    ">": _proper_subset(">"),
-    ">=": _by_type("({} >= {})", "({1} \\subseteq {0})"),
-    "in": _words("({} \\in {})"),
-    "not in": _words("({} \\notin {})"),
-    "|": _words("({} \\union {})"),
-    "&": _words("({} \\intersect {})"),
-    "+": _words("({} + {})"),
-    "-": _by_type("({} - {})", "({} \\ {})"),
-    "*": _words("({} * {})"),
-    "//": _words("Div({}, {})"),
-    "%": _words("Mod({}, {})"),
-    "negative": _words("(-{})"),
+    "<": _ROWS.proper("<"),
+    "<=": _ROWS.words("({} <= {})", "({} \\subseteq {})"),
+    ">": _ROWS.proper(">"),
+    ">=": _ROWS.words("({} >= {})", "({1} \\subseteq {0})"),
+    "in": _ROWS.words("({} \\in {})"),
+    "not in": _ROWS.words("({} \\notin {})"),
+    "|": _ROWS.words("({} \\union {})"),
+    "&": _ROWS.words("({} \\intersect {})"),
+    "+": _ROWS.words("({} + {})"),
+    "-": _ROWS.words("({} - {})", "({} \\ {})"),
+    "*": _ROWS.words("({} * {})"),
+    "//": _ROWS.words("Div({}, {})"),
+    "%": _ROWS.words("Mod({}, {})"),
+    "negative": _ROWS.words("(-{})"),
     "{}": _set,
-    "[]": _words("{}[{}]"),
-    "min": _pairwise("Min"),
-    "max": _pairwise("Max"),
-    "abs": _words("(IF {0} < 0 THEN -{0} ELSE {0})"),
-    "len": _words("Cardinality({})"),
-    "index": _words("{}"),
-    "get": _words("Get({}, {})"),
+    "[]": _ROWS.words("{}[{}]"),
+    "min": _ROWS.pairwise("Min"),
+    "max": _ROWS.pairwise("Max"),
+    "abs": _ROWS.words("(IF {0} < 0 THEN -{0} ELSE {0})"),
+    "len": _ROWS.words("Cardinality({})"),
+    "index": _ROWS.words("{}"),
+    "get": _ROWS.words("Get({}, {})"),
 }
 
 

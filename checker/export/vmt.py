@@ -21,9 +21,9 @@ import z3
 from leasehold.checker.export.ground import GroundEncoding, GroundStep, explored
 from leasehold.checker.export.shared import (
     Exported,
+    ExportError,
+    ExportOptions,
     LeftOut,
-    Options,
-    Unsupported,
     low_high,
     ranges,
     settings_of,
@@ -43,17 +43,17 @@ NOT_SAID = {
 }
 
 
-def render(relation: Relation, options: Options) -> Exported:
+def render(relation: Relation, options: ExportOptions) -> Exported:
     """The transition system, for the constants as they are set."""
     for channel in relation.system.channels.values():
         if channel.lose or channel.duplicate or channel.reorder:
-            raise Unsupported(
+            raise ExportError(
                 f"channel {channel.name} has faults", "set their budgets to 0, or export to Promela", channel.place
             )
     try:
         return _VmtModule(relation.system).exported()
     except Unencodable as error:
-        raise Unsupported(str(error), "export to Promela or TLA+") from error
+        raise ExportError(str(error), "export to Promela or TLA+") from error
 
 
 class _VmtModule:

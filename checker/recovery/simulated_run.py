@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from leasehold.checker.recovery.campaign import Outcome
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
@@ -28,32 +28,22 @@ CHECKS = {
     "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
     "error": "No exception is left unhandled.",
 }
-MOST_FINDINGS = 8  # of one run
-
-
-@dataclass(slots=True)
-class Finding:
-    """A check (of CHECKS) that failed, and how."""
-
-    check: str
-    words: str
 
 
 class SimulatedRun:
     """What all runs in simulation share.
 
     Attributes:
-        sim: the actors, and what surrounds them.
-        findings: what is wrong; empty where nothing is.
+        sim: the actors, and their simulated environment.
+        outcome: with what is wrong; without findings where nothing is.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, name: str) -> None:
         self.sim = simulation
-        self.findings: list[Finding] = []
+        self.outcome = Outcome(name)
 
     def say(self, check: str, words: str) -> None:
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(Finding(check, words))
+        self.outcome.say(check, words)
 
     def report_errors(self) -> None:
         for context in self.sim.loop.errors:

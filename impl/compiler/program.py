@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from leasehold.impl.compiler.names import GeneratedNames, neighbours
 from leasehold.impl.compiler.role_source import RoleSource
+from leasehold.impl.compiler.work_source import GeneratedNames
 from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
@@ -136,53 +136,54 @@ def _module(system: System) -> Iterator[str]:
         yield from made.lines()
         yield from _core(system, role, made, names)
     yield ""
-    yield "PROGRAM = Program("
-    yield f"    system={system.name!r},"
-    yield f"    digest={system.digest!r},"
-    yield f"    constants={system.values()!r},"
-    yield "    messages={"
+    messages = []
     for message in system.messages.values():
         fields = tuple((f.name, f.type) for f in message.fields)
         rest = f", answer={message.answer!r}, carries={message.carries or ''!r}"
-        yield f"        {message.name!r}: MessageShape({message.sender!r}, {message.receiver!r}, {fields!r}{rest}),"
-    yield "    },"
-    yield "    roles={"
-    for role in system.roles.values():
-        yield f"        {role.name!r}: {names.constant(role.name, 'core')},"
-    yield "    },"
-    yield f"    actors={dict(system.actors)!r},"
-    yield ")"
+        messages.append(f"{message.name!r}: MessageShape({message.sender!r}, {message.receiver!r}, {fields!r}{rest})")
+    roles = [f"{role.name!r}: {names.constant(role.name, 'core')}" for role in system.roles.values()]
+    yield from _made(
+        "PROGRAM = Program",
+        {
+            "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.values()),
+            "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
+        },
+    )  # fmt: skip
 
 
 def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -> Iterator[str]:
     initial = [role.initial.name, *(name for name in role.states if not role.states[name].initial)]
-    since = {
-        task.name: task.answers
-        for task in role.tasks.values()
-        if isinstance(task, Call) and task.outlives
-    }  # fmt: skip
-    below = [r for r in system.roles.values() if r.parent == role.name]
+    since = {task.name: task.answers for task in role.tasks.values() if isinstance(task, Call) and task.outlives}
+    below = "".join(
+        names.constant(r.name, "core") + ", " for r in system.roles.values() if r.parent == role.name
+    ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
     ends = [s.name for s in role.states.values() if all(c.target == s.name for cs in s.on.values() for c in cs)]
-    yield f"{names.constant(role.name, 'core')} = Core("
-    yield f"    role={role.name!r},"
-    yield f"    indexed={role.indexed!r},"
-    yield f"    states={tuple(initial)!r},"
-    yield "    fields=("
-    for datum in role.data.values():
-        yield f"        Field({datum.name!r}, {datum.type!r}, {datum.initial!r}),"
-    yield "    ),"
-    yield "    events={"
-    for event in role.events.values():
-        yield f"        {event.name!r}: {tuple((f.name, f.type) for f in event.fields)!r},"
-    yield "    },"
-    yield f"    neighbours={neighbours(system, role).names()!r},"
-    yield f"    since={since!r},"
-    yield f"    below=({''.join(names.constant(r.name, 'core') + ', ' for r in below).rstrip()}),"
-    yield f"    subsidiary={role.parent is not None!r},"
-    for what in ("table", "work", "answers", "wakes"):
-        yield f"    {what}={made.table_name(what)},"
-    yield f"    heard_answers=frozenset({answers!r}),"
-    yield f"    ends=frozenset({ends!r}),"
-    yield ")"
+    fields = [f"Field({datum.name!r}, {datum.type!r}, {datum.initial!r})" for datum in role.data.values()]
+    events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]
+    yield from _made(
+        f"{names.constant(role.name, 'core')} = Core",
+        {
+            "role": repr(role.name), "indexed": repr(role.indexed), "states": repr(tuple(initial)),
+            "fields": ("(", fields, ")"), "events": ("{", events, "}"), "neighbours": repr(made.near.names()),
+            "since": repr(since), "below": f"({below})",
+            "subsidiary": repr(role.parent is not None),
+            **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes")},
+            "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
+        },
+    )  # fmt: skip
     yield ""
+
+
+def _made(head: str, arguments: Mapping[str, str | tuple[str, list[str], str]]) -> Iterator[str]:
+    """A call with each argument on a line of its own; a tuple or a dictionary has a line for each of its items."""
+    yield f"{head}("
+    for name, value in arguments.items():
+        if isinstance(value, str):
+            yield f"    {name}={value},"
+        else:
+            opening, items, closing = value
+            yield f"    {name}={opening}"
+            yield from (f"        {item}," for item in items)
+            yield f"    {closing},"
+    yield ")"

@@ -40,14 +40,14 @@ class RoleSource(WorkSource):
         found = [_FIXED_SET.sub(partial(self._set_name, sets), line) for line in self._lines()]
         yield found[0]
         yield from (f"{name}: frozenset[Any] = {source}" for source, name in sets.items())
-        if any(self._only_name() in line for line in found):
+        if any(self.constant("all", "only") in line for line in found):
             most = max(self.system.roles[name].count for name in self.near.first)
-            yield f"{self._only_name()} = tuple(frozenset((it,)) for it in range({most}))"
+            yield f"{self.constant('all', 'only')} = tuple(frozenset((it,)) for it in range({most}))"
         yield from found[1:]
 
     def _set_name(self, sets: dict[str, str], found: re.Match[str]) -> str:
         name = "none" if found[0] == "frozenset()" else f"set{len(sets) + 1}"
-        return sets.setdefault(found[0], self.names.constant(self.role.name, "all", name))
+        return sets.setdefault(found[0], self.constant("all", name))
 
     def _lines(self) -> Iterator[str]:
         yield f"# {self.role.name}: {self.role.doc}" if self.role.doc else f"# {self.role.name}"
@@ -76,7 +76,7 @@ class RoleSource(WorkSource):
             if not self._fixed(work_of(self.role, choice)) and self._alone(choice):
                 yield from self._work_function(self._work_after_name(choice), work_of(self.role, choice))
             yield self._outcome(choice)
-        function = self._act_name(state.name, event)
+        function = self._function(state.name, event)
         yield f"def {function}{ACT}"
         yield from self._unpack()
         used = [f.name for f in fields if any(_mentions(c, f.name) for c in choices)]
@@ -99,7 +99,7 @@ class RoleSource(WorkSource):
                 break
         if not certain:
             why = self._because(state, event)
-            outcome = self._not_name(state.name, event)
+            outcome = self.constant(state.name, event, "not")
             if heard:
                 yield from ("    " + line for line in wrapped("return (", self._cells({}), f"), {outcome}"))
             else:
@@ -162,7 +162,7 @@ class RoleSource(WorkSource):
         if self._fixed(tasks):
             work = f", {self._work_source(tasks)}" if tasks else ""
             return f"{name} = Outcome('taken', {choice.event!r}, {choice.name!r}{work})"
-        work = self._work_after_name(choice) if self._alone(choice) else self._work_name(choice.target)
+        work = self._work_after_name(choice) if self._alone(choice) else self._function("work_of", choice.target)
         make = "remembered" if self._remembered(tasks) else "made"
         return f"{name} = {make}({choice.event!r}, {choice.name!r}, {work})"
 
@@ -229,40 +229,36 @@ class RoleSource(WorkSource):
 
     def _answers(self) -> Iterator[str]:
         """By state, the answers of its drive tasks that have come true."""
-        states = []
+        bodies: dict[str, list[str]] = {}
         for state in self.role.states.values():
             offers = [o for o in self._offers(state) if o.cause == "answer" and o.conditions]
-            driven = [o for o in offers if isinstance(self.role.tasks[o.name], Drive)]
-            if not driven:
-                continue
-            states.append(state.name)
-            function = self.names.function(self.role.name, "answers_in", state.name)
-            yield f"def {function}(record: Record) -> tuple[str, ...]:"
-            yield from self._unpack()
-            yield "    found = []"
-            for offer in driven:
-                yield f"    if {' and '.join(map(self._operand, offer.conditions))}:"
-                yield f"        found.append({offer.event!r})"
-            yield "    return tuple(found)"
-            yield ""
-        table = ", ".join(f"{s!r}: {self.names.function(self.role.name, 'answers_in', s)}" for s in states)
-        yield f"{self.table_name('answers')}: Answers = {{{table}}}"
+            body = []
+            for offer in (o for o in offers if isinstance(self.role.tasks[o.name], Drive)):
+                body.append(f"if {' and '.join(map(self._operand, offer.conditions))}:")
+                body.append(f"    found.append({offer.event!r})")
+            if body:
+                bodies[state.name] = ["found = []", *body, "return tuple(found)"]
+        yield from self._by_state("answers", "Answers", "tuple[str, ...]", bodies)
 
     def _timers(self) -> Iterator[str]:
         """By state, the earliest time at which a tick may be due."""
-        states = []
+        bodies: dict[str, list[str]] = {}
         for state in self.role.states.values():
-            choices = [c for o in self._offers(state) if o.cause == "tick" for c in o.choices]
-            if choices:
-                states.append(state.name)
-                yield f"def {self.names.function(self.role.name, 'wakes_in', state.name)}(record: Record) -> int:"
-                yield from self._unpack()
-                times = [self._earliest(c.guard) for c in choices]
-                yield f"    earliest: int = {times[0] if len(times) == 1 else 'min(' + ', '.join(times) + ')'}"
-                yield "    return earliest"
-                yield ""
-        table = ", ".join(f"{s!r}: {self.names.function(self.role.name, 'wakes_in', s)}" for s in states)
-        yield f"{self.table_name('wakes')}: Wakes = {{{table}}}"
+            times = [self._earliest(c.guard) for o in self._offers(state) if o.cause == "tick" for c in o.choices]
+            if times:
+                earliest = times[0] if len(times) == 1 else f"min({', '.join(times)})"
+                bodies[state.name] = [f"earliest: int = {earliest}", "return earliest"]
+        yield from self._by_state("wakes", "Wakes", "int", bodies)
+
+    def _by_state(self, what: str, kind: str, returns: str, bodies: Mapping[str, list[str]]) -> Iterator[str]:
+        """A function of the record for each of some states, and their table."""
+        names = {state: self._function(f"{what}_in", state) for state in bodies}
+        for state, body in bodies.items():
+            yield f"def {names[state]}(record: Record) -> {returns}:"
+            yield from self._unpack()
+            yield from (f"    {line}" for line in body)
+            yield ""
+        yield f"{self.constant('all', what)}: {kind} = {{{', '.join(f'{s!r}: {name}' for s, name in names.items())}}}"
 
     def _earliest(self, guard: x.Expression | None) -> str:
         """A time before which a guard cannot hold; 0 where the guard does not show one."""
@@ -287,24 +283,24 @@ class RoleSource(WorkSource):
             for event, reason in (*state.ignore.items(), *state.refuse.items()):
                 if event not in state.on:
                     kind = "refused" if event in state.refuse else "ignored"
-                    name = self._act_name(state.name, event)
+                    name = self._function(state.name, event)
                     yield f"{name} = unmoved(Outcome({kind!r}, {event!r}, reason={reason!r}), {received})"
         yield ""
-        yield f"{self.table_name('table')}: Table = {{"
+        yield f"{self.constant('all', 'table')}: Table = {{"
         for state in self.role.states.values():
             events = dict.fromkeys((*state.on, *state.ignore, *state.refuse))
             yield f"    {state.name!r}: {{"
             for event in events:
-                yield f"        {event!r}: {self._act_name(state.name, event)},"
+                yield f"        {event!r}: {self._function(state.name, event)},"
             yield "    },"
         yield "}"
-        yield f"{self.table_name('work')}: WorkOf = {{"
+        yield f"{self.constant('all', 'work')}: WorkOf = {{"
         for state in self.role.states.values():
             if self._fixed(state.tasks):
                 work = self._work_source(state.tasks)
             else:
                 read = ", ".join(f"record[{self.shape.at(field)}]" for field in self._read_by(state.tasks))
-                work = f"{self._work_name(state.name)}({read})"
+                work = f"{self._function('work_of', state.name)}({read})"
             yield f"    {state.name!r}: lambda record: {work},"
         yield "}"
         yield ""

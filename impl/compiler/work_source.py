@@ -5,22 +5,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import builtins
+import keyword
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leasehold.impl.compiler.names import GeneratedNames, Neighbours, Shape, neighbours, shape
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import lower
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.python_source import Frame, SourceLayout, source
+
+TAKEN = frozenset(
+    {
+        "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
+        "it", "found", "earliest",
+        "sender", "numbered", "remembered", "made", "counted", "with_cell", "unmoved", "partial",
+        "q",  # what stands for a long operand that is needed twice
+    }
+)  # fmt: skip
+
+
+def safe(name: str) -> str:
+    """A name that means nothing else within a generated function."""
+    if name.startswith(("msg_", "event_")):
+        return f"own_{name}"  # the others are fields of what is being consumed
+    return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) or name in TAKEN else name
+
+
+class GeneratedNames:
+    """Names of generated functions and constants: what they are for, made unique."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], str] = {}
+        self._used: set[str] = set()
+
+    def function(self, *parts: str) -> str:
+        """The function for a role, what it is for, and of what."""
+        return self._name(parts, "__".join(p for p in parts if p))
+
+    def constant(self, *parts: str) -> str:
+        return self._name(("constant", *parts), "__".join(p for p in parts if p).upper())
+
+    def _name(self, key: tuple[str, ...], wish: str) -> str:
+        if key not in self._known:
+            while wish in self._used:
+                wish += "_"
+            self._used.add(wish)
+            self._known[key] = wish
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The machines that a machine talks with, in the order of the system; each has a sent and a received number.
+
+    Attributes:
+        first: by role, the position of its first machine.
+        count: how many of that role; one where only machines of equal index talk.
+        same_index: roles of which only the machine with the own index is a neighbour.
+    """
+
+    first: dict[str, int]
+    count: dict[str, int]
+    same_index: frozenset[str]
+
+    @property
+    def size(self) -> int:
+        return sum(self.count.values())
+
+    def names(self) -> tuple[tuple[str, int], ...]:
+        """Role and index of each; -1 is the own index."""
+        return tuple(
+            (role, -1 if role in self.same_index else i) for role in self.first for i in range(self.count[role])
+        )
+
+
+def neighbours(system: System, role: Role) -> Neighbours:
+    """The neighbours of a role's machines."""
+    first: dict[str, int] = {}
+    count: dict[str, int] = {}
+    same: set[str] = set()
+    at = 0
+    for other in system.roles.values():
+        between = [c for c in system.channels.values() if {c.sender, c.receiver} == {role.name, other.name}]
+        if other.name == role.name:
+            between = [c for c in between if c.sender == c.receiver]
+        if between:
+            if all(c.same_index for c in between):
+                same.add(other.name)
+            first[other.name], count[other.name] = at, 1 if other.name in same else other.count
+            at += count[other.name]
+    return Neighbours(first, count, frozenset(same))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The fields of a record, in order: state, data, numbers, subsidiaries.
+
+    Attributes:
+        data: the data fields, as Python names.
+        since: for each task that may outlive its state, the field that says which entry began it.
+        subsidiaries: for each subsidiary role, the field of its machines.
+    """
+
+    indexed: bool
+    data: dict[str, str]
+    since: dict[str, str]
+    subsidiaries: dict[str, str]
+    subsidiary: bool
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        own = ("instance",) if self.indexed else ()
+        numbers = () if self.subsidiary else ("sent", "received")
+        below = self.subsidiaries.values()
+        return ("state", *own, *self.data.values(), *numbers, "entry", *self.since.values(), *below)
+
+    def at(self, name: str) -> int:
+        return self.fields.index(name)
+
+
+def shape(system: System, role: Role) -> Shape:
+    """The shape of a role's records."""
+    used: set[str] = set(TAKEN)
+
+    def fresh(name: str) -> str:
+        while name in used:
+            name += "_"
+        used.add(name)
+        return name
+
+    data = {name: fresh(safe(name)) for name in role.data}
+    since = {t.name: fresh(f"since_{t.name}") for t in role.tasks.values() if isinstance(t, Call) and t.outlives}
+    below = {r.name: fresh(f"{r.name}s") for r in system.roles.values() if r.parent == role.name}
+    return Shape(role.indexed, data, since, below, role.parent is not None)
+
 
 WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class RecordLayout:
-    """Implements `leasehold.spec.language.python_source.SourceLayout` where a record's fields are local names."""
+class RecordLayout(SourceLayout):
+    """Where a record's fields are local names; a role's machines look at nothing else."""
 
     system: System
     role: Role
@@ -35,15 +162,6 @@ class RecordLayout:
 
     def now(self) -> str:
         return "now"
-
-    def pending(self, name: str) -> list[str]:
-        raise NotImplementedError
-
-    def query(self, name: str, arguments: Sequence[str]) -> str:
-        raise NotImplementedError
-
-    def field(self, kind: str, name: str) -> int:
-        raise NotImplementedError
 
 
 class WorkSource:
@@ -70,7 +188,7 @@ class WorkSource:
             self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
             state="", constant_names=self.constants, unrolled=False,
         )  # fmt: skip
-        return source(e, frame).replace("{sender}", f"{self._only_name()}[sender]")
+        return source(e, frame).replace("{sender}", f"{self.constant('all', 'only')}[sender]")
 
     def _unpack(self) -> Iterator[str]:
         """The fields of a record as local names."""
@@ -79,7 +197,7 @@ class WorkSource:
     # Tasks
 
     def _task(self, task: Send | Call | Drive) -> Iterator[str]:
-        name = self._task_name(task.name)
+        name = self.constant("", task.name)
         if isinstance(task, Call):
             machine = ", outlives=True" if task.outlives else ""
             yield f"{name} = CallWork({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
@@ -87,7 +205,7 @@ class WorkSource:
         fields = self._fields_of(task)
         values = [self._source(task.fields[f.name]) for f in fields]
         one = self._one_receiver(task)
-        names = f"def {self._fields_name(task.name)}(record: Record"
+        names = f"def {self._function('fields_of', task.name)}(record: Record"
         yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
         if values and any(self._uses_record(task.fields[f.name]) for f in fields):
             yield from self._unpack()
@@ -104,7 +222,7 @@ class WorkSource:
 
     def _piece(self, task: Send | Drive, it: str) -> str:
         """A constructor of the work for one receiver."""
-        fields = self._fields_name(task.name)
+        fields = self._function("fields_of", task.name)
         build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
         if isinstance(task, Drive):
             return f"DriveWork({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
@@ -140,7 +258,7 @@ class WorkSource:
     def _work(self, state: State) -> Iterator[str]:
         """W(x) of a state, where it depends on the record."""
         if not self._fixed(state.tasks):
-            yield from self._work_function(self._work_name(state.name), state.tasks)
+            yield from self._work_function(self._function("work_of", state.name), state.tasks)
 
     def _work_function(self, name: str, tasks: tuple[str, ...]) -> Iterator[str]:
         fields = ", ".join(f"{field}: {kind}" for field, kind in self._read_by(tasks).items())
@@ -155,7 +273,7 @@ class WorkSource:
                     yield f"{indent}if {self._source(task.when)}:"
                 indent += "    "
             asked = task.when
-            constant = self._task_name(task_name)
+            constant = self.constant("", task_name)
             if isinstance(task, Call) or self._one_receiver(task):
                 if not isinstance(task, Call) and task.only is not None:
                     yield f"{indent}if {self._source(task.only, it='0')}:"
@@ -202,7 +320,7 @@ class WorkSource:
 
     def _work_source(self, tasks: tuple[str, ...]) -> str:
         """The work of a list that is the same for every record; what goes to several machines is a tuple already."""
-        return "(" + "".join(f"{self._many(name)}{self._task_name(name)}, " for name in tasks).rstrip() + ")"
+        return "(" + "".join(f"{self._many(name)}{self.constant('', name)}, " for name in tasks).rstrip() + ")"
 
     def _many(self, name: str) -> str:
         task = self.role.tasks[name]
@@ -216,35 +334,19 @@ class WorkSource:
 
     # Names
 
-    def _task_name(self, task: str) -> str:
-        return self.names.constant(self.role.name, "", task)
+    def constant(self, *parts: str) -> str:
+        """The name of a constant of the role: what it is for, and of what."""
+        return self.names.constant(self.role.name, *parts)
 
-    def _fields_name(self, task: str) -> str:
-        return self.names.function(self.role.name, "fields_of", task)
-
-    def _work_name(self, state: str) -> str:
-        return self.names.function(self.role.name, "work_of", state)
+    def _function(self, *parts: str) -> str:
+        return self.names.function(self.role.name, *parts)
 
     def _work_after_name(self, choice: Transition) -> str:
-        return self.names.function(self.role.name, "work_after", choice.name.partition("/")[2])
-
-    def _act_name(self, state: str, event: str) -> str:
-        return self.names.function(self.role.name, state, event)
+        return self._function("work_after", choice.name.partition("/")[2])
 
     def _outcome_name(self, choice: Transition) -> str:
         number = str(choice.position + 1) if choice.position else ""
-        return self.names.constant(self.role.name, choice.source, choice.event, number)
-
-    def _only_name(self) -> str:
-        """The constant with the set of each neighbour alone, by its number."""
-        return self.names.constant(self.role.name, "all", "only")
-
-    def _not_name(self, state: str, event: str) -> str:
-        return self.names.constant(self.role.name, state, event, "not")
-
-    def table_name(self, what: str) -> str:
-        """The name of a table of the role: `table`, `work`, `answers` or `wakes`."""
-        return self.names.constant(self.role.name, "all", what)
+        return self.constant(choice.source, choice.event, number)
 
 
 def is_it(e: x.Expression) -> bool:

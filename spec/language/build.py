@@ -18,11 +18,7 @@ from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import optional, parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import YamlNode
-from leasehold.spec.language.types import (
-    BOOL,
-    Map,
-    Type,
-)
+from leasehold.spec.language.types import BOOL, Map, Type
 
 _TARGET = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
@@ -171,12 +167,12 @@ class Builder(FieldBuilder):
         if self._is_message_to(role, event):
             sender = text_of(self.files.messages[event].node, "from")
             instance = self.names.roles[sender].instance if sender in self.names.roles else None
-            return Scope(self.names, role, self.names.messages[event], instance, clock=self.clock)
+            return Scope(self.names, role, self.names.messages[event], instance, clock=self.timed)
         local = as_mapping(as_mapping(self.files.roles[role].get("events")).get(event))
         fields = local.get("fields") if local.kind == "mapping" else None
         quiet = Quiet()
         types = {n: parse_type(type_node(d), self.small, quiet) for n, _, d in as_mapping(fields).pairs()}
-        return Scope(self.names, role, types, clock=self.clock)
+        return Scope(self.names, role, types, clock=self.timed)
 
     def _update(self, role: str, target: str, place: Place, value: YamlNode, scope: Scope) -> m.Update | None:
         data = self.names.roles[role].data

@@ -36,7 +36,7 @@ class FieldBuilder:
     def __init__(self, files: SpecFiles, declarer: Declarer, declared: Declarations, sink: Sink) -> None:
         self.files, self.declarer, self.declared, self.sink = files, declarer, declared, sink
         self.names = declared.names
-        self.clock = "clock" in files.single
+        self.timed = "clock" in files.single
         self.reasons: dict[tuple[str, str, str], Place] = {}  # role, state, event: where an ignore or refuse stands
         self.small: dict[str, Enum | Instance] = {
             **self.names.types, **{n: r.instance for n, r in self.names.roles.items()},
@@ -84,7 +84,7 @@ class FieldBuilder:
             self.sink.error("explore_ends", node.place, name=name, count=len(ends))
             return None
         names = DeclaredNames(self.names.constants, self.names.types, {}, {}, {})
-        scope = Scope(names, clock=self.clock)
+        scope = Scope(names, clock=self.timed)
         want = TIME if isinstance(kind, Time) else INT
         return parse(ends[0], scope, self.sink, want), parse(ends[1], scope, self.sink, want)
 

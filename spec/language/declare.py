@@ -19,18 +19,7 @@ from leasehold.spec.language.outlive import control_of_text, name_of
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import INTEGER, YamlNode
-from leasehold.spec.language.types import (
-    INT,
-    UNKNOWN,
-    Bool,
-    Enum,
-    Instance,
-    Int,
-    Type,
-    UnknownType,
-    Value,
-    default,
-)  # fmt: skip
+from leasehold.spec.language.types import INT, UNKNOWN, Bool, Enum, Instance, Int, Type, UnknownType, Value, default
 
 MAX_INSTANCES = 10_000
 MAX_PAIRS = 250_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign, operators
@@ -36,17 +36,7 @@ MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, u
 MAX_LITERAL = 10**18
 
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
-FUNCTIONS = (
-    *QUANTIFIERS,
-    *operators.FUNCTIONS,
-    "old",
-    "took",
-    "pending",
-    "heard",
-    "running",
-    "reachable",
-    "byzantine",
-)
+FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "pending", *get_args(x.QueryName))
 
 
 class Inference:

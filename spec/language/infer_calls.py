@@ -12,14 +12,7 @@ from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.operators import OPERATORS
-from leasehold.spec.language.types import (
-    BOOL,
-    INT,
-    MessageType,
-    Set,
-    Type,
-    UnknownType,
-)
+from leasehold.spec.language.types import BOOL, INT, MessageType, Set, Type, UnknownType
 
 _USAGE = {
     "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",

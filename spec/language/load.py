@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -91,10 +92,9 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
     declared = declarer.declare()
     if any(d.code == "LH113" for d in sink.errors):
         return None
-    builder = Builder(files, declarer, declared, sink)
+    builder = _SystemBuilder(files, declarer, declared, sink)
     messages = builder.messages()
     roles = {name: builder.role(name, node) for name, node in files.roles.items()}
-    parts = _SystemParts(files, builder, declarer, sink)
     assert files.system is not None
     if sink.errors and (not roles or any(not r.states for r in roles.values())):
         return None
@@ -105,21 +105,21 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         types=declared.names.types,
         roles=roles,
         messages=messages,
-        channels=parts.channels(),
-        clock=parts.clock(),
-        environment=parts.environment(),
-        initially=parts.single("initially"),
-        constraint=parts.single("constraint"),
-        properties=parts.properties(),
-        ends=parts.ends(),
-        lemmas=parts.lemmas(),
-        product=parts.product(roles),
-        actors=parts.actors(),
+        channels=builder.channels(),
+        clock=builder.clock(),
+        environment=builder.environment(),
+        initially=builder.single("initially"),
+        constraint=builder.single("constraint"),
+        properties=builder.properties(),
+        ends=builder.ends(),
+        lemmas=builder.lemmas(),
+        product=builder.product(roles),
+        actors=builder.actors(),
         expectations=(),
         warnings=(),
         digest=files.digest(),
         defaults=declarer.defaults,
-        faults=parts.faults(),
+        faults=builder.faults(),
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )
@@ -127,19 +127,19 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         outlive.check(role, builder.reasons, sink)
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
     draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
-    expectations = parts.expectations(draft)
+    expectations = builder.expectations(draft)
     migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)
     found = tuple(d for d in sink.found if d.severity == "warning")
     return replace(draft, expectations=expectations, migrations=migrations, warnings=found)
 
 
-class _SystemParts:
-    """The declarations of system.yaml, invariants.yaml and expected.yaml."""
+class _SystemBuilder(Builder):
+    """The second pass over system.yaml, invariants.yaml and expected.yaml, too."""
 
-    def __init__(self, files: SpecFiles, builder: Builder, declarer: Declarer, sink: Sink) -> None:
-        self.files, self.builder, self.declarer, self.sink = files, builder, declarer, sink
-        self.names = builder.names
-        self.world = Scope(self.names, clock="clock" in files.single, opaque=True, outside=True)
+    @cached_property
+    def world(self) -> Scope:
+        """The scope of what looks at all machines from outside."""
+        return Scope(self.names, clock=self.timed, opaque=True, outside=True)
 
     def single(self, key: str) -> x.Expression | None:
         return optional(self.files.single.get(key), self.world, self.sink)
@@ -147,7 +147,7 @@ class _SystemParts:
     def channels(self) -> dict[str, m.Channel]:
         found = {}
         for name, place, node in entries(self.files.sections["channels"]):
-            sender, receiver = self.builder._role(node.get("from")), self.builder._role(node.get("to"))
+            sender, receiver = self._role(node.get("from")), self._role(node.get("to"))
             kind_node = node.get("kind")
             kind, capacity = self._kind(kind_node) if kind_node is not None else (None, None)
             budgets = {f: self._budget(node.get(f)) for f in ("lose", "duplicate", "reorder")}
@@ -212,7 +212,7 @@ class _SystemParts:
     def environment(self) -> dict[str, m.Outside]:
         found = {}
         for name, place, node in entries(self.files.sections["environment"]):
-            role = self.builder._role(node.get("to"))
+            role = self._role(node.get("to"))
             if role is None:
                 continue
             event_node = node.get("event")
@@ -224,8 +224,8 @@ class _SystemParts:
                 self.sink.unknown("unknown_local_event", where, event, known, role=a(role))
                 continue
             scope = Scope(
-                self.names, arguments=self.builder._event_scope(role, event).arguments,
-                clock="clock" in self.files.single, outside=True,
+                self.names, arguments=self._event_scope(role, event).arguments,
+                clock=self.timed, outside=True,
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
             guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
@@ -257,9 +257,9 @@ class _SystemParts:
                 self.sink.error("leads_to_when", place, name=name)
             if kind == "sometimes" and when is not None:
                 self.sink.error("sometimes_when", place, name=name)
-            if within is not None and (kind != "leads_to" or "clock" not in self.files.single):
+            if within is not None and (kind != "leads_to" or not self.timed):
                 self.sink.error("within_leads_to", within.place, name=name)
-            scope = Scope(self.names, clock=self.world.clock, opaque=True, outside=True, step=kind == "step")
+            scope = replace(self.world, step=kind == "step")
             found[name] = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
                 optional(when, scope, self.sink),
@@ -277,12 +277,12 @@ class _SystemParts:
         node = self.files.single.get("product")
         if node is None:
             return tuple(r.name for r in roles.values() if r.parent is None)
-        return tuple(n.text for n in node if self.builder._role(n) is not None)
+        return tuple(n.text for n in node if self._role(n) is not None)
 
     def actors(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for name, _, node in entries(self.files.sections["actors"]):
-            found[name] = tuple(n.text for n in node if self.builder._role(n) is not None)
+            found[name] = tuple(n.text for n in node if self._role(n) is not None)
         return found
 
     def faults(self) -> m.Faults:

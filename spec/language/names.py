@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from leasehold.spec.language.types import (
-    Enum,
-    Instance,
-    Type,
-)
+from leasehold.spec.language.types import Enum, Instance, Type
 
 
 @dataclass(frozen=True)

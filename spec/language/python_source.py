@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.operators import template
@@ -23,7 +23,7 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class SourceLayout(Protocol):
+class SourceLayout:
     """Where the parts of a global state lie in the tuple."""
 
     def place(self, role: str, name: str | None, instance: str | None) -> str:
@@ -31,18 +31,23 @@ class SourceLayout(Protocol):
 
         `instance` is the source of its number; None is the machine whose expression it is.
         """
+        raise NotImplementedError
 
     def now(self) -> str:
         """Source of the clock; `{s}` is the state."""
+        raise NotImplementedError
 
     def pending(self, name: str) -> list[str]:
         """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
+        raise NotImplementedError
 
     def query(self, name: str, arguments: Sequence[str]) -> str:
         """Source of a query of the whole state: channels and roles by name, numbers of instances as source."""
+        raise NotImplementedError
 
     def field(self, kind: str, name: str) -> int:
         """The position of a field within a message's fields."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from leasehold.checker.recovery.campaign import Finding, spread
 from leasehold.checker.recovery.cases import campaign
 from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
-from leasehold.checker.recovery.simulated_run import Finding
-from leasehold.checker.recovery.workers import spread
 from leasehold.spec import System, load
 from tests.seeded_bugs import Bug, UnknownBug, bugs, named
 

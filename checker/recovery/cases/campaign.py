@@ -16,24 +16,21 @@ from dataclasses import dataclass, field, replace
 
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import Path, Progress
-from leasehold.checker.recovery import UnknownCase
-from leasehold.checker.recovery.cases.case import CaseOutcome
+from leasehold.checker.recovery.campaign import Campaign, Outcome, UnknownCase, Watch, silent, spread
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script, ScriptGenerator
-from leasehold.checker.recovery.workers import silent, spread
 from leasehold.faults import Budget
 from leasehold.spec import System
 
 LOST = "!lost"  # at the end of a case's name: the messages of the crashed actor are lost
+SECOND = "+crash:"  # before the second point in a case's name
 TRACED = 3  # failures whose path is kept
 CHUNK = 24  # scripts that a process is given at a time
-
-Watch = Callable[[int, int, int], None]  # cases that were run, of how many (0: not known yet), and how many failed
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCase:
-    """One case of the campaign: a script, what becomes of messages in transit, and a second crash."""
+    """One case of the campaign: a script, whether messages in transit are lost, and a second crash."""
 
     script: Script
     lost: bool = False
@@ -46,58 +43,35 @@ class RecoveryCase:
 
 
 @dataclass
-class CaseCampaign:
-    """The result of a campaign.
+class CaseCampaign(Campaign):
+    """The result of the campaign.
 
     Attributes:
+        system: with the constants by which it was explored.
         explored: states of the exploration that the cases are of.
         scripts: cells, points and modes.
-        cases: by kind (`single`, `pairs`), how many were run.
-        ends: how many came to the state that they have without the crash (`same`), and how many have ended.
-        asked: states and steps on which the invariants were evaluated.
-        failures: the cases with findings.
+        cases: by kind (`single`, `pairs`), how many were played.
         by_cell, by_point: how many cases, and how many failed.
-        seconds: all of it; `exploring` of them before the first case.
-        interrupted: it was ended before all cases were run.
+        exploring: seconds before the first case.
         drawn: the paths of the first cases that failed, or of the one that was asked for, by name.
     """
 
-    system: System
+    system: System = field(kw_only=True)
     explored: int = 0
     scripts: int = 0
     cases: Counter[str] = field(default_factory=Counter)
-    ends: Counter[str] = field(default_factory=Counter)
-    asked: int = 0
-    failures: list[CaseOutcome] = field(default_factory=list)
     by_cell: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
     by_point: dict[str, list[int]] = field(default_factory=dict)
-    seconds: float = 0.0
     exploring: float = 0.0
-    interrupted: bool = False
     drawn: dict[str, Path] = field(default_factory=dict)
 
-    @property
-    def played(self) -> int:
-        return sum(self.cases.values())
-
-    @property
-    def passed(self) -> int:
-        return self.played - len(self.failures)
-
-    @property
-    def holds(self) -> bool:
-        return not self.failures and not self.interrupted
-
-    def add(self, case: RecoveryCase, outcome: CaseOutcome) -> None:
+    def add(self, case: RecoveryCase, outcome: Outcome) -> None:
+        super().add(case, outcome)
         self.cases["pairs" if case.second else "single"] += 1
-        self.ends[outcome.end or "failed"] += 1
-        self.asked += outcome.asked
         cell = self.by_cell.setdefault(case.script.cell, [0, 0])
         for counts in (cell, self.by_point.setdefault(case.script.point, [0, 0])):
             counts[0] += 1
             counts[1] += not outcome.passed
-        if not outcome.passed:
-            self.failures.append(replace(outcome, name=case.name))
 
 
 def scripts_of(system: System, progress: Callable[[Progress], None] | None = None) -> tuple[int, list[Script]]:
@@ -110,7 +84,7 @@ def campaign(
     system: System, *, pairs: bool = False, jobs: int | None = None, watch: Watch | None = None,
     progress: Callable[[Progress], None] | None = None, stop_at: int | None = None, only: str | None = None,
 ) -> CaseCampaign:  # fmt: skip
-    """Runs every case of a system.
+    """Plays every case of a system.
 
     Args:
         system: with the constants by which it is explored.
@@ -126,24 +100,17 @@ def campaign(
     """
     begun = time.perf_counter()
     explored, scripts = scripts_of(system, progress)
-    found = CaseCampaign(system, explored, len(scripts), exploring=time.perf_counter() - begun)
+    exploring = time.perf_counter() - begun
+    found = CaseCampaign(system=system, explored=explored, scripts=len(scripts), exploring=exploring)
     work = list(_work(scripts, pairs, only))
     total = 0 if pairs else sum(len(cases) for _, cases, _ in work)
     size = 2 if pairs else CHUNK
     chunks = [work[n : n + size] for n in range(0, len(work), size)]
-    try:
-        for outcomes in spread(_run, chunks, 0 if jobs == 1 or len(chunks) == 1 else jobs, begin, (system,)):
-            for case, outcome in outcomes:
-                found.add(case, outcome)
-                if watch is not None:
-                    watch(found.played, total, len(found.failures))
-            if stop_at is not None and len(found.failures) >= stop_at:
-                break
-    except KeyboardInterrupt:
-        found.interrupted = True
-    found.failures.sort(key=lambda outcome: outcome.name)
-    found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found)
-    found.seconds = time.perf_counter() - begun
+    here = jobs == 1 or len(chunks) == 1
+    with found.timed():
+        found.collect(spread(_run, chunks, 0 if here else jobs, begin, (system,)), watch, total, stop_at)
+        found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found)
+    found.seconds += exploring
     return found
 
 
@@ -151,7 +118,7 @@ def _drawn(system: System, cases: Sequence[RecoveryCase], found: CaseCampaign) -
     """The paths of the first failures, and of a case that is alone."""
     names = {outcome.name for outcome in found.failures[:TRACED]}
     wanted = list(cases) if len(cases) == 1 else [case for case in cases if case.name in names]
-    if not wanted or found.interrupted:
+    if not wanted:
         return {}
     runner = CaseRunner(system)
     with silent():
@@ -169,10 +136,14 @@ def _work(scripts: Sequence[Script], pairs: bool, only: str | None) -> Iterator[
     for script in scripts:
         cases = [RecoveryCase(script, lost) for lost in (False, True)]
         if only is not None:
-            base, _, second = only.removesuffix(LOST).partition("+")
+            base, more, second = only.removesuffix(LOST).partition(SECOND)
             if not (script.name == base or script.name.startswith(f"{base}@")):
                 continue
-            cases = [replace(c, second=second or None) for c in cases if not only.endswith(LOST) or c.lost]
+            cases = [
+                replace(c, second=(more + second).removeprefix("+") or None)
+                for c in cases
+                if not only.endswith(LOST) or c.lost
+            ]
             if script.name == base and not only.endswith(LOST):
                 cases = cases[:1]
         found = True
@@ -182,7 +153,7 @@ def _work(scripts: Sequence[Script], pairs: bool, only: str | None) -> Iterator[
 
 
 def _unknown(scripts: Sequence[Script], name: str) -> str:
-    base = name.removesuffix(LOST).partition("+")[0]
+    base = name.removesuffix(LOST).partition(SECOND)[0]
     depth = base.count("@")
     short = list(dict.fromkeys("@".join(script.name.split("@")[: depth + 1]) for script in scripts))
     near = difflib.get_close_matches(base, short, 1, 0.5)
@@ -199,10 +170,13 @@ def begin(system: System) -> None:
     runner = CaseRunner(system)
 
 
-def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, CaseOutcome]]:
+def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, Outcome]]:
     found = []
     for script, cases, pairs in work:
         more = [RecoveryCase(script, second=point) for point in runner.second_points(script)] if pairs else []
-        found += [(case, runner.play(script, case.lost, case.second)) for case in (*cases, *more)]
+        for case in (*cases, *more):
+            outcome = runner.play(script, case.lost, case.second)
+            outcome.name = case.name
+            found.append((case, outcome))
     runner.close()
     return found

@@ -9,16 +9,15 @@ were delivered before are delivered once more. CHECKS (simulated_run.py) lists w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from leasehold.checker.explore.result import Path
+from leasehold.checker.recovery.campaign import Outcome
 from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, ReplayTarget
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.checker.recovery.cases.second_crash import SecondCrash
 from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
-from leasehold.checker.recovery.simulated_run import AUTHORITY, BROKER, SERVICE_MANAGER, Finding, SimulatedRun
+from leasehold.checker.recovery.simulated_run import AUTHORITY, BROKER, SERVICE_MANAGER, SimulatedRun
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.simulation import Simulation
@@ -32,28 +31,6 @@ from leasehold.impl.notices import SimulatedCrash
 BYSTANDER, LEASE, NEXT = f"{SERVICE_MANAGER}:1", f"{SERVICE_MANAGER}:2", f"{SERVICE_MANAGER}:3"
 LONG = 1_000  # ticks: later than any case ends
 SETTLE = 5.0  # seconds within which all messages of one tick are exchanged
-
-
-@dataclass(slots=True)
-class CaseOutcome:
-    """What became of a case.
-
-    Attributes:
-        end: `same`, the lease has the same state as in the reference; `ended`, it is over instead.
-        findings: empty if the case passed.
-        asked: how many states and steps the invariants were evaluated on.
-        path: what the actors did, if that was traced.
-    """
-
-    name: str
-    end: str = ""
-    findings: list[Finding] = field(default_factory=list)
-    asked: int = 0
-    path: Path | None = None
-
-    @property
-    def passed(self) -> bool:
-        return not self.findings
 
 
 class CaseRun(SimulatedRun):
@@ -76,18 +53,17 @@ class CaseRun(SimulatedRun):
         simulate: Callable[..., Simulation] = Simulation,
     ) -> None:  # fmt: skip
         self.script, self.reference, self.lost = script, reference, lost
-        super().__init__(simulate(program, units=int(program.constants["max_units"])))
+        super().__init__(simulate(program, units=int(program.constants["max_units"])), script.name)
         self.monitor = PropertyMonitor(self.sim, properties, LEASE)
         self.committed = DurabilityMonitor(self.sim)
         self.trace = TraceRecorder(self.sim, LEASE) if traced else None
         self.second = SecondCrash(self.sim, LEASE, second)
         self.sim.start_all()
         self.replayer = Replayer(self.sim, properties.system, script, ReplayTarget(LEASE, SERVICE_MANAGER))
-        self.outcome = CaseOutcome(script.name, findings=self.findings)
 
     # Stages
 
-    def run(self, reference: CaseRun | None = None) -> CaseOutcome:
+    def run(self, reference: CaseRun | None = None) -> Outcome:
         """Runs the whole case; compares it with the reference, if there is one."""
         try:
             self._stages(reference)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leasehold.checker.recovery.cases.case import CaseOutcome, CaseRun
+from leasehold.checker.recovery.campaign import Finding, Outcome
+from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.checker.recovery.monitor import MonitoredProperties
-from leasehold.checker.recovery.simulated_run import Finding
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import System, load
@@ -55,7 +55,7 @@ class CaseRunner:
     def play(
         self, script: Script, lost: bool = False, second: str | None = None, *, traced: bool = False,
         simulate: Callable[..., Simulation] | None = None,
-    ) -> CaseOutcome:  # fmt: skip
+    ) -> Outcome:  # fmt: skip
         """Runs a case; `traced`: the outcome has a path; `simulate`: for this case, not for its reference."""
         try:
             reference = self.reference(script)
@@ -64,7 +64,7 @@ class CaseRunner:
                 simulate=simulate or self.simulate,
             )  # fmt: skip
         except Exception as error:
-            return CaseOutcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
+            return Outcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
         try:
             run.run(reference)
         except Exception as error:

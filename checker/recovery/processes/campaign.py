@@ -1,8 +1,8 @@
-"""The campaign with real processes: which cases are run, some at a time, and their outcomes.
+"""The campaign with real processes: which cases are played, some at a time, and their outcomes.
 
 Theory of operation. Two runs of the workload without faults list the crash points and durable system calls; each is a
-case. Cases that follow each other differ, so that a campaign that is cut short, by its limit or a person, has run some
-of every kind; it names those that it has not run.
+case. Cases that follow each other differ, so that a campaign that is cut short, by its limit or a person, has played
+some of every kind; it names those that it has not played.
 """
 
 from __future__ import annotations
@@ -14,69 +14,37 @@ import signal
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from leasehold.checker.recovery import UnknownCase
-from leasehold.checker.recovery.processes.actors import FORK_SERVER
-from leasehold.checker.recovery.processes.cases import (
-    QUICK,
-    ProcessCase,
-    ProcessOutcome,
-    ReferenceRun,
-    all_cases,
-    fixed_cases,
-    named,
-    play,
-)
-from leasehold.checker.recovery.processes.workload import Interrupted
+from leasehold.checker.recovery.campaign import Campaign, Finding, Outcome, UnknownCase, Watch, completed
+from leasehold.checker.recovery.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
 
 LIMIT_SECONDS = 29 * 60.0
+NO_TIME = "no time was left for it"
 STRIDE = 0.6180339887  # of the golden ratio: neighbours in the list come far from each other
 FOUND_OUT = ("kill", "call")  # kinds of which a reference tells the cases
 LATER = ("call",)  # kinds of which a case comes after each so many others: there are many, and they are alike
 OTHERS = 3
 
-Watch = Callable[[int, int, int], None]  # played, of, failed
 
-
-@dataclass(slots=True)
-class ProcessCampaign:
-    """What became of the cases.
+@dataclass
+class ProcessCampaign(Campaign):
+    """The result of the campaign.
 
     Attributes:
-        outcomes: of those that were played or skipped.
-        interrupted: a person has ended it.
+        outcomes: of all cases.
     """
 
-    outcomes: list[ProcessOutcome] = field(default_factory=list)
-    interrupted: bool = False
-    seconds: float = 0.0
+    outcomes: list[Outcome] = field(default_factory=list)
 
-    @property
-    def cases(self) -> int:
-        return len(self.outcomes)
-
-    @property
-    def passed(self) -> int:
-        return sum(outcome.passed for outcome in self.outcomes)
-
-    @property
-    def failures(self) -> list[ProcessOutcome]:
-        return [outcome for outcome in self.outcomes if outcome.findings]
-
-    @property
-    def skipped(self) -> list[ProcessOutcome]:
-        return [outcome for outcome in self.outcomes if outcome.skipped]
-
-    @property
-    def ends(self) -> Counter[str]:
-        return Counter(outcome.end for outcome in self.outcomes if outcome.passed)
+    def add(self, case: ProcessCase, outcome: Outcome) -> None:
+        super().add(case, outcome)
+        self.outcomes.append(outcome)
 
 
 def campaign(
@@ -89,64 +57,72 @@ def campaign(
         only: the name of a case, or the beginning of names.
         quick: a selection that takes some two minutes.
         jobs: cases at a time; left out: one for each processor.
-        watch: told of the progress.
+        watch: called with the progress.
         limit_seconds: after which no other case is begun.
 
     Raises:
         UnknownCase: there is none of that name.
     """
-    found, began = ProcessCampaign(), time.monotonic()
-    base = Path(tempfile.mkdtemp(prefix="leasehold-crash-"))
+    found, base = ProcessCampaign(), Path(tempfile.mkdtemp(prefix="leasehold-crash-"))
     base.chmod(0o711)  # a server of another user comes through
-    stop = threading.Event()
-    with _ended_by_signals():
-        try:
-            _campaign(found, base, stop, only, quick, jobs or os.cpu_count() or 1, watch, began + limit_seconds)
-        except KeyboardInterrupt:
-            found.interrupted = True
-        finally:
-            FORK_SERVER.close()
-            shutil.rmtree(base, ignore_errors=True)
-    found.seconds = time.monotonic() - began
+    player = _Player(found, base, jobs or os.cpu_count() or 1, time.monotonic() + limit_seconds)
+    try:
+        with found.timed(), _ended_by_signals():
+            names = _without_reference(only, quick)
+            if names is None:
+                known = ReferenceRun()
+                player.play(known.cases(), None)
+                if found.failures:
+                    return found  # nothing can be learned from faults where the workload fails without
+                names = [name for name in known.names() if only is None or name.startswith(only)]
+                if not names and only is not None:
+                    raise _unknown(only, known.names())
+            player.play([case for name in _mixed(names) if (case := ProcessCase.named(name)) is not None], watch)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    found.outcomes.sort(key=lambda outcome: outcome.name)
     return found
 
 
-def _campaign(
-    found: ProcessCampaign, base: Path, stop: threading.Event, only: str | None, quick: bool, jobs: int,
-    watch: Watch | None, deadline: float,
-) -> None:  # fmt: skip
-    wanted = _without_reference(only, quick)
-    if wanted is None:
-        known = ReferenceRun()
-        _run(found, known.cases(), base, stop, jobs, None, deadline)
-        if any(outcome.findings for outcome in found.outcomes):
-            return  # nothing can be learned from faults where the workload fails without
-        cases = all_cases(known)
-        wanted = [case for case in cases if only is None or case.name.startswith(only)]
-        if not wanted and only is not None:
-            raise _unknown(only, [case.name for case in cases])
-    _run(found, _mixed(wanted), base, stop, jobs, watch, deadline)
-    found.outcomes.sort(key=lambda outcome: outcome.name)
+@dataclass
+class _Player:
+    """Plays cases in folders below `base`, some at a time, and begins none after the deadline."""
+
+    found: ProcessCampaign
+    base: Path
+    jobs: int
+    deadline: float
+
+    def play(self, cases: Sequence[ProcessCase], watch: Watch | None) -> None:
+        self.stop = threading.Event()
+        played = completed(ThreadPoolExecutor(self.jobs), self._one, cases, self.jobs, self.stop.set)
+        self.found.collect(played, watch, self.found.played + len(cases))
+
+    def _one(self, case: ProcessCase) -> list[tuple[ProcessCase, Outcome]]:
+        if time.monotonic() > self.deadline:
+            return [(case, Outcome(case.name, skipped=NO_TIME))]
+        try:
+            return [(case, play(case, self.base, self.stop))]
+        except Exception as error:
+            return [(case, Outcome(case.name, [Finding("error", f"{type(error).__name__}: {error}")]))]
 
 
-def _without_reference(only: str | None, quick: bool) -> list[ProcessCase] | None:
-    """The cases that are wanted, where they are known at once."""
-    fixed = fixed_cases()
+def _without_reference(only: str | None, quick: bool) -> Sequence[str] | None:
+    """The names that are wanted, where they are known at once."""
+    fixed = fixed_names()
     if quick:
-        by_name = {case.name: case for case in fixed}
-        chosen = [by_name.get(name) or named(name) for name in QUICK if only is None or name.startswith(only)]
-        if not chosen:
-            raise _unknown(only or "", QUICK)
-        return [case for case in chosen if case is not None]
-    if only is None:
+        names = [name for name in QUICK if only is None or name.startswith(only)]
+    elif only is None:
         return None
-    exact = [case for case in [*fixed, named(only)] if case is not None and case.name == only]
-    if exact or any(f"{kind}/".startswith(only) or only.startswith(f"{kind}/") for kind in FOUND_OUT):
-        return exact[:1] or None
-    begin_so = [case for case in fixed if case.name.startswith(only)]
-    if not begin_so:
-        raise _unknown(only, [*(case.name for case in fixed), *QUICK])
-    return begin_so
+    elif ProcessCase.named(only) is not None:
+        return [only]
+    elif any(f"{kind}/".startswith(only) or only.startswith(f"{kind}/") for kind in FOUND_OUT):
+        return None
+    else:
+        names = [name for name in fixed if name.startswith(only)]
+    if not names:
+        raise _unknown(only or "", QUICK if quick else [*fixed, *QUICK])
+    return names
 
 
 def _unknown(only: str, names: Sequence[str]) -> UnknownCase:
@@ -156,50 +132,17 @@ def _unknown(only: str, names: Sequence[str]) -> UnknownCase:
     return UnknownCase(f"there is no case {only[:80]!r}; {hint}")
 
 
-def _mixed(cases: Sequence[ProcessCase]) -> list[ProcessCase]:
-    """The cases in an order in which neighbours differ, always the same."""
-    order = [cases[n] for n in sorted(range(len(cases)), key=lambda n: n * STRIDE % 1.0)]
-    later = [case for case in order if case.name.startswith(LATER)]
-    mixed: list[ProcessCase] = []
-    for case in order:
-        if not case.name.startswith(LATER):
-            mixed.append(case)
+def _mixed(names: Sequence[str]) -> list[str]:
+    """The names in an order in which neighbours differ, always the same."""
+    order = [names[n] for n in sorted(range(len(names)), key=lambda n: n * STRIDE % 1.0)]
+    later = [name for name in order if name.startswith(LATER)]
+    mixed: list[str] = []
+    for name in order:
+        if not name.startswith(LATER):
+            mixed.append(name)
             if later and len(mixed) % (OTHERS + 1) == OTHERS:
                 mixed.append(later.pop(0))
     return mixed + later
-
-
-def _run(
-    found: ProcessCampaign, cases: Sequence[ProcessCase], base: Path, stop: threading.Event, jobs: int,
-    watch: Watch | None, deadline: float,
-) -> None:  # fmt: skip
-    first, waiting, at_work = found.cases, list(enumerate(cases)), dict[Future[ProcessOutcome], ProcessCase]()
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            while waiting or at_work:
-                while waiting and len(at_work) < jobs and time.monotonic() < deadline:
-                    number, case = waiting.pop(0)
-                    at_work[pool.submit(play, case, base, first + number, stop)] = case
-                if not at_work:
-                    break
-                done, _ = wait(at_work, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in done:
-                    found.outcomes.append(_outcome(at_work.pop(future), future))
-                if watch is not None:
-                    watch(found.cases - first, len(cases), len(found.failures))
-        except BaseException:
-            stop.set()  # those at work clean up, and end
-            raise
-    found.outcomes += [ProcessOutcome(case.name, skipped="no time was left for it") for _, case in waiting]
-
-
-def _outcome(case: ProcessCase, future: Future[ProcessOutcome]) -> ProcessOutcome:
-    try:
-        return future.result()
-    except Interrupted:
-        return ProcessOutcome(case.name, skipped="interrupted")
-    except Exception as error:
-        return ProcessOutcome(case.name, findings=[f"{type(error).__name__}: {error}"])
 
 
 @contextmanager

@@ -1,31 +1,45 @@
-"""Faults of a case: their life cycle, and those of the actor's own process. The others are in resource_faults.py."""
+"""The faults of cases, as scripts that run beside the workload.
+
+A script is a generator. Up to its first `yield` it prepares the actors, before they are configured and started. Each
+`yield` waits: `(STEP, seconds)` until so many seconds after the workload has begun a step, `OUTAGE` or another number
+of seconds, or `END`, until the workload is over. The script returns an empty text if the fault occurred, else why not.
+"""
 
 from __future__ import annotations
 
+import re
 import signal
-import time
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from leasehold.checker.recovery.processes.actors import TICK_SECONDS, Actors, found
-from leasehold.checker.recovery.processes.servers import Server, Unavailable
-from leasehold.checker.recovery.processes.workload import Workload
+from leasehold.checker.recovery.processes.actors import TICK_SECONDS, Actors
+from leasehold.checker.recovery.processes.proxy import OPEN, TcpProxy
+from leasehold.checker.recovery.processes.resources import LoopDisk, NetworkNamespace, TmpfsDisk, program
+from leasehold.checker.recovery.processes.servers import Server
+from leasehold.checker.recovery.processes.workload import END, FaultScript, Workload
 from leasehold.impl.fleet import ROLES
 from leasehold.impl.server.subscribers import VARIABLE
 
 DURABLE = ("fdatasync", "fsync", "pwrite64")
-OUTAGE_SECONDS = 1.0
+OUTAGE = 1.0  # seconds
 SHORT_TERM = 40  # ticks
+# By which a clock is off: less than a term, and far more than a message takes.
+CLOCK_OFFSETS = {"ahead": "+60s", "behind": "-60s"}
+POWER_STEPS = ("demand", "extension", "grow", "shrink", "close", "next")
+STORE_FAILED = "stops taking steps"  # in the log of an actor whose store fails
 
 
 @dataclass
 class CaseEnvironment:
-    """What a fault works on.
+    """The actors of a case and their surroundings, on which a fault works.
 
     Attributes:
         folder: of the case.
-        actors: not started yet when `prepare` is called.
+        actors: not started yet when a script begins.
         workload: what the actors are asked to do.
         server: of the stores, or of the messages; None: files, and HTTP.
         ends: called when the case is over.
@@ -37,185 +51,262 @@ class CaseEnvironment:
     server: Server | None
     ends: ExitStack
 
+    def required_server(self) -> Server:
+        assert self.server is not None
+        return self.server
 
-class ProcessFault:
-    """Nothing goes wrong.
+    def log(self, actor: str) -> str:
+        return (self.actors.folder / f"{actor}.log").read_text(errors="replace")
 
-    Args:
-        actor: the one that it meets; empty: no single one.
-        step: of the workload; the fault begins with it.
-        delay: seconds between the two.
-        seconds: how long it lasts.
-
-    Attributes:
-        began: it has begun.
-    """
-
-    programs: tuple[str, ...] = ()
-
-    def __init__(self, actor: str = "", step: str = "", delay: float = 0.0, seconds: float = OUTAGE_SECONDS) -> None:
-        self.actor, self.step, self.delay, self.seconds = actor, step, delay, seconds
-        self.began = not step
-        self._due: float | None = None
-        self._over: float | None = None
-
-    def check(self) -> None:
-        """Raises Unavailable where a program that it needs is not there."""
-        for program in self.programs:
-            if program not in found(program):
-                raise Unavailable(f"{program} is not installed")
-
-    def prepare(self, case: CaseEnvironment) -> None:
-        """Before the actors are configured and started."""
-
-    def begin(self, case: CaseEnvironment) -> None:
-        """It fails."""
-
-    def end(self, case: CaseEnvironment) -> None:
-        """It works again."""
-
-    def met(self, case: CaseEnvironment) -> str:
-        """Empty if it has happened; else why not."""
-        return "" if self.began else f"the step {self.step} was not reached"
-
-    def at_step(self, step: str) -> None:
-        if step == self.step and self._due is None:
-            self._due = time.monotonic() + self.delay
-
-    def meanwhile(self, case: CaseEnvironment) -> None:
-        """Begins and ends it when it is time."""
-        now = time.monotonic()
-        if self._due is not None and not self.began and now >= self._due:
-            self.began = True
-            self.begin(case)
-            self._over = time.monotonic() + self.seconds
-        if self._over is not None and now >= self._over:
-            self._over = None
-            self.end(case)
+    def store_failed(self, *actors: str) -> str:
+        """Empty where one of these actors has noticed that its store failed."""
+        noticed = any(STORE_FAILED in self.log(name) for name in actors)
+        return "" if noticed else "nothing was committed while the store failed"
 
 
-class KillAtPoint(ProcessFault):
+# The actor's process
+
+
+def kill_at_point(case: CaseEnvironment, actor: str, *point: str, again: bool = False) -> FaultScript:
     """The process kills itself at a point; `again`: once more as it has recovered."""
-
-    def __init__(self, actor: str, point: str, again: bool = False) -> None:
-        super().__init__(actor)
-        self._point, self._again = point, again
-        self._times = 2 if again else 1
-
-    def prepare(self, case: CaseEnvironment) -> None:
-        case.actors.environment[self.actor] = {VARIABLE: f"kill:{self._point}"}
-
-    def meanwhile(self, case: CaseEnvironment) -> None:
-        died = case.actors.processes[self.actor].poll() is not None
-        if self._again and died:
-            self._again = False
-            case.workload.next_start[self.actor] = {VARIABLE: "kill:after-recovery/1"}
-
-    def met(self, case: CaseEnvironment) -> str:
-        died = len(case.workload.deaths[self.actor]) >= self._times
-        return "" if died else f"{self._point} was not passed in this run"
+    name = "/".join(point)
+    case.actors.environment[actor] = {VARIABLE: f"kill:{name}"}
+    if again:
+        case.workload.next_start[actor] = {VARIABLE: "kill:after-recovery/1"}
+    yield END
+    return "" if len(case.workload.deaths[actor]) > again else f"{name} was not passed in this run"
 
 
-class PauseThenKill(ProcessFault):
+def pause_then_kill(case: CaseEnvironment, actor: str, step: str) -> FaultScript:
     """The process is stopped for a while, killed then, and started again."""
+    yield step, 0.02
+    case.actors.signal(actor, signal.SIGSTOP)
+    yield OUTAGE
+    case.actors.kill(actor)
+    return ""
 
-    def begin(self, case: CaseEnvironment) -> None:
-        case.actors.signal(self.actor, signal.SIGSTOP)
 
-    def end(self, case: CaseEnvironment) -> None:
-        case.actors.kill(self.actor)
-
-
-class KillAll(ProcessFault):
+def kill_all(case: CaseEnvironment, step: str) -> FaultScript:
     """All three are killed at once."""
+    yield step, 0.02
+    for name in ROLES:
+        case.actors.kill(name)
+    return ""
 
-    def begin(self, case: CaseEnvironment) -> None:
-        for name in ROLES:
-            case.actors.kill(name)
 
-
-class DownPastTerm(ProcessFault):
+def down_past_term(case: CaseEnvironment, actor: str, step: str) -> FaultScript:
     """An actor is killed, and starts again only when the lease's term is over."""
-
-    def __init__(self, actor: str, step: str) -> None:
-        super().__init__(actor, step, 0.02, seconds=SHORT_TERM * TICK_SECONDS * 3.5)  # terms add up
-
-    def meanwhile(self, case: CaseEnvironment) -> None:
-        case.workload.term = SHORT_TERM
-        super().meanwhile(case)
-
-    def begin(self, case: CaseEnvironment) -> None:
-        case.workload.held.add(self.actor)
-        case.actors.kill(self.actor)
-
-    def end(self, case: CaseEnvironment) -> None:
-        case.workload.held.discard(self.actor)
-
-    def met(self, case: CaseEnvironment) -> str:
-        return "" if case.workload.end == "ended" else "the lease was renewed in time"
+    case.workload.term = SHORT_TERM
+    yield step, 0.02
+    case.workload.held.add(actor)
+    case.actors.kill(actor)
+    yield SHORT_TERM * TICK_SECONDS * 3.5  # terms add up
+    case.workload.held.discard(actor)
+    yield END
+    return "" if case.workload.outcome.end == "ended" else "the lease was renewed in time"
 
 
-class ClockOffset(ProcessFault):
-    """The clock of an actor's machine is set off; or it is set so while the actor is down for a moment.
+def clock_offset(case: CaseEnvironment, actor: str, direction: str, step: str = "") -> FaultScript:
+    """The clock of an actor's machine is off from the beginning, or is set so while the actor is down for a moment."""
+    # Durations (CLOCK_MONOTONIC) are measured as before, as they are where a calendar clock is set.
+    prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCK_OFFSETS[direction]]
+    if step:
+        yield step, 0.02
+        case.workload.next_prefix[actor] = prefix
+        case.actors.kill(actor)
+    else:
+        case.actors.prefix[actor] = prefix
+    return ""
 
-    Args:
-        actor: whose.
-        ahead: of the others, by so many seconds.
-        step: as which begins the actor is killed, and finds the clock so as it starts; empty: from the beginning.
+
+def _strace(log: Path, calls: str) -> list[str]:
+    # Units are detached as they become what they are, so that nothing traces them.
+    return [program("strace"), "-f", "-b", "execve", "-qq", "-o", str(log), "-e", f"trace={calls}"]
+
+
+def kill_in_call(case: CaseEnvironment, actor: str, call: str, when: str) -> FaultScript:
+    """The process is killed in a system call that makes data durable.
+
+    `when` is its number in strace's notation: counted by each thread alone; `5`, or `5..9`.
     """
-
-    programs = ("faketime",)
-
-    def __init__(self, actor: str, ahead: float, step: str = "") -> None:
-        super().__init__(actor, step, 0.02)
-        self._ahead = ahead
-
-    def _prefix(self) -> list[str]:
-        # What measures durations (CLOCK_MONOTONIC) goes on as before, as it does where a calendar clock is set.
-        return [found("faketime")["faketime"], "--exclude-monotonic", "-f", f"{self._ahead:+g}s"]
-
-    def prepare(self, case: CaseEnvironment) -> None:
-        if self.began:
-            case.actors.prefix[self.actor] = self._prefix()
-
-    def begin(self, case: CaseEnvironment) -> None:
-        case.workload.next_prefix[self.actor] = self._prefix()
-        case.actors.kill(self.actor)
+    inject = f"inject={call}:signal=SIGKILL:when={when}"
+    case.actors.prefix[actor] = [*_strace(case.folder / "calls", call), "-e", inject]
+    yield END
+    return "" if case.workload.deaths[actor] else f"{call} number {when} was not made in this run"
 
 
-class SystemCallFault(ProcessFault):
-    """A system call that makes things durable: the process is killed as it is made, or it fails.
+def io_error(case: CaseEnvironment, actor: str, call: str, when: str) -> FaultScript:
+    """A system call that makes data durable fails with EIO."""
+    log = case.folder / "calls"
+    case.actors.prefix[actor] = [*_strace(log, call), "-e", f"inject={call}:error=EIO:when={when}"]
+    # A disk that fails as the store is opened ends the process; an operator has to repair it, and starts it again.
+    case.workload.may_end.add(actor)
+    yield END
+    met = "INJECTED" in log.read_text(errors="replace")
+    return "" if met else f"{call} number {when} was not made in this run"
 
-    Args:
-        actor: whose.
-        call: its name.
-        when: which one, in strace's words: counted by each thread alone; `5`, or `5..9`.
-        what: `signal=SIGKILL`, or `error=EIO`.
-    """
 
-    programs = ("strace",)
+# Servers, connections and networks
 
-    def __init__(self, actor: str, call: str, when: str, what: str) -> None:
-        super().__init__(actor)
-        self._call, self._when, self._what = call, when, what
 
-    def prepare(self, case: CaseEnvironment) -> None:
-        self._log = case.folder / "calls"
-        inject = f"inject={self._call}:{self._what}:when={self._when}"
-        # Units are let go as they become what they are, so that they are traced by nobody.
-        case.actors.prefix[self.actor] = [
-            found("strace")["strace"], "-f", "-b", "execve", "-qq", "-o", str(self._log), "-e", f"trace={self._call}",
-            "-e", inject,
-        ]  # fmt: skip
+def server_fails(case: CaseEnvironment, how: str, step: str) -> FaultScript:
+    """The server of the stores, or of the messages, is killed and started again, or ends all its connections."""
+    server = case.required_server()
+    yield step, 0.03
+    if how == "terminate":
+        server.terminate()
+    else:
+        server.kill()
+        yield OUTAGE
+        server.start()
+    yield END
+    return "" if server.kind == "nats" else case.store_failed(*ROLES)
 
-    def meanwhile(self, case: CaseEnvironment) -> None:
-        # A disk that fails as the store is opened ends the process: an operator has to see to it, and starts it again.
-        if "error" in self._what:
-            case.workload.may_end.add(self.actor)
 
-    def met(self, case: CaseEnvironment) -> str:
-        if "signal" in self._what:
-            met = bool(case.workload.deaths[self.actor])
-        else:
-            met = "INJECTED" in self._log.read_text(errors="replace")
-        return "" if met else f"{self._call} number {self._when} was not made in this run"
+def store_connection(case: CaseEnvironment, actor: str, mode: str) -> FaultScript:
+    """An actor's connection to its store is cut, or carries one way only."""
+    server = case.required_server()
+    proxy = TcpProxy(server.port)
+    case.ends.callback(proxy.close)
+    case.actors.stores[actor] = server.url(proxy.port)
+    yield "grow", 0.02
+    proxy.turn(mode)
+    yield OUTAGE
+    proxy.turn(OPEN)
+    yield END
+    return case.store_failed(actor)
+
+
+def peer_connection(case: CaseEnvironment, actor: str, mode: str, step: str) -> FaultScript:
+    """Messages of others to an actor are cut off, or lost, or its answers are; its own messages go through."""
+    listens = case.actors.listens[actor]
+    proxy = TcpProxy(int(listens.rpartition(":")[2]))
+    case.ends.callback(proxy.close)
+    case.actors.addresses[actor] = f"http://127.0.0.1:{proxy.port}"
+    case.actors.listens[actor] = {"listen": listens, "advertise": case.actors.addresses[actor]}
+    yield step, 0.0
+    proxy.turn(mode)
+    yield OUTAGE
+    proxy.turn(OPEN)
+    yield END
+    return "" if proxy.hurt else "no message was sent to it while its connections failed"
+
+
+def packet_loss(case: CaseEnvironment, actor: str, rule: str, step: str = "") -> FaultScript:
+    """An actor has a network of its own, which loses packets: at random all the time, or one way for a while."""
+    network = NetworkNamespace()
+    case.ends.callback(network.remove)
+    for name in ROLES:
+        host = network.inside if name == actor else network.outside
+        port = case.actors.listens[name].rpartition(":")[2]
+        case.actors.listens[name] = case.actors.addresses[name] = f"http://{host}:{port}"
+    case.actors.prefix[actor] = network.prefix
+    if step:
+        yield step, 0.0
+    network.lose(rule)
+    if step:
+        yield OUTAGE
+        network.mend()
+    yield END
+    return "" if network.lost() else "no packet came while they were dropped"
+
+
+# Disks
+
+
+def _store_on(case: CaseEnvironment, actor: str, disk: TmpfsDisk) -> None:
+    case.ends.callback(disk.unmount)
+    case.actors.stores[actor] = f"sqlite:{disk.path}/store.db"
+
+
+def disk_full(case: CaseEnvironment, actor: str, step: str) -> FaultScript:
+    """An actor's store is on a disk that is full for a while."""
+    disk = TmpfsDisk(case.folder)
+    _store_on(case, actor, disk)
+    yield step, 0.0
+    disk.fill()
+    yield OUTAGE
+    disk.empty()
+    yield END
+    return case.store_failed(actor)
+
+
+def disk_read_only(case: CaseEnvironment, actor: str, step: str) -> FaultScript:
+    """An actor is started again on a disk that is read-only for a while."""
+    disk = TmpfsDisk(case.folder)
+    _store_on(case, actor, disk)
+    held = case.workload.held
+    yield step, 0.02
+    held.add(actor)
+    case.workload.may_end.add(actor)
+    case.actors.kill(actor)
+    disk.remount("ro")
+    held.discard(actor)
+    yield 1.5
+    held.add(actor)
+    disk.remount("rw")  # also if the actor, which still tries, has a file open at this moment
+    held.discard(actor)
+    yield END
+    return "" if "cannot start" in case.log(actor) else "it was not started while the disk was read-only"
+
+
+def disk_power_loss(case: CaseEnvironment, actor: str, step: str) -> FaultScript:
+    """The disk of an actor's store loses power during its work; the actor is started again when the disk is back."""
+    disk = LoopDisk(case.folder)
+    _store_on(case, actor, disk)
+    yield step, 0.02 * POWER_STEPS.index(step)
+    case.workload.held.add(actor)
+    case.actors.signal(actor, signal.SIGSTOP)
+    disk.lose_power()
+    case.actors.kill(actor)
+    yield 0.3
+    disk.unmount()
+    disk.mount()
+    case.workload.held.discard(actor)
+    return ""
+
+
+FAULTS: Mapping[str, Callable[..., FaultScript]] = {  # by the first word of a case's name; the others are arguments
+    "kill": kill_at_point,
+    "twice": partial(kill_at_point, again=True),
+    "all": kill_all,
+    "pause": pause_then_kill,
+    "over": down_past_term,
+    "clock": clock_offset,
+    "call": kill_in_call,
+    "eio": io_error,
+    "server": server_fails,
+    "store": store_connection,
+    "wire": peer_connection,
+    "packets": packet_loss,
+    "full": disk_full,
+    "read-only": disk_read_only,
+    "power": disk_power_loss,
+}
+
+
+# Without a fault: runs that list the places at which a process can die
+
+
+def list_points(passed: dict[str, Counter[str]], case: CaseEnvironment) -> FaultScript:
+    """Counts the points that each actor passes."""
+    for name in ROLES:
+        case.actors.environment[name] = {VARIABLE: f"list:{case.folder}/{name}.points"}
+    yield END
+    for name in ROLES:
+        passed[name] = Counter((case.folder / f"{name}.points").read_text().split())
+    return ""
+
+
+def list_calls(made: dict[str, Counter[str]], case: CaseEnvironment) -> FaultScript:
+    """Counts the system calls that make data durable: for each actor, the most that one of its threads makes."""
+    for name in ROLES:
+        case.actors.prefix[name] = _strace(case.folder / f"{name}.calls", ",".join(DURABLE))
+    yield END
+    for name in ROLES:
+        lines = (case.folder / f"{name}.calls").read_text(errors="replace")
+        by_thread = Counter(re.findall(r"^(\d+)\s+(\w+)\(", lines, re.MULTILINE))
+        made[name] = Counter()
+        for (_, call), count in by_thread.items():
+            made[name][call] = max(made[name][call], count)
+    return ""

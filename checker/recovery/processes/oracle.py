@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.checker.recovery.campaign import Outcome
 from leasehold.checker.recovery.processes.actors import UNITS, Actors
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.handlers.handler import HandlerError
@@ -50,16 +51,14 @@ class Observation:
 class Oracle:
     """Observes, and collects findings."""
 
-    def __init__(self, actors: Actors) -> None:
-        self.actors = actors
+    def __init__(self, actors: Actors, outcome: Outcome) -> None:
+        self.actors, self.outcome = actors, outcome
         self.last = Observation(dict.fromkeys(ROLES))
-        self.findings: list[str] = []
         self._births: dict[tuple[str, str], tuple[int, int]] = {}
         self._suspects: dict[str, object] = {}
 
     def say(self, words: str) -> None:
-        if words not in self.findings and len(self.findings) < 8:
-            self.findings.append(words)
+        self.outcome.say("oracle", words)
 
     def observe(self) -> Observation:
         """Observes once, and checks."""

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from leasehold.checker.recovery.processes.actors import PORTS
+from leasehold.checker.recovery.processes.resources import PORTS
 
 OPEN, CUT, DEAF, MUTE = "open", "cut", "deaf", "mute"
 

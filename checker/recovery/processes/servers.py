@@ -13,17 +13,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from leasehold.checker.recovery.processes.actors import PORTS, found
+from leasehold.checker.recovery.processes.resources import PORTS, Unavailable, program, run_program
 from leasehold.impl.handlers import processes
 
-UP_SECONDS, SETUP_SECONDS, WORD_SECONDS = 30.0, 120.0, 20.0
-
-
-class Unavailable(Exception):
-    """A case cannot be played on this machine; the words say why."""
+UP_SECONDS, SETUP_SECONDS = 30.0, 120.0
 
 
 class Server:
@@ -31,44 +28,36 @@ class Server:
 
     Args:
         folder: of the case; the template of the data lies beside it, and is made once.
+
+    Raises:
+        Unavailable: a program of it, or its driver, is not installed.
     """
 
     kind: ClassVar[str] = ""
     programs: ClassVar[tuple[str, ...]] = ()
     driver: ClassVar[str] = ""
-    users: ClassVar[tuple[str, ...]] = ()  # which root becomes for it, the first that there is; empty: none
-    _templates: ClassVar[dict[Path, threading.Lock]] = {}
-    _all: ClassVar[threading.Lock] = threading.Lock()
+    users: ClassVar[tuple[str, ...]] = ()  # root becomes the first that exists; empty: root stays
+    _making: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, folder: Path) -> None:
+        self.places = {name: program(name) for name in self.programs}
+        if importlib.util.find_spec(self.driver) is None:
+            raise Unavailable(f"the Python package {self.driver} is not installed")
         self.port = PORTS.take()
         self.data = folder / self.kind
+        known = {user.pw_name: user.pw_uid for user in pwd.getpwall()} if os.geteuid() == 0 else {}
+        self.user = next((known[name] for name in self.users if name in known), None)
         self._log = folder / f"{self.kind}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self.places = self.need()
         template = folder.parent / f"template-{self.kind}"
-        with self._all:
-            lock = self._templates.setdefault(template, threading.Lock())
-        with lock:
+        with self._making:
             if not template.exists():
-                self._make(template)
-        self._say("cp", "-a", str(template), str(self.data), limit=SETUP_SECONDS)
-
-    @classmethod
-    def need(cls) -> dict[str, str]:
-        """Where its programs are.
-
-        Raises:
-            Unavailable: one of them, or its driver, is not there.
-        """
-        folders = [str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-        places = found(*cls.programs, folders=folders)
-        for program in cls.programs:
-            if program not in places:
-                raise Unavailable(f"{program} is not installed")
-        if importlib.util.find_spec(cls.driver) is None:
-            raise Unavailable(f"the Python package {cls.driver} is not installed")
-        return places
+                try:
+                    self._make(template)
+                except Unavailable:
+                    shutil.rmtree(template, ignore_errors=True)
+                    raise
+        run_program("cp", "-a", str(template), str(self.data), limit_seconds=SETUP_SECONDS)
 
     def url(self, port: int) -> str:
         """The store's URL, at a port that leads here; for NATS the address."""
@@ -93,7 +82,7 @@ class Server:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                user=self._user(), cwd="/", extra_groups=None if self._user() is None else [],
+                user=self.user, cwd="/", extra_groups=None if self.user is None else [],
             )  # fmt: skip
         deadline = time.monotonic() + UP_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -118,29 +107,9 @@ class Server:
             time.sleep(0.005)
         self._process = None
 
-    def _user(self) -> int | None:
-        if os.geteuid() != 0 or not self.users:
-            return None
-        known = {user.pw_name: user.pw_uid for user in pwd.getpwall()}
-        return next((known[name] for name in self.users if name in known), None)
-
-    def _say(
-        self, *words: str, limit: float = WORD_SECONDS, user: int | None = None, more: Mapping[str, str] | None = None
-    ) -> str:  # fmt: skip
-        try:
-            ended = subprocess.run(
-                words, capture_output=True, text=True, timeout=limit, check=False, user=user, cwd="/",
-                env={**os.environ, **(more or {})},
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"{words[0]}: {error}") from error
-        if ended.returncode:
-            raise Unavailable(f"{Path(words[0]).name} fails: {(ended.stderr or ended.stdout).strip()[-300:]}")
-        return ended.stdout
-
 
 class Postgresql(Server):
-    """With fsync, as in earnest."""
+    """With fsync, as in production."""
 
     kind, programs, driver = "postgresql", ("initdb", "postgres", "psql"), "psycopg"
     users = ("postgres", "nobody")
@@ -149,16 +118,11 @@ class Postgresql(Server):
         return f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
     def _make(self, template: Path) -> None:
-        user = self._user()
         template.mkdir(mode=0o700)
-        if user is not None:
-            os.chown(template, user, -1)
-        words = ("-U", "postgres", "-A", "trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C")
-        try:
-            self._say(self.places["initdb"], "-D", str(template), *words, limit=SETUP_SECONDS, user=user)
-        except Unavailable:
-            shutil.rmtree(template, ignore_errors=True)
-            raise
+        if self.user is not None:
+            os.chown(template, self.user, -1)
+        words = ["-U", "postgres", "-A", "trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C"]
+        run_program("initdb", "-D", str(template), *words, limit_seconds=SETUP_SECONDS, user=self.user)
 
     def _command(self) -> Sequence[str]:
         options = {
@@ -173,11 +137,11 @@ class Postgresql(Server):
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
-        self._say(self.places["psql"], "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-c", query)
+        run_program("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-c", query)
 
 
 class Mariadb(Server):
-    """With its log flushed at each commit, as in earnest."""
+    """With its log flushed at each commit, as in production."""
 
     kind, programs, driver = "mariadb", ("mariadb-install-db", "mariadbd", "mariadb"), "aiomysql"
 
@@ -185,14 +149,11 @@ class Mariadb(Server):
         return f"mariadb://root@127.0.0.1:{port}/leasehold"
 
     def _make(self, template: Path) -> None:
-        try:
-            self._say(
-                self.places["mariadb-install-db"], "--no-defaults", f"--datadir={template}", "--skip-test-db",
-                "--auth-root-authentication-method=normal", "--skip-name-resolve", *self._root(), limit=SETUP_SECONDS,
-            )  # fmt: skip
-        except Unavailable:
-            shutil.rmtree(template, ignore_errors=True)
-            raise
+        run_program(
+            "mariadb-install-db", "--no-defaults", f"--datadir={template}", "--skip-test-db",
+            "--auth-root-authentication-method=normal", "--skip-name-resolve", *self._root(),
+            limit_seconds=SETUP_SECONDS,
+        )  # fmt: skip
         (template / "first.sql").write_text("CREATE DATABASE IF NOT EXISTS leasehold;\n")
 
     @staticmethod
@@ -207,17 +168,12 @@ class Mariadb(Server):
             f"--pid-file={self.data}/pid",
         ]  # fmt: skip
 
-    def _ask(self, query: str) -> str:
-        return self._say(
-            self.places["mariadb"], "--no-defaults", "-h", "127.0.0.1", "-P", str(self.port), "-u", "root", "-N", "-B",
-            "-f", "-e", query,
-        )  # fmt: skip
-
     def terminate(self) -> None:
-        query = "SELECT id FROM information_schema.processlist WHERE db = 'leasehold'"
-        for number in self._ask(query).split():
+        words = f"--no-defaults -h 127.0.0.1 -P {self.port} -u root -N -B -f -e".split()
+        query = partial(run_program, "mariadb", *words)
+        for number in query("SELECT id FROM information_schema.processlist WHERE db = 'leasehold'").split():
             with contextlib.suppress(Unavailable):  # it has just ended by itself
-                self._ask(f"KILL CONNECTION {int(number)}")
+                query(f"KILL CONNECTION {int(number)}")
 
 
 class Nats(Server):

@@ -7,13 +7,15 @@ Meanwhile actors that have died are started again, and the oracle checks each ob
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
+from leasehold.checker.recovery.campaign import Outcome
 from leasehold.checker.recovery.processes.actors import Actors
 from leasehold.checker.recovery.processes.oracle import Observation, Oracle
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
@@ -36,48 +38,86 @@ class WorkloadFailed(Exception):
     """The workload cannot go on."""
 
 
+Wait = tuple[str, float] | float  # a step and seconds after it, or seconds
+FaultScript = Generator[Wait, None, str]
+END = math.inf  # until the workload is over
+
+
+class FaultRun:
+    """Runs the script of a fault beside the workload."""
+
+    def __init__(self, script: FaultScript) -> None:
+        self._script = script
+        self._step, self._delay, self._due = "", 0.0, math.inf
+        self._result: str | None = None
+        self._advance()
+
+    def _advance(self) -> None:
+        """Runs the script up to its next wait."""
+        try:
+            wait = next(self._script)
+        except StopIteration as end:
+            self._result, self._due = end.value, math.inf
+            return
+        self._step, self._delay = wait if isinstance(wait, tuple) else ("", wait)
+        self._due = math.inf if self._step else time.monotonic() + self._delay
+
+    def at_step(self, step: str) -> None:
+        if self._step == step:
+            self._step, self._due = "", time.monotonic() + self._delay
+
+    def meanwhile(self) -> None:
+        if time.monotonic() >= self._due:
+            self._advance()
+
+    def result(self) -> str:
+        """Empty if the fault occurred, else why not; to be called when the workload is over."""
+        if self._step:
+            return f"the step {self._step} was not reached"
+        while self._result is None:
+            self._advance()
+        return self._result
+
+
 class Workload:
     """Runs the steps.
 
     Args:
         actors: not started yet.
         stop: set when the campaign is interrupted.
-        before: called before each step.
-        meanwhile: called again and again while a step is waited for.
+        outcome: gets the findings, and the end of the lease.
 
     Attributes:
+        fault: runs beside the steps.
         deaths: exit codes of actors that have died, by name, in order.
         held: actors that are not started again for now.
         may_end: actors that may end by themselves, as their fault makes them.
         next_start, next_prefix: variables of an actor's next start, and the words before its command, by its name.
         term: of the lease, in ticks.
-        end: `same`, the lease came through; `ended`, it broke off, and its units served the next.
     """
 
-    def __init__(
-        self, actors: Actors, stop: threading.Event, before: Callable[[str], None], meanwhile: Callable[[], None]
-    ) -> None:  # fmt: skip
-        self.actors, self.oracle = actors, Oracle(actors)
-        self._stop, self._before, self._meanwhile = stop, before, meanwhile
+    def __init__(self, actors: Actors, stop: threading.Event, outcome: Outcome) -> None:
+        self.actors, self.outcome, self.oracle = actors, outcome, Oracle(actors, outcome)
+        self.outcome.end = "same"
+        self.fault: FaultRun
+        self._stop = stop
         self.deaths: dict[str, list[int]] = {name: [] for name in ROLES}
         self.held: set[str] = set()
         self.may_end: set[str] = set()
         self.next_start: dict[str, dict[str, str]] = {}
         self.next_prefix: dict[str, list[str]] = {}
         self.term = TERM
-        self.end = "same"
         self._leaving = False
         self._ended: dict[str, float] = {}
         self._now = 0
         self._step = STEPS[0]
 
-    def play(self) -> list[str]:
-        """Runs all steps; returns the findings."""
+    def play(self) -> None:
+        """Runs all steps."""
         try:
             self._play()
         except WorkloadFailed as error:
             self.oracle.say(str(error))
-        return self.oracle.findings
 
     def _play(self) -> None:
         self._begin("start")
@@ -91,7 +131,7 @@ class Workload:
         for step, units in (("extension", 1), ("grow", 2), ("shrink", 1), ("once_more", 1)):
             self._extend(step, LEASE, units)
         self._begin("close")
-        if self.end == "same":
+        if self.outcome.end == "same":
             self._close(LEASE)
         self._wait(lambda seen: self._over(seen, LEASE) and not self.oracle.agrees(seen))
         self._lease("next", NEXT, 2)
@@ -109,7 +149,7 @@ class Workload:
 
     def _begin(self, step: str) -> None:
         self._step = step
-        self._before(step)
+        self.fault.at_step(step)
 
     def _lease(self, step: str, lease: str, units: int) -> None:
         self._begin(step)
@@ -120,7 +160,7 @@ class Workload:
 
     def _extend(self, step: str, lease: str, units: int) -> None:
         self._begin(step)
-        if lease == LEASE and self.end == "ended":
+        if lease == LEASE and self.outcome.end == "ended":
             return
         row = self._wait(lambda seen: seen.row(TENANT, lease)).row(TENANT, lease)
         assert row is not None
@@ -185,7 +225,7 @@ class Workload:
         """
         if self._stop.is_set():
             raise Interrupted
-        self._meanwhile()
+        self.fault.meanwhile()
         for name in tuple(self.actors.processes):
             if name not in self.held and not self._leaving:
                 self._again(name)
@@ -238,7 +278,7 @@ class Workload:
             return False
         if lease != LEASE:
             raise WorkloadFailed(f"{lease} has ended, and nobody asked for that: {self._where(seen)}")
-        self.end = "ended"
+        self.outcome.end = "ended"
         return True
 
     def _over(self, seen: Observation, lease: str) -> bool:

@@ -16,9 +16,10 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
+from leasehold.checker.recovery.campaign import Outcome
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
-from leasehold.checker.recovery.simulated_run import BROKER, SERVICE_MANAGER, Finding, SimulatedRun
+from leasehold.checker.recovery.simulated_run import BROKER, SERVICE_MANAGER, SimulatedRun
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock
@@ -43,12 +44,7 @@ def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
 
 
 class RandomRun(SimulatedRun):
-    """A run of one plan.
-
-    Attributes:
-        asked: how many states and steps the invariants were asked about.
-        crashes: how many actors were stopped.
-    """
+    """A run of one plan."""
 
     def __init__(self, plan: RunPlan, draw: str = "") -> None:
         """`draw`: the lease of which a path is wanted."""
@@ -56,7 +52,8 @@ class RandomRun(SimulatedRun):
         program, self.properties = compiled(plan.units, plan.lazy)
         self.chance = random.Random(plan.seed)
         self.disks = {name: FailingDisk(self.chance) for name in ACTORS}
-        super().__init__(Simulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name])))
+        simulation = Simulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name]))
+        super().__init__(simulation, f"seed {plan.seed}")
         self.sim.disks = self.disks  # type: ignore[assignment]
         self.sim.units._delay, self.sim.units._fails = self._delay, self._fails
         self.trace = TraceRecorder(self.sim, draw) if draw else None
@@ -64,16 +61,11 @@ class RandomRun(SimulatedRun):
         self.monitors: list[PropertyMonitor] = []
         self.handler: tuple[str, int] = ("", 0)  # which verb fails (1) or takes its time (0)
         self.until: list[tuple[int, Any]] = []  # what ends at a tick
-        self.crashes = 0
         self.down: dict[str, int] = {}  # when an actor restarts
         self.within: dict[str, tuple[int, int]] = {}  # after how many notices an actor stops, and for how long
         self.sim.subscribers.append(self._hear)
 
-    @property
-    def asked(self) -> int:
-        return sum(monitor.asked for monitor in self.monitors)
-
-    def play(self) -> list[Finding]:
+    def play(self) -> Outcome:
         try:
             for number in sorted({act.who for act in self.plan.acts if act.kind == "demand"}):
                 lease = f"{SERVICE_MANAGER}:{number}"
@@ -95,9 +87,11 @@ class RandomRun(SimulatedRun):
             for name, when in () if skewed else monitor.broken.items():
                 self.say("invariant", f"{lease}: {name} does not hold {when}")
         self.report_errors()
-        self.crashes = self.sim.crashes
+        self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
+        self.outcome.crashes = self.sim.crashes
+        self.outcome.path = self.trace.path() if self.trace is not None else None
         self.sim.close()
-        return self.findings
+        return self.outcome
 
     # Time
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Limits, explore
-from leasehold.checker.export import Options, Unsupported, export_system
+from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance, written
 from tests.systems import TRUTH, load
@@ -166,7 +166,7 @@ def test_a_stop_that_is_no_end_is_found(tmp_path: Path) -> None:
 
 def test_slots_that_do_not_suffice_are_an_error(tmp_path: Path) -> None:
     system = load(TRUTH / "alternating_bit")
-    printed = check(tmp_path, export_system(system, "promela", Options(slots=2)).text)
+    printed = check(tmp_path, export_system(system, "promela", ExportOptions(slots=2)).text)
     assert "assertion violated Enough_slots" in printed
 
 
@@ -174,7 +174,7 @@ def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
     role = LAMP["roles/lamp.yaml"].replace("since: {", "many: {type: 'set[thing]'}, since: {")
     system = LAMP["system.yaml"] + "types: {thing: {count: 40}}\n"
     made = written(tmp_path, {"system.yaml": system, "roles/lamp.yaml": role})
-    with pytest.raises(Unsupported, match=r"a set of thing has 40 members.*have fewer"):
+    with pytest.raises(ExportError, match=r"a set of thing has 40 members.*have fewer"):
         export_system(made, "promela")
 
 

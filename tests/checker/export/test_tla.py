@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.checker.export import Options, Unsupported, export_system
+from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import shipped_folder
 from tests.systems import TRUTH, load
 
@@ -33,7 +33,7 @@ STATES = {
 
 def files(name: str) -> dict[Path, str]:
     folder, settings = SYSTEMS[name]
-    made = export_system(load(folder, settings), "tla", Options(Path(f"{name}.tla")))
+    made = export_system(load(folder, settings), "tla", ExportOptions(Path(f"{name}.tla")))
     return {GOLDEN / f"{name}.tla": made.text, GOLDEN / f"{name}.cfg": made.settings}
 
 
@@ -51,7 +51,7 @@ def test_the_explorer_counts_what_tlc_counted(name: str) -> None:
 
 
 def test_faults_that_need_numbers_are_refused() -> None:
-    with pytest.raises(Unsupported, match=r"system.yaml:\d+:\d+: channel to_broker has faults.*export to Promela"):
+    with pytest.raises(ExportError, match=r"system.yaml:\d+:\d+: channel to_broker has faults.*export to Promela"):
         export_system(load(shipped_folder("lease"), {"duplicates": 1}), "tla")
 
 

@@ -12,7 +12,7 @@ import z3
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.export import Exported, Unsupported, export_system
+from leasehold.checker.export import Exported, ExportError, export_system
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.checker.prove.encode.values import constants
 from leasehold.spec import System
@@ -194,7 +194,7 @@ def test_a_violation_is_found_at_the_explorers_depth(name: Any, settings: dict[s
 
 
 def test_faults_of_channels_are_refused() -> None:
-    with pytest.raises(Unsupported, match=r"system.yaml:\d+:\d+: channel messages has faults"):
+    with pytest.raises(ExportError, match=r"system.yaml:\d+:\d+: channel messages has faults"):
         export_system(load(TRUTH / "alternating_bit"), "vmt")
 
 

@@ -16,18 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.recovery import UnknownCase
+from leasehold.checker.recovery.campaign import UnknownCase
 from leasehold.checker.recovery.processes.campaign import campaign
 from leasehold.checker.recovery.processes.cases import (
     QUICK,
     ProcessCase,
     ReferenceRun,
-    all_cases,
-    fixed_cases,
-    named,
+    fixed_names,
     play,
 )
-from leasehold.checker.recovery.processes.faults import CaseEnvironment, ProcessFault
+from leasehold.checker.recovery.processes.faults import CaseEnvironment
+from leasehold.checker.recovery.processes.workload import FaultScript
 from leasehold.impl.fleet import SITE
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import TOKEN
@@ -64,54 +63,54 @@ def test_a_case(name: str) -> None:
         pytest.skip(outcome.skipped)
     assert outcome.passed, (outcome.skipped, outcome.findings)
     assert (outcome.name, outcome.end) == (name, "same")
-    assert outcome.deaths == 1
+    assert outcome.crashes == 1
 
 
-class _UnitDies(ProcessFault):
+def _unit_dies(case: CaseEnvironment) -> FaultScript:
     """A unit's process is killed, which nobody may do."""
+    yield "next", 0.0
+    (unit,) = [place.leader() for place in case.actors.unit_places() if place.folder.name == "unit-0"]
+    assert unit is not None
+    assert processes.send(unit, signal.SIGKILL)
+    return ""
 
-    def begin(self, case: CaseEnvironment) -> None:
-        (unit,) = [place.leader() for place in case.actors.unit_places() if place.folder.name == "unit-0"]
-        assert unit is not None
-        assert processes.send(unit, signal.SIGKILL)
 
-
-class _Leak(ProcessFault):
+def _leak(case: CaseEnvironment) -> FaultScript:
     """A process of a unit is left that nobody knows of."""
+    yield "renew", 0.0
+    (place,) = [place for place in case.actors.unit_places() if place.folder.name == "unit-1"]
+    leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: place.token}, start_new_session=True)
+    case.ends.callback(leaked.wait)
+    case.ends.callback(leaked.kill)
+    return ""
 
-    def begin(self, case: CaseEnvironment) -> None:
-        (place,) = [place for place in case.actors.unit_places() if place.folder.name == "unit-1"]
-        self.leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: place.token}, start_new_session=True)
-        case.ends.callback(self.leaked.wait)
-        case.ends.callback(self.leaked.kill)
 
-
-class _Forgets(ProcessFault):
+def _forgets(case: CaseEnvironment) -> FaultScript:
     """The store of a site is lost as it dies, and with it what it knew of its units."""
-
-    def begin(self, case: CaseEnvironment) -> None:
-        case.actors.kill(SITE)
-        for file in case.actors.folder.glob("site.db*"):
-            if file.suffix != ".lock":
-                file.unlink()
+    yield "grow", 0.0
+    case.actors.kill(SITE)
+    for file in case.actors.folder.glob("site.db*"):
+        if file.suffix != ".lock":
+            file.unlink()
+    return ""
 
 
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (lambda: _UnitDies("", "next"), "tenant:1 is active with 1 units, and 0 run"),
-        (lambda: _Leak("", "renew"), "unit-1 is 2 processes"),
-        pytest.param(lambda: _Forgets("", "grow"), "grow is not done", marks=pytest.mark.slow),
+        (_unit_dies, "tenant:1 is active with 1 units, and 0 run"),
+        (_leak, "unit-1 is 2 processes"),
+        pytest.param(_forgets, "grow is not done", marks=pytest.mark.slow),
     ],
 )
 def test_the_oracle_sees_what_is_wrong(
-    fault: Callable[[], ProcessFault], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
+    fault: Callable[[CaseEnvironment], FaultScript], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit that dies, one that is left, and a site that forgets: each is found, and nothing is left."""
     monkeypatch.setattr("leasehold.checker.recovery.processes.workload.LIMIT_SECONDS", 15.0)
     monkeypatch.setattr("leasehold.checker.recovery.processes.workload.REST_SECONDS", 1.0)
-    outcome = play(ProcessCase("planted", fault), base, 0, threading.Event())
-    assert any(words in found for found in outcome.findings), outcome.findings
+    outcome = play(ProcessCase("planted", fault), base, threading.Event())
+    assert any(words in found.words for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())
     assert not _units_of(base)
 
@@ -163,21 +162,20 @@ def test_a_campaign_that_is_ended_leaves_nothing(base: Path) -> None:
 @pytest.mark.long
 def test_names() -> None:
     """Every name of the quick selection is of a case; a name that is none is answered with the nearest."""
-    fixed = {case.name for case in fixed_cases()}
-    assert len(fixed) == len(fixed_cases())
-    for name in QUICK:
-        assert name in fixed or named(name) is not None, name
+    assert len(set(fixed_names())) == len(fixed_names())
+    for name in (*QUICK, *fixed_names()):
+        assert ProcessCase.named(name) is not None, name
     for no in (
         "kill/nobody/before-commit/1", "kill/site/before-commit/0", "kill/site/before-commit/1@oracle",
         "call/site/read/1",
     ):  # fmt: skip
-        assert named(no) is None
+        assert ProcessCase.named(no) is None
     with pytest.raises(UnknownCase, match="did you mean kill/site/after-commit/13"):
         campaign(quick=True, only="kill/site/after-comit/13")
     known = ReferenceRun()
     known.points[SITE] = Counter({"before-commit": 2, "before-send/update_lease": 1})
     known.calls[SITE] = Counter({"fsync": 2})
-    names = [case.name for case in all_cases(known)]
+    names = known.names()
     assert len(names) == len(set(names))
     assert {
         "kill/site/before-commit/1", "kill/site/before-commit/2", "kill/site/before-send/update_lease/1",
@@ -226,8 +224,8 @@ def test_the_quick_selection() -> None:
     """A case of every kind; one that cannot be played on a machine says why."""
     found = campaign(quick=True)
     assert not found.failures, [(outcome.name, outcome.findings) for outcome in found.failures]
-    assert (found.cases, found.interrupted) == (len(QUICK), False)
-    assert found.passed + len(found.skipped) == found.cases
+    assert (found.played, found.interrupted) == (len(QUICK), False)
+    assert found.passed + len(found.skipped) == found.played
     kills = [outcome for outcome in found.outcomes if outcome.name.startswith(("kill", "twice"))]
     assert all(outcome.passed for outcome in kills if "@" not in outcome.name)
 

@@ -22,7 +22,7 @@ RUNS = int(os.environ.get("LEASEHOLD_RANDOM_RUNS", "100000"))
 def test_random_runs_hold() -> None:
     found = random_campaign(150, seed=0, jobs=1)
     assert not found.failures, found.failures
-    assert found.runs == 150
+    assert found.played == 150
     assert set(found.acts) >= {*FAULTS, "demand", "flex", "prolong", "stop"}
     assert found.crashes > 100
     assert found.lost > 10
@@ -33,7 +33,7 @@ def test_random_runs_hold() -> None:
 def test_many_random_runs_hold() -> None:
     """100,000, or as many as LEASEHOLD_RANDOM_RUNS says."""
     found = random_campaign(RUNS, seed=1_000_000)
-    assert found.runs == RUNS
+    assert found.played == RUNS
     assert not found.failures, found.failures
 
 
@@ -75,13 +75,14 @@ def test_a_bug_is_found_and_its_plan_made_small(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(FailingStore, "_commit", forgets)
     for seed in range(200):
         plan = plan_of(seed)
-        findings = play(plan)[1]
-        if findings:
+        outcome = play(plan)
+        if outcome.findings:
             break
-    found = failed(plan, findings)
+    found = failed(plan, outcome)
     small = found.plan
     assert len(small.acts) <= len(plan.acts)
-    assert {f.check for f in play(small)[1]} & {f.check for f in findings}
+    assert {f.check for f in play(small).findings} & {f.check for f in outcome.findings}
+    assert found.path is not None
     assert len(found.path) > 3
     assert any(step.kind == "recover" for step in found.path.steps)
     assert "<svg" in path_svg(found.path, "a bug")

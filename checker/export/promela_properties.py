@@ -1,0 +1,186 @@
+"""Properties in Promela.
+
+    always       an alternative that is possible only where the claim is false, and asserts it
+    step         an assertion after every step, over the state before it, which hidden variables hold
+    sometimes    an alternative that is possible where the claim is true, asked for by -DSEEK_name
+    leads_to     a never claim, asked for by -DCLAIM_name; with `within`, another by -DCLAIM_name_within
+    ends         what is possible when nothing else is, and asserts that an end holds
+
+Theory of operation of the never claims. A run breaks `when` leads to `claim` if it comes to a state where `when` holds,
+and from there on never to one where the claim does, and is fair: each group of steps that must happen in the end is
+taken again and again, or impossible again and again. SPIN's own fairness is of processes, and there is but one; so the
+never claim waits for each group in its turn, and accepts when it has seen all. For that the model notes, under
+-DLIVENESS, which group the last step was of, and lets a run stand still: that is fair where no group is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.checker.export.promela_layout import PromelaNames, both, either, opposite
+from leasehold.checker.export.promela_steps import Alternative
+from leasehold.checker.export.promela_terms import PromelaBindings, word
+from leasehold.checker.export.shared import ExportError, LeftOut, asks_what_was_taken, bounded, wrapped
+from leasehold.spec.language.model import Fair, Property
+
+LIVENESS = """
+#ifdef LIVENESS
+byte taken;  /* the fair group of the last step; 0: none */
+#define Fair(Group) taken = Group
+#else
+#define Fair(Group) skip
+#endif
+"""
+
+
+class PromelaProperties:
+    """The properties of one system, as parts of its model."""
+
+    def __init__(self, names: PromelaNames) -> None:
+        self.names, self.system, self.frame = names, names.system, PromelaBindings(names)
+        strong = [f"`{name}`" for name, action in self.system.environment.items() if action.fair is Fair.STRONG]
+        reasons = {"always_possible": "that some run leads to it is a claim about branching time, and SPIN's are about "
+                   "single runs"}  # fmt: skip
+        if bounded(self.system):
+            reasons["leads_to"] = "fairness would be asked of steps out of the bounds, which the model takes back"
+        elif strong:
+            reasons["leads_to"] = (
+                f"{', '.join(strong)} needs strong fairness, and the never claim asks for weak fairness alone"
+            )
+        properties = self.system.properties.values()
+        self.left_out = [LeftOut(p.name, reasons[p.kind]) for p in properties if p.kind in reasons]
+        self.stated = [p for p in properties if p.kind not in reasons]
+        self.notes_took = any(map(asks_what_was_taken, self.stated))
+
+    def of(self, kind: str) -> list[Property]:
+        return [p for p in self.stated if p.kind == kind]
+
+    def usage(self) -> list[str]:
+        """What the head of the model says of properties that are asked for."""
+        seek = ", ".join(p.name for p in self.of("sometimes"))
+        live = ", ".join(p.name + (f", {p.name}_within" if p.within is not None else "") for p in self.of("leads_to"))
+        lines = [f"To see a witness, give `spin -a` -DSEEK_name, of: {seek}"] if seek else []
+        if live:
+            lines.append(
+                "To search for a run in which what should come never does, give `spin -a` -DLIVENESS -DCLAIM_name, "
+                "leave out -DSAFETY, and give pan -a -A. (With -DLIVENESS there are more states, as the last step's "
+                f"fair group is part of them.) Of: {live}"
+            )
+        return lines
+
+    def hidden(self) -> list[str]:
+        """Variables by whose names SPIN says what was violated, and what `took` asks for."""
+        held = [p.name for p in (*self.of("always"), *self.of("step"))]
+        held += ["deadlock_free"] if self.system.ends is not None else []
+        took = ["Took_role", "Took_instance", "Took_event"] if self.notes_took else []
+        return [*(f"Holds_{name}" for name in held), *(f"Not_yet_{p.name}" for p in self.of("sometimes")), *took]
+
+    def _holds(self, p: Property) -> str:
+        claim = word(p.claim, self.frame)
+        return claim if p.when is None else either([opposite(word(p.when, self.frame)), claim])
+
+    # Asserted
+
+    def monitors(self) -> list[str]:
+        """Alternatives that are possible only where there is something to report."""
+        lines: list[str] = []
+        for p in self.of("always"):
+            lines += _about(p, "always")
+            lines.append(
+                f":: d_step {{ {opposite(self._holds(p))} -> Holds_{p.name} = false; assert(Holds_{p.name}) }}"
+            )
+        for p in self.of("sometimes"):
+            lines += [f"#ifdef SEEK_{p.name}", *_about(p, "sometimes; an error is the witness")]
+            found = f"Not_yet_{p.name} = false; assert(Not_yet_{p.name})"
+            lines += [f":: d_step {{ {self._holds(p)} -> {found} }}", "#endif"]
+        if self.system.ends is not None:
+            held = either([word(e.holds, self.frame) for e in self.system.ends])
+            names = ", ".join(e.name for e in self.system.ends)
+            lines += wrapped(f"deadlock_free: nothing stops but in an allowed end: {names}", "/* ", " * ", " */")
+            lines.append(f":: atomic {{ else -> Holds_deadlock_free = {held}; assert(Holds_deadlock_free) }}")
+        return lines
+
+    def judgements(self) -> list[str]:
+        """Assertions about the step that was taken."""
+        return [
+            "\n\t".join([*_about(p, "step"), f"Holds_{p.name} = {self._holds(p)}; assert(Holds_{p.name})"])
+            for p in self.of("step")
+        ]
+
+    # What is noted of a step
+
+    def took(self) -> list[str]:
+        """Names for what `took` asks for."""
+        if not self.notes_took:
+            return []
+        local = [e for role in self.system.roles.values() for e in role.events]
+        events = dict.fromkeys([*self.system.messages, *local, "tick"])
+        lines = ["#define Took(Role, Instance, Event) Took_role = Role; Took_instance = Instance; Took_event = Event"]
+        lines += [f"#define {self.names.define('role', r)} {n}" for n, r in enumerate(self.system.roles, 1)]
+        return lines + [f"#define {self.names.define('event', e)} {n}" for n, e in enumerate(events, 1)]
+
+    def consumed(self, a: Alternative) -> list[str]:
+        if not self.notes_took:
+            return []
+        if a.took is None:
+            return ["Took_role = 0"]
+        role, instance, event = a.took
+        return [f"Took({self.names.define('role', role)}, {instance}, {self.names.define('event', event)})"]
+
+    def groups(self, alternatives: Sequence[Alternative]) -> dict[tuple[Any, ...] | None, int]:
+        """The fair groups, numbered from 1; 0 is no group."""
+        found = dict.fromkeys(a.group for a in alternatives if a.group is not None) if self.of("leads_to") else {}
+        if len(found) > 255:
+            raise ExportError(f"there are {len(found)} fair groups of steps", "set the numbers of machines lower")
+        return {group: n for n, group in enumerate(found, 1)}
+
+    def taken(self) -> list[str]:
+        return LIVENESS.strip().splitlines() if self.of("leads_to") else []
+
+    # Never claims
+
+    def never(self, alternatives: Sequence[Alternative], groups: dict[tuple[Any, ...] | None, int]) -> list[str]:
+        """The never claims, each under its name, and what says whether a group is possible."""
+        lines: list[str] = []
+        for group, number in groups.items():
+            assert group is not None
+            lines += wrapped(f"{number}: {' '.join(map(str, group))}", "/* fair group ", " * ", " */")
+            lines.append(f"#define Possible_{number} {either([a.guard for a in alternatives if a.group == group])}")
+        for p in self.of("leads_to"):
+            states = {}
+            for n in range(1, len(groups) + 1):
+                then = f"owed_{n + 1}" if n < len(groups) else "accept_all"
+                states[f"owed_{n}"] = ["", f" && (taken == {n} || !Possible_{n}) -> goto {then}"]
+            states |= {"accept_all": [" -> goto owed_1"]} if groups else {"accept_owed_1": [""]}
+            start = "owed_1" if groups else "accept_owed_1"
+            lines += self._claim(p, p.name, "a fair run in which it is owed for ever", {start: "true"}, states)
+            if p.within is not None and self.system.clock is not None:
+                starts = range(max(0, self.system.clock.horizon - p.within))
+                states = {
+                    f"since_{now}": [f" && clock <= {now + p.within}", f" && clock > {now + p.within} -> goto late"]
+                    for now in starts
+                }
+                begins = {f"since_{now}": f"(clock == {now})" for now in starts}
+                about = f"a run in which it is owed for more than {p.within} ticks"
+                lines += self._claim(p, f"{p.name}_within", about, begins, states, ["late:", "\tskip"])
+        return lines
+
+    def _claim(
+        self, p: Property, name: str, about: str, begins: dict[str, str], states: dict[str, list[str]],
+        last: Sequence[str] = (),
+    ) -> list[str]:  # fmt: skip
+        """A never claim: where it begins to be owed, what may follow in each of its states while it is, and an end."""
+        missing = opposite(word(p.claim, self.frame))
+        owed = [missing] if p.when is None else [word(p.when, self.frame), missing]
+        lines = ["", f"#ifdef CLAIM_{name}", *_about(p, about), f"#define Owed_{name} ({missing})"]
+        lines += ["never {", "wait:", "\tdo", "\t:: true"]
+        lines += [f"\t:: {both([test, *owed])} -> goto {state}" for state, test in begins.items()]
+        lines.append("\tod;")
+        for state, ways in states.items():
+            lines += [f"{state}:", "\tdo", *(f"\t:: Owed_{name}{way}" for way in ways), "\tod;"]
+        return [*lines, *last, "}", "#endif"]
+
+
+def _about(p: Property, kind: str) -> list[str]:
+    return wrapped(f"{p.name}: {kind}. {p.doc}", "/* ", " * ", " */")
