@@ -10,7 +10,7 @@ from typing import Protocol
 OnTick = Callable[[int], Awaitable[None]]
 
 
-class Clock(Protocol):
+class ActorClock(Protocol):
     """Tells the time in ticks, and when it has changed."""
 
     def now(self) -> int:

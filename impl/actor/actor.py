@@ -43,7 +43,7 @@ from leasehold.impl.actor.ready import (
 )
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
-from leasehold.impl.clock import Clock
+from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.refusal import Refusal
@@ -78,7 +78,7 @@ class Actor:
 
     def __init__(
         self, identity: Identity, program: Program, roles: tuple[str, ...], store: Store, transport: Transport,
-        clock: Clock, environment: Environment | None = None, options: ActorOptions | None = None,
+        clock: ActorClock, environment: Environment | None = None, options: ActorOptions | None = None,
     ) -> None:  # fmt: skip
         self.identity, self.program, self.store, self.transport, self.clock = identity, program, store, transport, clock
         self.environment = environment or Environment()

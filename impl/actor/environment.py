@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta, Struct
 
 from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.clock import Clock
+from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.envelope import Envelope
@@ -190,7 +190,7 @@ class ActorContext:
     identity: Identity
     program: Program
     table: MachineTable
-    clock: Clock
+    clock: ActorClock
     environment: Environment
     options: ActorOptions
     notices: Notices = field(default_factory=Notices)

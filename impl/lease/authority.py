@@ -115,7 +115,7 @@ class FirstFit:
         view.question = question
         type = self._type(view)
         if type is None:
-            return [Decision(name, question.lease.machine, "no_room", {}, question.state_epoch), *self._serve(now)]
+            return [question.answer("no_room"), *self._serve(now)]
         self._queues[type].setdefault(name)
         return self._serve(now)
 
@@ -195,7 +195,7 @@ class FirstFit:
                 elif more > 0 and (short or more > len(self._free[type])):
                     if view.question is not None and self._usable(type, view) < wanted:
                         del queue[name]
-                        decisions.append(self._answer(view.question, "no_room", {}))
+                        decisions.append(view.question.answer("no_room"))
                     else:
                         short += more
                 elif view.question is not None:
@@ -216,7 +216,7 @@ class FirstFit:
             states = {n: machine["state"] for (_, n), machine in view.lease.units.items()}
             fresh = NONE
             units = frozenset(sorted(assigned, key=lambda n: (states.get(n) != "active", n))[:wanted])
-        decision = self._answer(question, "placed", {"units": units})
+        decision = question.answer("placed", units=units)
         self._hold(fresh, 1)
         self._promised[question.lease.name] = _Promise(decision, fresh)
         return decision
@@ -261,7 +261,3 @@ class FirstFit:
             return []
         self._reclaimed[lease.name] = now
         return [Decision(lease.name, lease.machine, "reclaim", {})]
-
-    @staticmethod
-    def _answer(question: Question, event: str, fields: dict[str, frozenset[int]]) -> Decision:
-        return Decision(question.lease.name, question.lease.machine, event, fields, question.state_epoch)

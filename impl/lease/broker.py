@@ -18,7 +18,7 @@ before all that come later.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.ticket import properties_of
@@ -157,7 +157,7 @@ class FirstComeFirstServed:
         before = self._decided(lease.name)
         if asked.units > self.capacity or now >= (lease.data["term_end"] if extends else asked.end):
             self._waiting.pop(lease.name, None)
-            return [self._answer(question, "denied"), *self._serve(now)]
+            return [question.answer("denied"), *self._serve(now)]
         if before is not None and before.state_epoch == question.state_epoch:
             return [self._promise(lease, before)]
         if extends:
@@ -166,7 +166,7 @@ class FirstComeFirstServed:
         decisions = self._serve(now)
         if not self._wait and lease.name in self._waiting:
             del self._waiting[lease.name]
-            decisions = [*decisions, self._answer(question, "denied")]
+            decisions = [*decisions, question.answer("denied")]
         return decisions
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
@@ -183,7 +183,7 @@ class FirstComeFirstServed:
         over = [(name, r.question) for name, r in self._waiting.items() if now >= r.end and r.question is not None]
         for name, _ in over:
             del self._waiting[name]
-        return [*(self._answer(question, "denied") for _, question in over), *self._serve(now)]
+        return [*(question.answer("denied") for _, question in over), *self._serve(now)]
 
     def _settle(self) -> None:
         """Ends the recovery: what was told in any order gets one."""
@@ -218,7 +218,7 @@ class FirstComeFirstServed:
         if wanted > held and (wanted - held > self.free or self._waiting):
             wanted = held
         if wanted - held > self.free:  # only where more is promised than there is: the inventory was larger once
-            return self._answer(question, "denied")
+            return question.answer("denied")
         return self._promise(question.lease, self._grant(question, wanted))
 
     def _promise(self, lease: Lease, decision: Decision) -> Decision:
@@ -237,8 +237,4 @@ class FirstComeFirstServed:
     def _grant(self, question: Question, units: int) -> Decision:
         before = properties_of(question.lease.data["properties"]).get("ticket", 0)
         told = {"ticket": before + 1, "type": self.type}
-        return replace(self._answer(question, "granted"), fields={"units": units, "properties": told})
-
-    @staticmethod
-    def _answer(question: Question, event: str) -> Decision:
-        return Decision(question.lease.name, question.lease.machine, event, {}, question.state_epoch)
+        return question.answer("granted", units=units, properties=told)

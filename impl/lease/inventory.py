@@ -175,10 +175,7 @@ class Inventory:
         """
         if not isinstance(value, Mapping):
             raise InventoryError(f"{where}: needs `units:` with a list below it, as in `units: [{{name: node-a}}]`")
-        keys = InventoryFile.__struct_fields__
-        for key in value:
-            if key not in keys:
-                raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{choices(str(key), keys)}")
+        _check_keys(value, InventoryFile, where)
         listed = value.get("units")
         if not isinstance(listed, list) or not listed:
             raise InventoryError(
@@ -198,6 +195,13 @@ class Inventory:
         return cls(tuple(units))
 
 
+def _check_keys(given: Mapping[Any, Any], kind: type[Struct], where: str) -> None:
+    keys = kind.__struct_fields__
+    for key in given:
+        if key not in keys:
+            raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{choices(str(key), keys)}")
+
+
 def _entry(entry: object, where: str) -> list[Unit]:
     if isinstance(entry, str):
         entry = {"name": entry}
@@ -205,14 +209,11 @@ def _entry(entry: object, where: str) -> list[Unit]:
         raise InventoryError(
             f"{where}: is {str(entry)[:60]!r}; a unit is its name, or as in {{name: node-a, type: node}}"
         )
-    keys = UnitEntry.__struct_fields__
-    for key in entry:
-        if key not in keys:
-            raise InventoryError(f"{where}: there is no key {str(key)[:60]!r}{choices(str(key), keys)}")
+    _check_keys(entry, UnitEntry, where)
     try:
         unit = msgspec.convert(entry, UnitEntry)
     except msgspec.ValidationError as e:
-        key = next(k for k in keys if re.search(rf"`(\$\.)?{k}\b", str(e)))
+        key = next(k for k in UnitEntry.__struct_fields__ if re.search(rf"`(\$\.)?{k}\b", str(e)))
         raise InventoryError(f"{where}: `{key}` is {str(entry.get(key))[:80]!r}; {_NEEDS[key]}") from None
     try:
         json.dumps(unit.properties)

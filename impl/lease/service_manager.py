@@ -15,10 +15,11 @@ that cannot give what the ticket says, would be asked without a pause. That is v
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
@@ -31,8 +32,7 @@ class DemandError(ValueError):
     """A client's wish cannot be taken; nothing has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is wanted of a lease.
 
     Attributes:
@@ -138,7 +138,7 @@ class FixedDemand:
     def wishes(self, lease: str) -> bytes:
         """What is wanted of a lease, to be kept; empty where nothing is."""
         wish = self._wishes.get(lease)
-        return b"" if wish is None else json.dumps(asdict(wish), separators=(",", ":")).encode()
+        return b"" if wish is None else msgspec.json.encode(wish)
 
     def changed_wishes(self) -> dict[str, bytes]:
         """The wishes that have changed since they were last handed out, by lease."""
@@ -152,8 +152,8 @@ class FixedDemand:
             DemandError: the bytes are no wish.
         """
         try:
-            wish = Wish(**json.loads(kept))
-        except (ValueError, TypeError) as e:
+            wish = msgspec.json.decode(kept, type=Wish)
+        except ValueError as e:
             raise DemandError(
                 f"what was kept of lease {lease!r} is no wish: {e}; drop the word to do without it"
             ) from None
@@ -226,7 +226,7 @@ class FixedDemand:
             self._tried[name] = lease.data["ticket_end"], now
             event = "extend_now"
         del self._questions[name]
-        return [Decision(name, MACHINE, event, {}, question.state_epoch)]
+        return [question.answer(event)]
 
     def _renew(self, lease: Lease, wish: Wish, now: int) -> list[Decision]:
         data = lease.data

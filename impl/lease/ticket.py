@@ -72,21 +72,14 @@ _WORDS = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
 _FORM: plain.Form = (*((name, plain.word) for name in _WORDS), ("properties", plain.data))
 
 
-def issue(
-    key: PrivateKey,
-    *,
-    issuer: str,
-    authority: str,
-    holder: TrustedActor,
-    lease: str,
-    serial: int,
-    resource: str,
-    units: int,
-    end: int,
-    properties: Mapping[str, Any] | None = None,
-    at: float | None = None,
-) -> str:
+def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **terms: Any) -> str:
     """Signs a ticket for a holder, bound to the newest of its keys that counts (at a calendar time; None: now).
+
+    Args:
+        key: the issuer's.
+        holder: who may present it.
+        at: the calendar time by which keys end; None: now.
+        terms: the other attributes of the ticket; `properties` may be left out.
 
     Raises:
         Unauthorised: the holder has no key that counts.
@@ -97,10 +90,7 @@ def issue(
     holder_key = next((k.key.fingerprint for k in reversed(holder.keys) if k.valid(moment)), None)
     if holder_key is None:
         raise Unauthorised(f"{holder.name} has no key that counts now, so no ticket can be bound to it")
-    ticket = Ticket(
-        version=1, issuer=issuer, authority=authority, holder=holder.name, holder_key=holder_key, lease=lease,
-        serial=serial, resource=resource, units=units, end=end, properties=dict(properties or {}),
-    )  # fmt: skip
+    ticket = Ticket(version=1, holder=holder.name, holder_key=holder_key, **{"properties": {}, **terms})
     body = plain.write(ticket, "the ticket", _decoder, _encoder, _FORM)
     text = f"lht1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.TICKET, body))}.{base64_of(body)}"
     if len(text) > TEXT_CHARACTERS:

@@ -51,6 +51,10 @@ class Question:
     answers: tuple[str, ...]
     state_epoch: int
 
+    def answer(self, event: str, **fields: Any) -> Decision:
+        """The decision that answers it."""
+        return Decision(self.lease.name, self.lease.machine, event, fields, self.state_epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance, machine_of
 from leasehold.impl.core.values import to_plain
@@ -173,5 +175,5 @@ def _wish(policy: Any, lease: str) -> dict[str, Any] | None:
     """What a client wants of a lease, where the policy keeps that."""
     if not hasattr(policy, "wish"):
         return None
-    wish = policy.wish(lease)
-    return None if wish is None else {name: getattr(wish, name) for name in wish.__slots__}
+    wish: dict[str, Any] | None = msgspec.to_builtins(policy.wish(lease))
+    return wish
