@@ -141,7 +141,7 @@ class Cluster:
         return lease_environment(self.program, self._identities[name], roles, player, self.inventory, handlers.get)
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
-        """Asks for units until a time, in terms of so many ticks; answers the lease's name."""
+        """Asks for units until a time, in terms of so many ticks; returns the name of the lease."""
         self._number += 1
         lease = name or f"{TENANT}:{self._number}"
         await self.tenant.command("service_manager", "demand", lease, units, until, term)

@@ -167,7 +167,7 @@ class Fleet:
             )  # fmt: skip
 
     def await_ready(self, name: str, limit_seconds: float = START_LIMIT_SECONDS) -> dict[str, Any]:
-        """Waits until an actor serves; answers what it says of itself.
+        """Waits until an actor serves; returns what it says of itself.
 
         Raises:
             FleetError: it has ended, or does not come up.
@@ -283,7 +283,7 @@ class ProcessCluster:
         return int(time.time() / self.fleet.tick_seconds) - self._begin
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
-        """Asks for units until a time, renewed in terms of so many ticks; answers the lease's name."""
+        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
         found = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
         self.settle()
         lease: str = found["lease"]

@@ -54,7 +54,7 @@ class EmbeddedCluster:
         return self.cluster.clock.now()
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
-        """Asks for units until a time, renewed in terms of so many ticks; answers the lease's name."""
+        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
         return self._run(self.cluster.lease(units, until, term))
 
     def flex(self, lease: str, units: int) -> None:

@@ -323,7 +323,7 @@ class Pruned:
         return intervals[-1][1] if intervals else 0
 
     def add(self, lease: str) -> str:
-        """Forgets a lease; answers its origin, whose intervals have changed."""
+        """Forgets a lease; returns its origin, whose intervals have changed."""
         named = origin_of(lease)
         if named is None:
             raise ValueError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.values import ValueFault, bounds, from_plain, plain_maker
+from leasehold.impl.core.values import ValueFault, bounds, checked_plain, from_plain
 from leasehold.impl.core.work import Machines, Record
+from leasehold.spec.language import types as t
 
 VERSION = 1
 
@@ -44,10 +45,9 @@ class Codec:
         self.digest = bytes.fromhex(program.digest)
         self.head = [VERSION, self.digest, core.role]
         self.durable = core.below_at
-        # Numbers are plain already; `check` sees to their bounds.
-        shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at) if bounds(f.type) == (None, None))
-        makers = ((i, plain_maker(kind)) for i, kind in shaped)
-        self.makers = [(at, make) for at, make in makers if make is not None]
+        # All others are plain already; `check` sees to the bounds of numbers.
+        shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at))
+        self.shaped = [(at, kind) for at, kind in shaped if isinstance(kind, t.Set | t.Map | t.Option)]
         limited = ((core.data_at + i, bounds(f.type)) for i, f in enumerate(core.fields))
         self.limited = [(at, low, high) for at, (low, high) in limited if (low, high) != (None, None)]
         self._encode = msgspec.msgpack.Encoder().encode
@@ -73,8 +73,8 @@ class Codec:
         self.check(record)
         plain = list(record[: self.durable])
         try:
-            for at, make in self.makers:
-                plain[at] = make(plain[at])
+            for at, kind in self.shaped:
+                plain[at] = checked_plain(kind, plain[at])
             return self._encode([*self.head, plain])
         except ValueFault as fault:
             raise CoreError(f"{self.core.role}.{self.core.names[at]}: {fault}") from None

@@ -6,7 +6,7 @@ value. All others are plain already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from leasehold.spec.language import types as t
@@ -86,14 +86,15 @@ def bounds(kind: t.Type) -> tuple[int | None, int | None]:
     return None, None
 
 
-def plain_maker(kind: t.Type) -> Callable[[t.Value], Plain] | None:
-    """What makes a value plain, and checks its bounds; None where there is nothing to do."""
-    match kind:
-        case t.Int() | t.Time() if bounds(kind) != (None, None):
-            return lambda value: from_plain(kind, value)
-        case t.Set() | t.Map() | t.Option():
-            return lambda value: _checked(kind, to_plain(kind, value))
-    return None
+def checked_plain(kind: t.Type, value: t.Value) -> Plain:
+    """A value as plain data.
+
+    Raises:
+        ValueFault: it has left its type's range.
+    """
+    plain = to_plain(kind, value)
+    from_plain(kind, plain)
+    return plain
 
 
 def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any]) -> tuple[t.Value, ...]:
@@ -117,11 +118,6 @@ def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
         except ValueFault as fault:
             raise ValueFault(f"field `{name}`: {fault}") from None
     return tuple(found)
-
-
-def _checked(kind: t.Type, plain: Plain) -> Plain:
-    from_plain(kind, plain)
-    return plain
 
 
 def _opaque(plain: Plain, deep: int) -> Plain:

@@ -151,7 +151,7 @@ class FirstFit:
         return types[0] if not said and len(types) == 1 else None
 
     def _note(self, lease: Lease) -> _View | None:
-        """Takes a lease as its record says; answers None where nothing of it counts any more."""
+        """Takes a lease as its record says; returns None where nothing of it counts any more."""
         down = {n: machine["state"] for (_, n), machine in lease.units.items()}
         held = frozenset(lease.data["assigned"]) | {n for n, s in down.items() if s not in ("idle", "closed")}
         failed = frozenset(n for n, state in down.items() if state == "failed")

@@ -12,7 +12,6 @@ asked for by name. A built-in name cannot be taken by a plug-in.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -67,11 +66,8 @@ class Plugin:
         Raises:
             PluginError: it cannot be imported, or a class lacks a method.
         """
-        module, _, attribute = self.source.partition(":")
         try:
-            found: Any = importlib.import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
+            found: Any = metadata.EntryPoint(self.name, self.source, GROUPS[self.kind]).load()
         except Exception as e:  # whatever a plug-in's module does while it is imported is its own fault
             raise PluginError(f"{self} cannot be imported: {type(e).__name__}: {e}; {self._remedy}") from e
         if not callable(found):
