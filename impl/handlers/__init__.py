@@ -1,1 +1,1 @@
-"""Handlers: what brings units up and down, at both ends of a lease."""
+"""Handlers bring units up and down, at both ends of a lease."""

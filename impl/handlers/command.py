@@ -1,20 +1,20 @@
-"""Any executable as a handler: one command line for each verb.
+"""A handler that runs an executable: one command line for each verb.
 
     setup: /opt/site/node up
     teardown: [/opt/site/node, down, --force]
     probe: /opt/site/node ask
 
-Theory of operation. The action comes as JSON on standard input, and in short as variables of the environment
-(LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_NUMBER, LEASEHOLD_TERM_END). Exit code 0 says that what was
-asked for is so. The last line of output may say, as a JSON object, what is known of the unit now; anything else there
-is words for the log. A probe that exits with another code says that nothing is left of the unit.
+Theory of operation. The command reads the action as JSON from standard input, and its main parts from environment
+variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_NUMBER, LEASEHOLD_TERM_END). Exit code 0 means
+success. The last line of output may be a JSON object with facts about the unit; all other output goes to the log. A
+probe with another exit code means that nothing is left of the unit.
 
-An action that is cancelled, as it is past its limit or another is to begin, is killed with all its process group, and
-waited for. An actor that dies leaves its executable running. With a `directory` the executable holds a lock there for
-as long as it or anything that it started runs, so the next incarnation finds it, ends what the one before began, and
-never has two at work on one unit; it also keeps the number of the newest action, and refuses older ones. What an
-executable starts in the background to stay should close what it has open, as daemons do, and begin a session.
-Without a `directory` the executable itself has to see to both, by the number.
+An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
+for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
+starts, holds a lock there while it runs. So the next incarnation finds and kills it, and no two are ever at work on one
+unit. The directory also has the number of the newest action, and older actions are refused. A process that is to stay
+in the background should close its open files and begin a session, as daemons do. Without a `directory` the executable
+has to do both checks itself, with the number.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class CommandHandler:
     """The handler.
 
     Args:
-        directory: where locks and numbers are kept, a folder for each unit or lease; none are without it.
+        directory: of locks and numbers, with a folder for each unit or lease; empty: there are none.
         environment: variables for the commands, beside the actor's own.
-        verbs: the command line of each verb, as text or as a list of words. An action without one ends badly.
+        verbs: the command line of each verb, as text or as a list of words. An action without one fails.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class CommandHandler:
         return Done(True, words.strip()[-500:], facts)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        """What the command `probe` says of a unit; None without such a command too."""
+        """The facts that the command `probe` prints about a unit; None also without such a command."""
         if "probe" not in self._commands:
             return None
         code, output, _ = await self._run("probe", {"verb": "probe", "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
@@ -98,7 +98,7 @@ class CommandHandler:
         self, verb: str, told: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
     ) -> tuple[int, str, str]:
         command = self._commands[verb]
-        # A start that is cancelled would end the first process alone, and leave what that has begun.
+        # A start that is cancelled would end the first process alone, and leave the processes that it started.
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -127,7 +127,7 @@ class CommandHandler:
         return code, output.decode(errors="replace"), errors.decode(errors="replace")
 
     async def _lock(self, action: HandlerAction) -> int:
-        """Takes the unit's lock, from an executable that an earlier incarnation left behind if need be."""
+        """Takes the unit's lock, if necessary from an executable that an earlier incarnation left behind."""
         assert self._directory is not None
         folder = self._directory / _folder_name(action.on)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -139,12 +139,12 @@ class CommandHandler:
 
 
 def _folder_name(name: str) -> str:
-    """A name as one of a directory; those that cannot be one are told apart by their digest."""
+    """The name of the directory for a unit or lease: the name itself, or its digest where it cannot be one."""
     return name if UNIT_NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
 
 
 def _end(lock: Path, name: str) -> None:
-    """Kills the executable that has the lock, and what it started that has it too; never an actor."""
+    """Kills the executable that holds the lock, and its processes that hold it too; never an actor."""
     file, mark = lock.stat(), f"{LOCK}={name}".encode()
     for seen in processes.everyone():
         if not seen.gone and processes.carries(seen.pid, mark) and processes.holds(seen.pid, file.st_dev, file.st_ino):
@@ -159,7 +159,7 @@ async def _feed(stream: asyncio.StreamWriter, words: bytes) -> None:
 
 
 async def _all(stream: asyncio.StreamReader) -> bytes:
-    """The end of all that comes: what is said last counts."""
+    """The last part of the output, as the last line counts."""
     kept = b""
     while chunk := await stream.read(1 << 16):
         kept = (kept + chunk)[-MOST_OUTPUT:]
@@ -195,12 +195,12 @@ def _variables(action: HandlerAction) -> dict[str, str]:
 
 
 def _plain(value: object) -> object:
-    """A value of a type that JSON has not; sets are sorted lists there already."""
+    """Replaces a value whose type JSON does not have; msgspec writes sets as sorted lists already."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _read(output: str) -> tuple[dict[str, Any], str]:
-    """The facts in the last line, and the words before them."""
+    """The facts in the last line, and the text before them."""
     before, _, last = output.rstrip().rpartition("\n")
     try:
         facts = json.loads(last)

@@ -1,13 +1,13 @@
-"""What the core asks of a handler.
+"""The interface of handlers.
 
 Theory of operation (paper, section 4.3.2). A handler does one action on one unit (`setup`, `modify`, `teardown` at the
-site) or for one lease (`join`, `leave` at the service manager), and ends with an event of the specification. It may be
-begun again at any time, as recovery starts the tasks of a state anew: what it does must be idempotent, and what it
-makes must have a *persistent name*, so that what an earlier incarnation made is found and not made twice. On or off is
-all that is asked (the toggle principle): the last action counts, and hides what lies between.
+site) or for one lease (`join`, `leave` at the service manager); its result becomes an event of the specification.
+Recovery starts the tasks of a state again, so an action may be repeated at any time: it must be idempotent, and the
+things that it makes must have a *persistent name*, by which a later incarnation finds them and does not make them
+twice. Units are on or off (the toggle principle): the last action counts.
 
-Every action has a number, which only rises for one unit over all leases' actions on it: its fencing number. A handler
-passes it on, so that the world outside can refuse what is old.
+Every action has a number, its fencing number, which rises over all leases' actions on one unit. A handler passes it on,
+so that the outside world can refuse old actions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it becomes the nam
 
 @dataclass(frozen=True, slots=True)
 class HandlerAction:
-    """One action that is asked for.
+    """A request for one action.
 
     Attributes:
         verb: `setup`, `modify`, `teardown`, `join` or `leave`.
-        lease: for which lease.
+        lease: the lease that it is for.
         unit: the unit's persistent name; empty for an action on a lease.
-        number: rises with every action on this unit (or lease); one that is begun again by recovery has its own.
+        number: rises with every action on this unit (or lease); recovery gives a repeated action a new one.
         lease_data: the record of the lease, by field.
         unit_data: the record of the unit's machine, by field.
         properties: of the unit, from the site's inventory.
-        answers: the events by which it may end: the first says that it went well, the last that it did not.
+        answers: the events by which it may end: the first means success, the last failure.
     """
 
     verb: str
@@ -48,18 +48,18 @@ class HandlerAction:
 
     @property
     def on(self) -> str:
-        """What it acts on: the unit, or else the lease."""
+        """The unit, or else the lease, that it acts on."""
         return self.unit or self.lease
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How an action ended.
+    """The result of an action.
 
     Attributes:
-        well: whether what was asked for is so now.
-        words: what happened, for the log.
-        facts: what is known of the unit now (a process, an address); kept with its record, and shown to operators.
+        well: whether it succeeded.
+        words: a description for the log.
+        facts: about the unit (a process, an address), which are kept with its record and shown to operators.
     """
 
     well: bool
@@ -68,11 +68,11 @@ class Done:
 
 
 class HandlerError(Exception):
-    """An action ended badly, or a handler's settings cannot be used. The message says what and why."""
+    """An action failed, or a handler's settings cannot be used. The message gives the reason."""
 
 
 class Stale(HandlerError):
-    """An action older than one that the unit has seen: whoever asks for it is a past incarnation. Nothing was done."""
+    """The unit has seen a newer action, so this one is from a past incarnation. Nothing was done."""
 
 
 class Handler(Protocol):
@@ -81,21 +81,21 @@ class Handler(Protocol):
     async def act(self, action: HandlerAction) -> Done:
         """Does an action; idempotent, safe to be cancelled and to be begun again after a crash at any point.
 
-        An exception is an action that ended badly; its words go to the log.
+        An exception means that the action failed; its message goes to the log.
         """
         ...
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        """What is known of a unit now; None where nothing is left of it."""
+        """Facts about a unit; None where nothing is left of it."""
         ...
 
     async def close(self) -> None:
-        """The actor stops. What runs in units goes on."""
+        """The actor stops. Processes in units go on."""
         ...
 
 
 class NullHandler:
-    """A handler that does nothing, and does it well: for a service manager whose guest needs no word of its units."""
+    """A handler whose actions succeed and do nothing: for a service manager whose guest need not hear of its units."""
 
     async def act(self, action: HandlerAction) -> Done:
         return Done(True, f"nothing to do for {action.verb}")

@@ -1,13 +1,13 @@
-"""A unit's place on disk: a folder of its own, with what is wanted of it, who lives in it, and two locks.
+"""A unit's folder on disk, with its newest action, its first process, and two locks.
 
-guard       held by whoever acts on the unit, for as long as the action takes
-lock        held by the unit's processes: each inherits it from the one before, from the first on
-token       a random word that all of the unit's processes carry in their environment, for the life of the folder
-wanted.json the newest action that was asked for; it stays when the unit is gone, so that older ones are refused
-lease.json  the lease that the unit serves and the end of its term; the unit may read it
-process.json who lives here: process number, start time, boot; written by that process itself
-log         what the unit's command says
-work/       the unit's own directory, which goes with it
+guard        held by the incarnation that acts on the unit, for as long as the action takes
+lock         held by the unit's processes: each inherits it from the one before, from the first on
+token        a random word that all of the unit's processes have in their environment, for the life of the folder
+wanted.json  the newest action; it stays when the unit is gone, so that older ones are refused
+lease.json   the lease that the unit serves and the end of its term; the unit may read it
+process.json the unit's first process: number, start time, boot; written by that process itself
+log          the output of the unit's command
+work/        the unit's own directory, which is removed with the unit
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOKEN = "LEASEHOLD_TOKEN"
 
 
 class Cancelled(Exception):
-    """The action was cancelled; what it has begun is found by the next."""
+    """The action was cancelled; the next one finds its traces."""
 
 
 class UnitDirectory:
@@ -72,10 +72,10 @@ class UnitDirectory:
 
     @contextmanager
     def guarded(self, stop: threading.Event, limit: float) -> Iterator[None]:
-        """Keeps others from acting on the unit; a past incarnation of the actor may still be at it.
+        """Excludes other actions on the unit; one of a past incarnation may still be under way.
 
         Raises:
-            HandlerError: somebody else has been at it for longer than the limit, in seconds.
+            HandlerError: another action has taken longer than the limit, in seconds.
         """
         deadline = time.monotonic() + limit
         while (guard := files.lock(self.folder / "guard")) is None:
@@ -90,15 +90,15 @@ class UnitDirectory:
             os.close(guard)
 
     def try_lock(self) -> int | None:
-        """The lock of those who live here, as a file descriptor; None where somebody has it."""
+        """Takes the lock of the unit's processes; returns its file descriptor, or None where a process holds it."""
         return files.lock(self.folder / "lock")
 
     def birth(self) -> dict[str, Any]:
-        """Who lives, or lived, here; empty where nothing is known."""
+        """The record of the unit's first process, running or ended; empty where there is none."""
         return read(self.born)
 
     def leader(self) -> Seen | None:
-        """The unit's first process, ended or not, where it can be known for sure."""
+        """The unit's first process, running or ended; None where it cannot be identified for sure."""
         birth = self.birth()
         if not birth or birth["boot"] != processes.boot():
             return None
@@ -117,7 +117,7 @@ class UnitDirectory:
         it is not, the number may be another's, and the token alone counts.
 
         Args:
-            thorough: look also for whoever holds the lock, having left the session and dropped the environment.
+            thorough: include processes that hold the lock, but have left the session and dropped the environment.
         """
         token, leader, me = self.token, self.leader(), os.getpid()
         if not token:
@@ -138,7 +138,7 @@ class UnitDirectory:
         ]
 
     def remove(self) -> None:
-        """Removes what a lease leaves behind; the folder stays, with the number of the newest action."""
+        """Removes the files of a lease; the folder stays, with the number of the newest action."""
         if self.work.exists():
             _remove_tree(self.work)
         for file in (self.born, self.lease):
@@ -156,7 +156,7 @@ def pause(stop: threading.Event, seconds: float) -> None:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What was written; empty where nothing was."""
+    """The content of a file that `write` wrote; empty where there is none."""
     try:
         found = json.loads(file.read_bytes())
     except FileNotFoundError:

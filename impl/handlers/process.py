@@ -1,25 +1,25 @@
 """Units that are process groups: each with its own directory and limits, found by the name of its folder.
 
-Theory of operation (paper, section 4.3.2). A unit's processes are to outlive the actor, and the actor may die at any
-point of an action; another incarnation then acts on what is there. Three things make that safe.
+Theory of operation (paper, section 4.3.2). A unit's processes outlive the actor, and the actor may die at any point of
+an action; the next incarnation continues from the state that it finds. Three rules make that safe.
 
-*Whoever lives in a unit holds its lock.* The handler takes the lock and passes it on to the program that becomes the
-unit (starter.py); the lock is held from before there is a process until the last one that inherited it has ended, and
-no moment lies between. So a unit cannot be made twice, and a half-made one is seen: its lock is held. Its processes are
-found by their session, by a random token in their environment, which they have from their first moment on, and at last
-by the lock itself. Processes that closed the lock's file are found by the other two.
+*A unit's processes hold its lock.* The handler takes the lock and passes it on to the program that becomes the unit
+(starter.py); the lock is held without a gap from before the first process starts until the last one that inherited it
+has ended. So a unit cannot be made twice, and a half-made one is seen by its lock. Processes are found by their
+session, by a random token in their environment, which they have from their first moment on, and at last by the lock
+itself. The first two find also processes that closed the lock's file.
 
 *The newest action wins.* An action writes its number down before it looks at the lock; a program that is to become a
-unit holds the lock before it looks at the number. So a start that an actor left behind as it died either sees that a
-newer action has come, and ends, or is seen by it. An action with a smaller number than the one written down is refused,
-and two at once exclude each other, also between incarnations.
+unit holds the lock before it looks at the number. So a start that a dying actor left behind either sees the newer
+number and ends, or is seen by the newer action. An action with a smaller number is refused, and two actions exclude
+each other, also between incarnations.
 
-*A process is known by its number, its start time and the boot*, so that a number that is used again is never taken for
-the unit (processes.py).
+*A process is identified by its number, its start time and the boot*, so that a reused number is never taken for the
+unit (processes.py).
 
-To be up means that the unit's first process runs. `setup` and `modify` both see to that, `teardown` that nothing of it
-is left; each may be done any number of times, from whatever state another has left behind. What left the session, the
-environment and the lock behind is beyond this handler: that would take a container.
+A unit is up while its first process runs. `setup` and `modify` both bring it up, `teardown` removes it; each may be
+repeated, from any state. A process that left the session, the environment and the lock is beyond this handler; that
+would take a container.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class ProcessHandler:
     """The handler.
 
     Args:
-        directory: where the units' folders are; made with access for its owner alone.
-        command: what a unit runs, by word; `{unit}`, `{lease}`, `{term_end}` and `{directory}` stand for what they say.
+        directory: of the units' folders; made with access for its owner alone.
+        command: of a unit, as a list of words; `{unit}`, `{lease}`, `{term_end}` and `{directory}` are replaced.
         limits: of each process of a unit: `cpu_seconds`, `memory_bytes`, `files`, `processes` (those of its user). A
-            unit's property `limits` comes before them.
+            unit's property `limits` has precedence.
         environment: variables for the command, beside PATH, HOME and those that name the unit, lease and term.
-        grace: seconds from the request to end (TERM) until processes are killed.
+        grace: seconds between SIGTERM and SIGKILL.
         parallel: actions at a time.
-        at: called at each point of an action (POINTS), when its step is done; tests crash there.
+        at: called at each point of an action (POINTS), after its step; tests crash there.
         starter: the program that becomes a unit.
     """
 
@@ -97,7 +97,7 @@ class ProcessHandler:
             raise
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        """Where the unit's folder is, its process, whether that runs, and for which lease."""
+        """The unit's folder, its process, whether that runs, and its lease."""
         place = self._place(unit)
         return await asyncio.get_running_loop().run_in_executor(self._pool, _facts, place)
 
@@ -133,7 +133,7 @@ class ProcessHandler:
             raise Cancelled
 
     def _up(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> bool:
-        """Sees to it that the unit runs for a lease; answers whether it did already."""
+        """Makes the unit run for a lease; returns whether it did already."""
         limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
         told = {"lease": action.lease, "term_end": action.lease_data.get("end", 0)}
         self._await_birth(place, stop)
@@ -147,7 +147,7 @@ class ProcessHandler:
         try:
             self._point("locked", stop)
             if read(place.lease).get("lease") != action.lease:
-                place.remove()  # what another lease has left, which was not torn down
+                place.remove()  # the files of another lease, which was not torn down
             write(place.lease, told)
             place.work.mkdir(mode=0o700, exist_ok=True)
             self._start(place, action, limits, lock)
@@ -157,7 +157,7 @@ class ProcessHandler:
         return False
 
     def _await_birth(self, place: UnitDirectory, stop: threading.Event) -> None:
-        """Gives a start that an earlier incarnation left behind time to see that it was overtaken, or to be born."""
+        """Gives a start that an earlier incarnation left behind time to end, or to become a unit."""
         deadline = time.monotonic() + BIRTH_LIMIT
         while not place.alive() and time.monotonic() < deadline:
             lock = place.try_lock()
@@ -200,7 +200,7 @@ class ProcessHandler:
             os.close(lock)
 
     def _clear(self, place: UnitDirectory, stop: threading.Event) -> int:
-        """Ends all processes of the unit, and answers with its lock in hand: nobody lives there, and nobody can."""
+        """Ends all processes of the unit; returns its lock, so that no process is or can become one of it."""
         began, asked = time.monotonic(), set[processes.Seen]()
         while True:
             waited = time.monotonic() - began
@@ -225,7 +225,7 @@ class ProcessHandler:
 
 
 def _facts(place: UnitDirectory) -> dict[str, Any] | None:
-    """What is known of a unit; None where nothing is left of it."""
+    """Facts about a unit; None where nothing is left of it."""
     if not place.folder.exists():
         return None
     birth, found = place.birth(), place.members()

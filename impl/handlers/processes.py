@@ -1,7 +1,7 @@
-"""Processes of this machine, as /proc shows them, told apart though their numbers are used again.
+"""Processes of this machine, from /proc, identified although their numbers are reused.
 
-A number names a process only together with the time at which it began. To send a signal to the right one, a process is
-held by a file descriptor (pidfd) first and looked at then: what is held cannot become another.
+A process is identified by its number and its start time. Before a signal is sent, a file descriptor (pidfd) fixes the
+process, and only then is its start time compared; so the signal cannot reach another process.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EXITING = 0x4  # PF_EXITING of the kernel's sched.h: set before a dying process 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A process as it was seen.
+    """A snapshot of a process.
 
     Attributes:
         start: clock ticks from the boot to its beginning (field 22 of its stat file).
-        gone: it runs no more: it is ending, or has ended and its parent has not asked.
+        gone: it is ending, or has ended and its parent has not waited for it.
     """
 
     pid: int
@@ -51,7 +51,7 @@ def everyone() -> Iterator[Seen]:
 
 
 def boot() -> str:
-    """Which boot of the machine this is: what was written in another is of processes long gone."""
+    """The id of this boot of the machine; a file of another boot is about processes that have ended."""
     return (PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -81,7 +81,7 @@ def holds(pid: int, device: int, inode: int) -> bool:
 
 
 def send(seen: Seen, number: signal.Signals) -> bool:
-    """Sends a signal to a process that was seen; False where it is gone, whoever has its number now."""
+    """Sends a signal to a process; returns False where it is gone, even if its number is in use again."""
     try:
         held = os.pidfd_open(seen.pid)
     except OSError:

@@ -1,8 +1,8 @@
-"""A world of units in memory, for tests and benchmarks: on or off, with what was done to each.
+"""Units in memory, for tests and benchmarks: on or off, with a history of actions.
 
-The world is what is outside an actor, so it outlives the handlers that act on it; a restarted actor gets a new handler
-on the same world. Actions take no time, or ticks of a clock that the test moves by hand (`moved`), or fail, as a hook
-says that is given the world's own random numbers, of a seed. Like any good unit it refuses actions that are too old.
+The world is outside an actor, so it outlives the handlers that act on it; a restarted actor gets a new handler on the
+same world. Hooks decide whether an action takes ticks of a clock that the test moves by hand (`moved`), and whether it
+fails; they get the world's own random numbers, from a seed. Actions that are too old are refused, as by real units.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class SimulatedUnit:
 
     Attributes:
         on: whether it is up.
-        lease: for which lease it was last set up.
-        number: of the newest action that it has seen.
-        busy: whether an action is at work on it.
-        history: what became of each action: verb, number, and `done`, `failed`, `cancelled` or `stale`.
+        lease: the lease of its last setup.
+        number: of its newest action.
+        busy: whether an action on it is under way.
+        history: of its actions: verb, number, and `done`, `failed`, `cancelled` or `stale`.
     """
 
     on: bool = False
@@ -38,12 +38,12 @@ class SimulatedUnit:
 
 
 class World:
-    """All units, by name; one that was never heard of is off.
+    """All units, by name; an unknown one is off.
 
     Args:
         delay: ticks that an action takes.
-        fails: whether an action fails. One that fails leaves its unit as it was.
-        seed: of the random numbers that both are given.
+        fails: whether an action fails; its unit then stays as it was.
+        seed: of the random numbers that both hooks get.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class World:
         return {name for name, state in self.units.items() if state.on}
 
     def moved(self, now: int) -> None:
-        """The clock has come to a time; actions that take until then end."""
+        """Moves the clock; actions that are due end."""
         self._now = now
         due = [waiting for until, waiting in self._waiting if until <= now]
         self._waiting = [(until, waiting) for until, waiting in self._waiting if until > now]
@@ -102,7 +102,7 @@ class World:
 
 
 class SimulatedHandler:
-    """The handler of a world; without one, of a world of its own in which all goes well at once."""
+    """The handler of a world; without one, of a new world in which every action succeeds at once."""
 
     def __init__(self, world: World | None = None) -> None:
         self.world = world or World()

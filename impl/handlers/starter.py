@@ -1,9 +1,9 @@
-"""What becomes a unit: a program that the process handler starts, and that turns into the unit's command.
+"""The program that becomes a unit: the process handler starts it, and it executes the unit's command.
 
 Theory of operation: see process.py. This program imports nothing of leasehold, so that it starts fast. Its first
-process ends at once, so that the second is nobody's child and outlives the actor; it begins a session of its own, looks
-whether it is still wanted, writes down who it is, takes its limits and becomes the command. What goes wrong is said on
-standard output, which closes when the command runs.
+process ends at once, so that the second has no parent here and outlives the actor. The second begins a session, checks
+that its action is still the newest, writes down its number and start, takes its limits and becomes the command. Errors
+are written to standard output, which closes when the command runs.
 """
 
 from __future__ import annotations

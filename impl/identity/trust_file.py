@@ -191,7 +191,7 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
         TrustFault: it is no trust set.
     """
     try:
-        document = yaml.load(content, _Loader)
+        document = yaml.load(content, _TrustLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise TrustFault(f"{where} is no YAML: {' '.join(str(error).split())[:300]}") from error
     top = _fields(document, where, TrustSet)
@@ -297,7 +297,7 @@ def _mark(path: Path) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
 
 
-class _Loader(yaml.SafeLoader):
+class _TrustLoader(yaml.SafeLoader):
     """Plain YAML in which moments stay texts, nothing is given twice, and nothing refers to another place."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -313,7 +313,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.yaml_implicit_resolvers = {
+_TrustLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }

@@ -1,1 +1,1 @@
-"""Records of an older specification become records of a newer one, by rules that are kept with it."""
+"""Migration: records of an older specification become records of a newer one, by rules in the specification."""

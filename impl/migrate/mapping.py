@@ -1,12 +1,12 @@
-"""One record of an older specification to the record of the newer one that means the same, or the reasons why not.
+"""Mapping of one record from an older specification to a newer one, or the reasons why it cannot be mapped.
 
-Theory of operation (paper, section 5.1: a field that silently began anew is how recovery goes wrong). Whatever both
-specifications have under one name is carried over, if the new type takes the value. For everything else there must be a
-rule: a state that is gone, a field that is new, a field that is given up. Sequence numbers follow their neighbours, and
-the entry stays, so that a message or an answer that was under way is known when it comes again.
+Theory of operation (paper, section 5.1: a field that silently began anew is how recovery goes wrong). A value whose
+name is in both specifications is carried over, if the new type takes it. All other values need a rule: a removed state,
+a new field, a dropped field. Sequence numbers follow their neighbours, and the state epoch stays, so that the actor
+recognises a message or an answer that was under way when it comes again.
 
-A mistake in the rules themselves is told with its place in migrations.yaml; what rules do not cover is told with the
-record that lacks it, once for all records of the role where it is the same for all.
+A mistake in the rules is reported with its place in migrations.yaml; a value that no rule covers is reported with its
+record, and only once for a role where it concerns all of its records.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _decode = msgspec.msgpack.Decoder(tuple[bytes, list[str], dict[str, Any]]).decod
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps a record from being migrated.
+    """A reason why a record cannot be migrated.
 
     Attributes:
-        field: the field, or what else of the record: `state`, `sent`; empty where it is all of it.
+        field: the field, or another part of the record: `state`, `sent`; empty for the whole.
     """
 
     lease: str
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A row of the new specification; `key` is None where the record is given up."""
+    """A row of the new specification; `key` is None where the record is dropped."""
 
     key: RecordKey | None
     row: bytes
@@ -73,7 +73,7 @@ class Mapper:
     """Maps the rows of one store.
 
     Args:
-        old: how the records were written.
+        old: the schema of the records.
         system: the new specification.
         program: the same, compiled.
 
@@ -152,7 +152,7 @@ class RoleMapper:
     """Maps the records of one role.
 
     Attributes:
-        silent: what no rule covers, and every record of the role lacks: what of it, and why.
+        silent: the parts of all records of the role that no rule covers, each with the reason.
     """
 
     def __init__(
@@ -224,14 +224,14 @@ class RoleMapper:
     # One record
 
     def state(self, before: str) -> str | None:
-        """The new name of a state, also of one that remembers tasks (spec/language/outlive.py); None: there is none."""
+        """The new name of a state, also of one that remembers tasks (spec/language/outlive.py), or None."""
         states = self.rules.states
         base, *tasks = before.split("__")
         named = (states.get(before, ""), "__".join([states.get(base, base), *tasks]), before)
         return next((state for state in named if state in self.core.states), None)
 
     def problems(self, named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """What of a record no rule covers, or the new types do not take."""
+        """The parts of a record that no rule covers or the new types do not take, each with the reason."""
         before = named["state"]
         if before not in self.old.states:
             yield "state", f"{str(before)[:60]!r} was no state of the old specification"
@@ -261,7 +261,7 @@ class RoleMapper:
         return [cell_of.get(cell, fill) for cell in cells]
 
     def in_order(self, of_neighbours: list[Any]) -> list[Any]:
-        """What stands for each neighbour, in the new order."""
+        """The values of the neighbours, in the new order."""
         return [of_neighbours[at] for at in self.order]
 
     def write(self, named: Mapping[str, Any]) -> bytes:
@@ -297,16 +297,16 @@ def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
 
 
 def rules_for(system: System, old: RecordSchema) -> Migration:
-    """The rules that lead from an older specification to this one; without any, those that change nothing."""
+    """The rules that map an older specification to this one; without any, rules that change nothing."""
     found = [m for m in system.migrations if old.digest.startswith(m.source)]
     return found[0] if found else Migration(old.digest)
 
 
 def check_rules(rules: Migration, old: RecordSchema) -> None:
-    """Whether everything old that rules name was there.
+    """Checks that every old name in the rules is one of the old specification.
 
     Raises:
-        SpecError: something was not; it carries every such name, with its place.
+        SpecError: some are not; it carries each of them, with its place.
     """
     sink = Sink()
 

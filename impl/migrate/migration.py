@@ -1,11 +1,10 @@
-"""A migration: every record of a store is mapped in memory first, and then all of them are committed at once.
+"""Migration of a store: all records are mapped in memory first, and then committed together.
 
-Theory of operation. The store is opened by its owner's name, so no copy of the actor can run meanwhile, and one that
-ran is fenced by the new epoch. All records are read, mapped, and read again by the new codec, before anything is
-written. One commit then replaces all of them together with the word that says what wrote them. A store's commit is
-whole or not at all, so a crash leaves the old records with the old word, or the new ones with the new: there is no
-state in between that anybody would have to recover from, and running it again is right in both cases. An actor has
-all its records in memory anyway, so they are never too many for this.
+Theory of operation. The store is opened by its owner's name, so no copy of the actor can run meanwhile, and an earlier
+one is fenced by the new epoch. All records are read, mapped, and read again by the new codec before any is written. One
+commit then replaces all of them together with the schema. A commit is atomic, so after a crash the store has the old
+records with the old schema, or the new ones with the new; no recovery is needed, and in both cases the migration can be
+run again. An actor has all its records in memory anyway, so they are never too many for this.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from leasehold.impl.store.store import Batch, RecordKey, Store, StoreError
 from leasehold.impl.words import choices
 from leasehold.spec import System
 
-MOST = 20  # problems that are told
+MOST = 20  # problems that are reported
 
 
 class MigrationError(Exception):
@@ -44,15 +43,15 @@ class MigrationError(Exception):
 
 @dataclass
 class Summary:
-    """What a migration did, or with `dry_run` would do.
+    """The result of a migration, or with `dry_run` the result that it would have.
 
     Attributes:
-        before: the specification that wrote the records; None where there were none.
-        after: the specification that they are of now.
-        records: how many, by their new role.
-        moved: how many came to a state of another name, by role and both names.
-        forgotten: how many were given up, by role.
-        epoch: of the store, since it was opened for this.
+        before: the schema of the records that were found; None where there were none.
+        after: their schema now.
+        records: their number, by new role.
+        moved: the number whose state has another name now, by role and both names.
+        forgotten: the number of dropped records, by role.
+        epoch: of the store, after it was opened for this.
         needed: whether there was anything to do.
         ruled: whether a migration of migrations.yaml applied.
     """
@@ -114,16 +113,16 @@ async def migrate(
     """Maps all records of a closed store to a specification.
 
     Args:
-        store: which; it is closed afterwards.
+        store: of the records; it is closed afterwards.
         owner: the actor whose records these are.
         system: the specification.
         program: the same, compiled.
-        given: how the records were written, for a store that does not say it.
+        given: the schema of the records, for a store without one.
         dry_run: whether nothing is to be written.
-        seen: told how many records were read so far.
+        seen: called with the number of records read so far.
 
     Raises:
-        MigrationError: the records cannot be mapped, or nobody knows how they were written.
+        MigrationError: the records cannot be mapped, or their schema is not known.
         SpecError: a rule names what the old specification did not have.
         StoreError: the store cannot be opened, read or written.
     """
@@ -156,7 +155,7 @@ async def migrate(
 def _written_by(
     word: bytes | None, rows: dict[RecordKey, bytes], new: RecordSchema, given: RecordSchema | None
 ) -> RecordSchema | None:
-    """How the records were written; None where there are none, or nothing needs to be known of it."""
+    """The schema of the records; None where there are none."""
     if not rows:
         return None
     if word is not None:
@@ -190,7 +189,7 @@ def _digest(row: bytes) -> str:
     try:
         return read_head(msgspec.msgpack.decode(row)[0])[0]
     except (msgspec.DecodeError, ValueError, TypeError, LookupError, RecordError):
-        return ""  # told when it is mapped
+        return ""  # reported when it is mapped
 
 
 def _listed(digests: set[str]) -> str:

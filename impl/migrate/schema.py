@@ -1,10 +1,10 @@
-"""What wrote the records of a store: a plain description of the specification, kept among the store's words.
+"""The schema of a store's records: a plain description of the specification that wrote them, in the store's metadata.
 
-Theory of operation. The values of a record stand in the order of its specification, so without that specification they
-cannot be told apart. Therefore an actor commits, with its first records, how it reads them: states, fields, neighbours
-of every role, and the constants, of which the digest says nothing. The word is replaced only together with all records
-(impl/migrate/migration.py), so it tells the truth at every moment. An actor whose specification or constants are others
-does not start on such records; it names the command that maps them.
+Theory of operation. The values of a record are in the order of its specification, so they cannot be read without it. An
+actor therefore commits a schema with its first records: states, fields and neighbours of every role, and the constants,
+which the digest does not cover. The schema is replaced only together with all records (impl/migrate/migration.py), so
+it is right at every moment. An actor whose specification or constants differ refuses to start, and names the command
+that maps the records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leasehold.impl.store.store import Store
 from leasehold.spec import SHIPPED
 from leasehold.spec.language import types as t
 
-SPECIFICATION = "specification"  # the word's name
+SPECIFICATION = "specification"  # the name of the metadata
 VERSION = 1
 
 
@@ -34,10 +34,10 @@ class FieldSchema(msgspec.Struct, frozen=True):
 
 
 class RoleSchema(msgspec.Struct, frozen=True):
-    """What stands in the records of a role.
+    """The content of a role's records.
 
     Attributes:
-        neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one of the own number.
+        neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one with the same number.
         since: tasks that may outlive their state.
     """
 
@@ -58,7 +58,7 @@ class RoleSchema(msgspec.Struct, frozen=True):
 
 
 class RecordSchema(msgspec.Struct, frozen=True):
-    """A specification, as far as it says how records are read."""
+    """The parts of a specification that define how records are read."""
 
     system: str
     digest: str
@@ -68,13 +68,13 @@ class RecordSchema(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, program: Program) -> RecordSchema:
-        """The layout of a compiled specification."""
+        """The schema of a compiled specification."""
         roles = {name: _role(program, core) for name, core in program.roles.items()}
         return cls(program.system, program.digest, dict(program.constants), roles)
 
     @classmethod
     def read(cls, body: bytes) -> RecordSchema:
-        """The layout of a store's word.
+        """The schema in a store's metadata.
 
         Raises:
             RecordError: it is none, or of a newer version.
@@ -91,11 +91,11 @@ class RecordSchema(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self)
 
     def reads_like(self, other: RecordSchema) -> bool:
-        """Whether the records of one are those of the other."""
+        """Whether both read records in the same way."""
         return (self.system, self.digest, self.constants) == (other.system, other.digest, other.constants)
 
     def against(self, other: RecordSchema) -> str:
-        """Its name, with the constants that are others there: `lease 1ff3a4d20b77 with max_units=2`."""
+        """Its name, with the constants that differ from another's: `lease 1ff3a4d20b77 with max_units=2`."""
         constants = ", ".join(
             f"{name}={_word(value)}"
             for name, value in self.constants.items()
@@ -117,12 +117,12 @@ def _field(name: str, kind: t.Type) -> FieldSchema:
 
 
 def neighbour_name(program: Program, role: str, index: int) -> str:
-    """How a layout names a neighbour of a compiled role."""
+    """The name of a compiled role's neighbour in a schema."""
     return f"{role}[{'self' if index < 0 else index}]" if program.roles[role].indexed else role
 
 
 def described(kind: t.Type) -> str:
-    """A type with what its name stands for: `int 0..`, `colour {red, green}`, `map[unit 0..3, bool]`."""
+    """A type in full: `int 0..`, `colour {red, green}`, `map[unit 0..3, bool]`."""
     match kind:
         case t.Int(low=low, high=high) if (low, high) != (None, None):
             return f"int {'' if low is None else low}..{'' if high is None else high}"
@@ -143,14 +143,14 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# What an actor says that cannot read its store
+# The errors of an actor that cannot read its store
 
 
 def refusal(words: Mapping[str, bytes], program: Program, store: Store, actor: str) -> RecordError | None:
-    """Why an actor must not read the records of a store with these words; None where it may, or nothing is said.
+    """The reason why an actor must not read the records of a store with this metadata; None where it may.
 
     Raises:
-        RecordError: the word cannot be read.
+        RecordError: the schema cannot be read.
     """
     body = words.get(SPECIFICATION)
     if body is None:
@@ -166,7 +166,7 @@ def refusal(words: Mapping[str, bytes], program: Program, store: Store, actor: s
 
 
 def with_command(error: RecordError, program: Program, store: Store, actor: str) -> RecordError:
-    """A record's error; where another specification wrote it, and the store does not say more, with the command."""
+    """A record's error, with the command where another specification wrote it and the store has no schema."""
     if error.digest in ("", program.digest):
         return error
     remedy = f"{command(program, store, actor)} --from FOLDER_OF_{error.digest[:12]}"
@@ -174,7 +174,7 @@ def with_command(error: RecordError, program: Program, store: Store, actor: str)
 
 
 def command(program: Program, store: Store, actor: str) -> str:
-    """The command that maps the records of a store to a specification, with every constant as it is to be."""
+    """The command that maps the records of a store to a specification, with the value of every constant."""
     path = getattr(store, "path", None)
     url = f"sqlite:{path}" if path is not None else str(getattr(store, "place", "STORE"))
     system = program.system if program.system in SHIPPED else f"./{program.system}"

@@ -1,1 +1,1 @@
-"""What an operator sees of a running actor: logs, metrics, traces."""
+"""Logs, metrics and traces of a running actor."""

@@ -1,9 +1,9 @@
-"""Handler calls, from their beginning to their end, as an actor's notices tell of them.
+"""Handler calls, from beginning to end, derived from an actor's notices.
 
-Theory of operation. A call is told when it begins, and when it is answered; what ends without an answer is not told,
-and is concluded here as impl/actor/calls.py brings it about: a call on a unit gives way to the next one on that unit,
-any other call to the next one of its task, and to a state that does not ask for that task. A store that fails ends all.
-A call of which the specification awaits no answer has no end that anybody is told.
+Theory of operation. There is a notice when a call begins, and one when it is answered; none for a call that ends
+without an answer. Such ends are derived here by the rules of impl/actor/calls.py: a call on a unit is replaced by the
+next one on that unit, any other call by the next one of its task, and it is given up in a state that does not ask for
+its task. A store that fails ends all calls. A call for which the specification has no answer has no known end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from leasehold.impl.store.store import RecordKey
 
 
 class Result(StrEnum):
-    """How a call ended."""
+    """The result of a call."""
 
     WELL = "well"
     FAILED = "failed"  # also when tried again
-    GIVEN_UP = "given_up"  # it was cancelled, or its answer is of no interest any more
-    UNAWAITED = "unawaited"  # the specification asks for no answer
+    GIVEN_UP = "given_up"  # it was cancelled, or its answer does not matter any more
+    UNAWAITED = "unawaited"  # the specification has no answer for it
 
 
 @dataclass(eq=False, slots=True)
@@ -40,7 +40,7 @@ class Begun:
 
     @property
     def seconds(self) -> float:
-        """For how long it has run."""
+        """Its duration so far."""
         return perf_counter() - self.began
 
 
@@ -49,7 +49,7 @@ Ended = Callable[[Begun, Result], None]
 
 
 def lease_of(actor: Actor, notice: Notice) -> str:
-    """The lease that a notice is about; of a unit's machine the lease that drove it last; or nothing."""
+    """The lease that a notice is about: for a unit's machine the lease that drove it last; empty if there is none."""
     if notice.lease != BELOW:
         return notice.lease
     held = actor.table.instances.get(RecordKey(notice.lease, notice.machine))
@@ -60,9 +60,9 @@ class CallTracker:
     """The handler calls of an actor that have begun and not ended.
 
     Args:
-        actor: whose.
-        ended: told of the end of each.
-        started: told of the beginning of each.
+        actor: whose calls.
+        ended: called at the end of each.
+        started: called at the beginning of each.
     """
 
     def __init__(self, actor: Actor, ended: Ended, started: Started = lambda begun: None) -> None:
@@ -70,7 +70,7 @@ class CallTracker:
         self._open: dict[tuple[str, str], dict[str, Begun]] = {}  # by machine, and task or "" for a unit's
 
     def begin(self, notice: Notice) -> None:
-        """A call is told. A policy's is none of ours, and one without a handler never begins."""
+        """Takes the notice of a call. A policy's does not count, and one without a handler never begins."""
         kind, _, verb = notice.name.partition(".")
         held = self.actor.table.instances.get(RecordKey(notice.lease, notice.machine))
         if kind != "handler" or verb not in self.actor.environment.handlers or held is None:
@@ -94,7 +94,7 @@ class CallTracker:
         return next((begun for begun in found if notice.name in begun.answers), None)
 
     def answer(self, notice: Notice) -> None:
-        """A handler's answer is told."""
+        """Takes the notice of a handler's answer."""
         key = notice.lease, notice.machine
         for slot, begun in tuple(self._open.get(key, {}).items()):
             if notice.name in begun.answers:
@@ -102,7 +102,7 @@ class CallTracker:
                 return
 
     def move(self, notice: Notice) -> None:
-        """A transition is told: what the machine's state does not ask for was given up."""
+        """Takes the notice of a transition: calls that the machine's state does not ask for were given up."""
         key = notice.lease, notice.machine
         if key not in self._open:
             return
@@ -112,7 +112,7 @@ class CallTracker:
             self._take(key, slot, Result.GIVEN_UP)
 
     def end(self) -> None:
-        """All calls are given up."""
+        """Gives up all calls."""
         for key, slots in tuple(self._open.items()):
             for slot in tuple(slots):
                 self._take(key, slot, Result.GIVEN_UP)

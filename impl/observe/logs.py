@@ -1,9 +1,8 @@
 """Logs of an actor: one line per record, for terminals or as JSON.
 
-Theory of operation. Everything in the package logs through the standard library; this module says how a record is
-shown. A peer, a handler or a database may have put any characters into a message, so that no formatter which passes
-them on will do: what could end a line or move a terminal's cursor is written as an escape. Only a traceback takes
-several lines, and only as text.
+Theory of operation. All modules log through the standard library; this module formats the records. A peer, a handler or
+a database may have put any characters into a message, so characters that could end a line or move a terminal's cursor
+are written as escapes. Only a traceback takes several lines, and only as text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
 
 
 class JsonLines(logging.Formatter):
-    """A JSON object per record: time, level, logger, actor, digest, message, and what the record is about."""
+    """A JSON object per record: time, level, logger, actor, digest, message, and the record's own fields."""
 
     def __init__(self, actor: str = "", digest: str = "") -> None:
         super().__init__()
@@ -38,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Time, level, actor and message; the levels in colour where it is shown on a terminal."""
+    """Time, level, actor and message; on a terminal the levels have colours."""
 
     def __init__(self, actor: str = "", digest: str = "", colour: bool = False) -> None:
         super().__init__()
@@ -65,7 +64,7 @@ def about(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 def visible(text: str) -> str:
-    """A text with escapes in place of what cannot be seen."""
+    """A text with escapes in place of characters that are not printable."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -74,14 +73,14 @@ def visible(text: str) -> str:
 def configure(
     form: Form = "text", level: str = "info", actor: str = "", digest: str = "", stream: TextIO | None = None
 ) -> None:
-    """Shows what the process logs; the last call counts.
+    """Sets the format and level of the process's logs; the last call counts.
 
     Args:
-        form: how a line looks.
-        level: from where on records of the package are shown; those of libraries are shown from warnings on.
-        actor: the name that every line has.
+        form: of a line.
+        level: the lowest for records of the package; records of libraries are shown from warnings on.
+        actor: the name in every line.
         digest: of the specification that it runs.
-        stream: where to; left out: standard error.
+        stream: of the lines; left out: standard error.
 
     Raises:
         ValueError: there is no such form or level.

@@ -29,7 +29,7 @@ from leasehold.impl.observe.calls import Begun, CallTracker, Result
 
 IGNORED = ("ignored", "refused", "duplicate", "stale", "late", "unmoved")
 COUNTED_EVERY_SECONDS = 5.0
-_KINDS: Mapping[str, type[MetricWrapperBase]] = {
+_KINDS: Mapping[str, Callable[..., MetricWrapperBase]] = {
     "counter": Counter, "gauge": Gauge, "histogram": Histogram, "info": Info, "read": Gauge,
 }  # fmt: skip
 
@@ -116,7 +116,7 @@ class Metrics(Collector):
         return metric.labels(*labels) if labels else metric
 
     def _read(self) -> None:
-        """Sets the metrics that the actor's own values answer."""
+        """Sets the metrics that have values of the actor itself."""
         actor = self.actor
         for name, value in {
             "running": lambda: float(actor.running),

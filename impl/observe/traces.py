@@ -1,15 +1,15 @@
-"""Traces of leases in OpenTelemetry: one trace per lease, over all actors, though messages carry no word of it.
+"""Traces of leases in OpenTelemetry: one trace per lease, over all actors, without trace context in messages.
 
-Theory of operation. Whoever knows a lease knows its trace: the trace's id is a hash of the system and the lease's name.
-The span of a message has a hash of lease, both machines and the message's number as its id, so the receiver names it as
-the parent of its own span without being told. Both hold also for an actor that has crashed: what it says again after
-recovery is the same message, and its span has the same id, as nobody knows whether it was told before. All other spans
-have random ids, also that of a message which is said again because it was asked for again.
+Theory of operation. The id of a trace is a hash of the system's and the lease's names, so every actor computes it. The
+id of a message's span is a hash of the lease, both machines and the message's number, so the receiver can name it as
+the parent of its own span. Both hold after a crash as well: a message that is sent again after recovery is the same
+message, and its span has the same id, as nobody knows whether it was exported before. All other spans have random ids,
+also that of a message that is sent again on request.
 
-Notices come by turn of the actor: what is received; the commit; what has moved, or not; what is sent and called. A span
-has as its parent what has led to it in that turn: a transition the message, the handler call or the transition before;
-a message or a call the transition. Where nothing has (the clock, a policy, recovery) the parent is the root, which the
-actor that began the lease has told. What becomes of the messages of a turn whose commit fails is not told.
+Notices come in turns of the actor: received messages; the commit; transitions and ignored events; sent messages and
+calls. A span's parent is its cause in the same turn: for a transition the message, the handler call or the transition
+before; for a message or a call the transition. Without a cause (the clock, a policy, recovery) the parent is the root,
+which the actor that began the lease has exported. Messages of a turn whose commit fails have no spans.
 
 A span that a crash cuts off is lost. Nothing here is durable, and nothing waits for a backend.
 """
@@ -70,11 +70,11 @@ def message_id(system: str, lease: str, sender: str, receiver: str, number: int)
 
 
 class Traces:
-    """Tells what an actor does as spans, from now until it is closed.
+    """Exports the steps of an actor as spans, from now until it is closed.
 
     Args:
-        actor: whose.
-        exporter: where spans go; left out: by OTLP over HTTP, to where the environment says
+        actor: whose steps.
+        exporter: of the spans; left out: OTLP over HTTP, to the endpoint that the environment names
             (OTEL_EXPORTER_OTLP_ENDPOINT). OTEL_TRACES_SAMPLER and the other variables of the SDK hold too.
     """
 
@@ -117,16 +117,16 @@ class Traces:
             heard(notice, lease)
 
     def flush(self, seconds: float = 5.0) -> bool:
-        """Waits until what was told has left; False where it has not in time."""
+        """Waits until all spans are exported; returns False where they are not in time."""
         return self._provider.force_flush(int(seconds * 1000))
 
     def close(self) -> None:
-        """Tells no more, and gives away what was told."""
+        """Stops, and exports the spans that are left."""
         self._unsubscribe()
         self._calls.end()
         self._provider.shutdown()
 
-    # What is heard
+    # One method for each kind of notice
 
     def _receives(self, notice: Notice, lease: str) -> None:
         self._came.setdefault((lease, notice.machine), deque()).append((notice, time.time_ns()))
@@ -146,13 +146,13 @@ class Traces:
         self._calls.move(notice)
 
     def _stayed(self, notice: Notice, lease: str) -> None:
-        """An event has moved nothing; of interest where it was a message."""
+        """Takes an event that moved nothing; it has a span where it was a message."""
         self._received(notice, lease, notice.name)
         if notice.data["kind"] == "duplicate":
             self._repeats.add((lease, notice.machine))
 
     def _received(self, notice: Notice, lease: str, event: str) -> Span | None:
-        """The span of the message by which a machine has moved, or has not; None where it was another event."""
+        """The span of the message that a machine received; None where the event was no message."""
         came = self._came.get((lease, notice.machine))
         if not came or came[0][0].name != event:
             return None
@@ -210,7 +210,7 @@ class Traces:
         self, name: str, notice: Notice, lease: str, parent: int = 0, kind: SpanKind = SpanKind.INTERNAL,
         began: int | None = None,
     ) -> Span:  # fmt: skip
-        """A span that has begun; where no parent is named, below what has led to it, or the root."""
+        """Begins a span; without a given parent, below its cause in the turn, or the root."""
         led = self._led.get((lease, notice.machine)) or self._led.get((lease, ""))
         context = led if led is not None and not parent else self._remote(lease, parent or root_id(self._system, lease))
         span = self._tracer.start_span(
@@ -220,7 +220,7 @@ class Traces:
         return span
 
     def _remote(self, lease: str, span: int) -> SpanContext:
-        """A span that another has told, or is to tell. All actors with the same sampler take the same traces."""
+        """The context of a span of any actor. Actors with the same sampler sample the same traces."""
         trace = trace_id(self._system, lease)
         taken = self._provider.sampler.should_sample(None, trace, "lease").decision is Decision.RECORD_AND_SAMPLE
         return SpanContext(trace, span, True, TraceFlags(TraceFlags.SAMPLED if taken else TraceFlags.DEFAULT))
@@ -232,7 +232,7 @@ class Traces:
         _set(span, message=notice.name, number=notice.data["number"], peer=peer)
 
     def _other_end(self, notice: Notice, role: str) -> str:
-        """The machine that a message comes from or goes to: as told; or a role's only machine; or unknown."""
+        """The machine at a message's other end: as in the notice; or a role's only machine; or empty, if unknown."""
         told: str = notice.data.get("peer", "")
         return told or ("" if self.actor.program.roles[role].indexed else role)
 
@@ -257,7 +257,7 @@ class _Ids(RandomIdGenerator):
 
 
 def _resource(actor: Actor) -> Resource:
-    """What all spans of an actor say of it."""
+    """The attributes that all spans of an actor share."""
     return Resource.create(
         {
             SERVICE_NAME: os.environ.get(OTEL_SERVICE_NAME) or actor.identity.name,

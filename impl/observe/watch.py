@@ -1,4 +1,4 @@
-"""Everything that watches an actor, put on in one call; and metrics for whoever asks by HTTP."""
+"""All observers of an actor in one call, and its metrics by HTTP."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class WatchError(Exception):
-    """An actor cannot be watched as asked: the operator's to mend."""
+    """The settings of observation cannot be used; the operator has to correct them."""
 
 
 class Watch:
-    """What watches an actor.
+    """The observers of an actor.
 
     Attributes:
         journal: its log.
         metrics: its metrics.
-        traces: its traces, where they are wanted.
+        traces: its traces, if they are switched on.
     """
 
     def __init__(self, actor: Actor, traces: bool = False) -> None:
@@ -33,17 +33,17 @@ class Watch:
         self.journal, self.metrics, self.traces = Journal(actor), Metrics(actor), made
 
     def close(self) -> None:
-        """Watches no more."""
+        """Stops observing."""
         self.journal.close()
         self.metrics.close()
         if self.traces is not None:
             self.traces.close()
 
     async def serve(self, place: str) -> Callable[[], Awaitable[None]]:
-        """Answers GET /metrics at HOST:PORT; what comes back ends that.
+        """Answers GET /metrics at HOST:PORT; returns a function that ends that.
 
         Raises:
-            WatchError: it is no place, or nothing can listen there.
+            WatchError: the address is none, or cannot be listened on.
         """
         host, port = _place(place)
         app = web.Application()
@@ -62,7 +62,7 @@ class Watch:
 
 
 def watch(actor: Actor, traces: bool = False) -> Watch:
-    """Puts a journal and metrics on an actor, and traces where they are wanted. Before it starts, nothing is missed.
+    """Adds a journal, metrics and, if asked for, traces to an actor. Called before its start, they miss nothing.
 
     Raises:
         WatchError: there is no OpenTelemetry.
