@@ -159,8 +159,8 @@ class Fleet:
         self.processes[name] = self._launch(name, arguments, self.folder / f"{name}.log")
 
     def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:
-        command = [*self.prefix.get(name, ()), sys.executable, "-m", "leasehold", *arguments]
-        environment = {**os.environ, **self.environment.get(name, {})}
+        command = [*self.prefix.pop(name, ()), sys.executable, "-m", "leasehold", *arguments]
+        environment = {**os.environ, **self.environment.pop(name, {})}
         with log.open("ab") as output:
             return subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

@@ -277,7 +277,7 @@ class CaseFinder:
         starts = [start for start, size in zip(starts, sizes, strict=True) if size == most]
         numbers, stop, actor = self._into(starts)
         crash_at = len(numbers) - 2
-        numbers += self._until_restart(numbers[-1], actor, mode, most)
+        numbers += self.until_restart(numbers[-1], actor, mode, most)
         way, loop = self.ways.way(numbers[-1]), None
         if most == NO_RETURN.size:
             way, loop = self.ways.run(numbers[-1])
@@ -317,8 +317,11 @@ class CaseFinder:
         assert best is not None
         return best
 
-    def _until_restart(self, state: int, actor: Actor, mode: str, most: int) -> list[int]:
-        """A shortest way from a crash to a restart in a mode, with so long a way back: the states after the first."""
+    def until_restart(self, state: int, actor: Actor, mode: str, most: int | None = None) -> list[int]:
+        """A shortest way from a crash to a restart in a mode: the states after the first.
+
+        With `most`, the way back from there has this size.
+        """
         graph, down, holds = self.ways.graph, self.down[actor.name], self.modes[mode]
         came = {state: -1}
         for n in (todo := [state]):
@@ -328,7 +331,7 @@ class CaseFinder:
                 if down[target]:
                     came[target] = n
                     todo.append(target)
-                elif holds[n] and _worst(*self.after[:, target]).size == most:
+                elif holds[n] and (most is None or _worst(*self.after[:, target]).size == most):
                     way = [target, n]
                     while came[way[-1]] >= 0:
                         way.append(came[way[-1]])

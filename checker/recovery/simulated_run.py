@@ -57,6 +57,11 @@ class SimulatedRun:
         held = self.sim.held(lease, machine)
         return "" if held is None else held.state
 
+    def data(self, lease: str, machine: str = SERVICE_MANAGER) -> Mapping[str, Any]:
+        """The data of a machine; empty where the actor does not run or has none."""
+        held = self.sim.held(lease, machine)
+        return {} if held is None else held.core.view(held.record)
+
     def where(self, lease: str) -> str:
         return "/".join(self.state(lease, role) or "-" for role in (SERVICE_MANAGER, BROKER, AUTHORITY))
 
@@ -64,9 +69,8 @@ class SimulatedRun:
         """Whether service manager and broker are done with a lease; a lazy site may keep it once its term is over."""
         if any(self.state(lease, r) not in ("", "nascent", "closed", "failed") for r in (SERVICE_MANAGER, BROKER)):
             return False
-        held = self.sim.held(lease, AUTHORITY)
-        lazy = self.sim.program.constants.get("lazy_close", True)
-        kept = held is not None and self.sim.time.now >= held.core.view(held.record)["end"] and lazy
+        data, lazy = self.data(lease, AUTHORITY), self.sim.program.constants.get("lazy_close", True)
+        kept = lazy and "end" in data and self.sim.time.now >= data["end"]
         return bool(kept) or self.state(lease, AUTHORITY) in ("", "nascent", "closed")
 
     def tell(self, role: str, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
@@ -78,8 +82,8 @@ class SimulatedRun:
 
     def quarantined(self) -> list[int]:
         """The numbers of the units that are in quarantine."""
-        held = (self.sim.held(BELOW, f"unit[{n}]") for n in range(len(self.sim.inventory)))
-        return [n for n, h in enumerate(held) if h is not None and h.core.view(h.record)["quarantined"]]
+        units = range(len(self.sim.inventory))
+        return [n for n in units if self.data(BELOW, f"unit[{n}]").get("quarantined")]
 
     def repair(self) -> None:
         """An operator sees to the units that are in quarantine."""

@@ -7,7 +7,7 @@ is sent belongs to the last step of its machine. Time is the clock of the actors
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
@@ -20,26 +20,12 @@ from leasehold.impl.notices import Kind, Notice
 UNTRACED = frozenset({"late", "stale"})  # events that change nothing
 
 
-@dataclass(slots=True)
-class _Draft:
-    kind: ActionKind
-    machine: str | None
-    event: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    sender: str | None = None
-    transition: str | None = None
-    before: str | None = None
-    after: str | None = None
-    sent: list[Sent] = field(default_factory=list)
-    state: Snapshot | None = None
-
-
 class TraceRecorder:
     """Records the notices of a simulation from its beginning on."""
 
     def __init__(self, simulation: Simulation, lease: str) -> None:
         self.sim, self.lease = simulation, lease
-        self._drafts: list[_Draft] = []
+        self._steps: list[Step] = []
         self._heard: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by machine: message, sender, fields
         self._control: dict[str, str] = {}
         self._data: dict[str, str] = {}
@@ -57,53 +43,45 @@ class TraceRecorder:
 
     def path(self) -> Path:
         """The path up to now."""
-        return Path(self._initial, tuple(self._step(draft) for draft in self._drafts))
-
-    def _step(self, draft: _Draft) -> Step:
-        assert draft.state is not None
-        return Step(
-            draft.kind, draft.machine, draft.event, draft.fields, draft.sender, draft.transition, draft.before,
-            draft.after, tuple(draft.sent), (), draft.state,
-        )  # fmt: skip
+        return Path(self._initial, tuple(self._steps))
 
     def _hear(self, notice: Notice) -> None:
-        if notice.kind is Kind.RECOVERED and self._drafts:
-            self._add(_Draft("recover", self._first(notice.actor), f"recover:{notice.actor}"))
+        if notice.kind is Kind.RECOVERED and self._steps:
+            self._add("recover", self._first(notice.actor), f"recover:{notice.actor}")
         if notice.machine not in self._machines or not self.sim.concerns(notice, self.lease):
             return
         match notice.kind:
             case Kind.RECEIVE:
                 self._heard[notice.machine] = notice.name, notice.data["peer"], _shown(notice.data["fields"])
             case Kind.TRANSITION:
-                draft = self._consumed(notice, event_of(notice))
-                draft.transition, draft.before, draft.after = notice.name, notice.data["from"], notice.data["to"]
                 self._look(notice.machine)
-                self._add(draft)
+                change = {"transition": notice.name, "before": notice.data["from"], "after": notice.data["to"]}
+                self._consumed(notice, event_of(notice), **change)
             case Kind.IGNORED if notice.data["kind"] not in UNTRACED:
-                draft = self._consumed(notice, notice.name)
-                if notice.data["kind"] == "duplicate":
-                    draft.kind = "duplicate"
-                self._add(draft)
+                kind = {"kind": "duplicate"} if notice.data["kind"] == "duplicate" else {}
+                self._consumed(notice, notice.name, **kind)
             case Kind.SEND:
                 sent = Sent(notice.name, notice.machine, notice.data["peer"], _shown(notice.data["fields"]))
-                last = next((d for d in reversed(self._drafts) if self._speaks(d, notice)), None)
-                if last is not None and sent not in last.sent:
-                    last.sent.append(sent)
+                numbers = reversed(range(len(self._steps)))
+                last = next((n for n in numbers if self._sends(self._steps[n], notice)), None)
+                if last is not None and sent not in (step := self._steps[last]).sent:
+                    self._steps[last] = replace(step, sent=(*step.sent, sent))
 
-    def _speaks(self, draft: _Draft, notice: Notice) -> bool:
+    def _sends(self, step: Step, notice: Notice) -> bool:
         """Whether a message follows from a step."""
-        recovery = draft.kind == "recover" and draft.event.endswith(f":{notice.actor}")
-        return draft.machine == notice.machine or recovery
+        recovery = step.kind == "recover" and step.event.endswith(f":{notice.actor}")
+        return step.machine == notice.machine or recovery
 
-    def _consumed(self, notice: Notice, event: str) -> _Draft:
+    def _consumed(self, notice: Notice, event: str, **changes: Any) -> None:
         message, sender, fields = self._heard.pop(notice.machine, ("", "", {}))
         if message == event:
-            return _Draft("deliver", notice.machine, event, fields, sender)
-        return _Draft("tick" if event == "tick" else "local", notice.machine, event)
+            self._add("deliver", notice.machine, event, fields, sender, **changes)
+        else:
+            self._add("tick" if event == "tick" else "local", notice.machine, event, **changes)
 
     def _crashed(self, actor: str) -> None:
-        if self._drafts:
-            self._add(_Draft("crash", self._first(actor), f"crash:{actor}"))
+        if self._steps:
+            self._add("crash", self._first(actor), f"crash:{actor}")
 
     def _first(self, actor: str) -> str:
         return next(name for name, core in self._machines.items() if self.sim.player[core.role] == actor)
@@ -114,15 +92,17 @@ class TraceRecorder:
             self._control[machine] = held.state
             self._data |= {f"{machine}.{name}": _word(v) for name, v in held.core.view(held.record).items()}
 
-    def _add(self, draft: _Draft) -> None:
+    def _add(
+        self, kind: ActionKind, machine: str, event: str, fields: Mapping[str, str] | None = None,
+        sender: str | None = None, **changes: Any,
+    ) -> None:  # fmt: skip
         if self.sim.time.now > self._now:
             self._now = self.sim.time.now
-            clock = _Draft("clock", None, f"now {self._now}")
-            before = (self._drafts[-1].state if self._drafts else None) or self._initial
-            clock.state = replace(before, now=self._now)
-            self._drafts.append(clock)
-        draft.state = self._snapshot()
-        self._drafts.append(draft)
+            before = self._steps[-1].state if self._steps else self._initial
+            state = replace(before, now=self._now)
+            self._steps.append(Step("clock", None, f"now {self._now}", {}, None, None, None, None, (), (), state))
+        step = Step(kind, machine, event, fields or {}, sender, None, None, None, (), (), self._snapshot())
+        self._steps.append(replace(step, **changes))
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(dict(self._control), dict(self._data), {}, self._now)

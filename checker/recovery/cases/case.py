@@ -173,9 +173,7 @@ class CaseRun(SimulatedRun):
         """One further extension, if the lease runs."""
         if self.state(LEASE) not in ("active", "active_ticketed"):
             return
-        held = self.sim.held(LEASE, SERVICE_MANAGER)
-        assert held is not None
-        data = held.core.view(held.record)
+        data = self.data(LEASE)
         end = max(data["ticket_end"], self.sim.time.now) + 2
         if self.sim.time.now >= data["lease_end"]:
             return
@@ -246,8 +244,7 @@ class CaseRun(SimulatedRun):
         for words in self.sim.strays():
             self.say("world", f"{when} {words}")
         for n, unit in enumerate(self.sim.inventory.units):
-            held = self.sim.held(LEASE, f"unit[{n}]")
-            state = held.state if held is not None else "idle"
+            state = self.state(LEASE, f"unit[{n}]") or "idle"
             on = unit.name in up
             if on != (state == "active") and state in ("active", "idle", "closed"):
                 self.say("world", f"{when} {unit.name} is {'up' if on else 'down'}, and its machine is {state}")
@@ -270,9 +267,9 @@ class CaseRun(SimulatedRun):
                 if key.lease != BELOW:
                     fresh.recovered(site.table.view(*key))
             for n in sorted(self.sim.policy(AUTHORITY).free()):
-                held = self.sim.held(LEASE, f"unit[{n}]")
-                if held is not None and held.state not in ("idle", "closed"):
-                    self.say("policy", f"{when} the site takes unit {n} for free, whose machine is {held.state}")
+                state = self.state(LEASE, f"unit[{n}]")
+                if state not in ("", "idle", "closed"):
+                    self.say("policy", f"{when} the site takes unit {n} for free, whose machine is {state}")
             if self.sim.policy(AUTHORITY).free() != fresh.free():
                 free, says = sorted(self.sim.policy(AUTHORITY).free()), sorted(fresh.free())
                 self.say("policy", f"{when} the site takes {free} for free, the records say {says}")
@@ -287,16 +284,12 @@ class CaseRun(SimulatedRun):
 
     def view(self) -> dict[str, Any]:
         """The states of the lease's machines, and their data."""
-        found: dict[str, Any] = {}
-        for machine in (SERVICE_MANAGER, BROKER, AUTHORITY, "unit[1]"):
-            held = self.sim.held(LEASE, machine)
-            found[machine] = None if held is None else (held.state, held.core.view(held.record))
-        return found
+        machines = (SERVICE_MANAGER, BROKER, AUTHORITY, "unit[1]")
+        return {m: (self.state(LEASE, m), self.data(LEASE, m)) if self.state(LEASE, m) else None for m in machines}
 
     def _runs(self, lease: str) -> bool:
         held = self.sim.held(lease, SERVICE_MANAGER)
         return held is not None and not held.core.over(held.state)
 
     def _end_of(self, lease: str) -> int:
-        held = self.sim.held(lease, SERVICE_MANAGER)
-        return 0 if held is None else int(held.core.view(held.record)["lease_end"])
+        return int(self.data(lease).get("lease_end", 0))

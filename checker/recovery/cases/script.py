@@ -13,7 +13,6 @@ handlers differ are met at rest too, after a step into the state; real actors ar
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -198,7 +197,10 @@ class ScriptGenerator:
             steps = [self._taken(self.states[a], self.states[b]) for a, b in pairwise(chain)]
             steps.append(self._stop(self.states[chain[-1]], crash, self.states[state], point, actor))
         at_step = len(steps) - 1
-        way = self._until_restart(state, actor, mode)
+        key = state, actor.name, mode
+        if key not in self._ways:
+            self._ways[key] = [state, *self.finder.until_restart(state, actor, mode)]
+        way = self._ways[key]
         steps += [self._taken(self.states[a], self.states[b]) for a, b in pairwise(way)]
         return Script(cell, point, mode, tuple(steps), at_step, self._machines)
 
@@ -218,29 +220,6 @@ class ScriptGenerator:
                     best = labels.depths[label], labels.chain(label), action
         assert best is not None
         return best[1], best[2]
-
-    def _until_restart(self, state: int, actor: Actor, mode: str) -> list[int]:
-        """The states on a shortest way from a crash to a restart in a mode."""
-        known = self._ways.get((state, actor.name, mode))
-        if known is not None:
-            return known
-        graph, down = self.finder.ways.graph, self.finder.down[actor.name]
-        came = {state: -1}
-        for n in (todo := [state]):
-            for target in graph.targets[graph.first[n] : graph.first[n + 1]].tolist():
-                if target in came:
-                    continue
-                if down[target]:
-                    came[target] = n
-                    todo.append(target)
-                elif self.finder.modes[mode][n]:
-                    way = array("q", [target, n])
-                    while came[way[-1]] >= 0:
-                        way.append(came[way[-1]])
-                    found = list(reversed(way))
-                    self._ways[state, actor.name, mode] = found
-                    return found
-        raise LookupError("the case has no restart")
 
     # Steps
 

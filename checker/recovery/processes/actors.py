@@ -47,7 +47,7 @@ class Actors(Fleet):
     def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:
         if self.prefix.get(name):
             return super()._launch(name, arguments, log)
-        return ForkedProcess(arguments, self.environment.get(name, {}), log)
+        return ForkedProcess(arguments, self.environment.pop(name, {}), log)
 
     def members(self, name: str) -> list[processes.Seen]:
         """The processes of an actor: itself, and the program that it runs under. Units have sessions of their own."""

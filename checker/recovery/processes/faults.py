@@ -72,7 +72,8 @@ def kill_at_point(case: CaseEnvironment, actor: str, *point: str, again: bool = 
     name = "/".join(point)
     case.actors.environment[actor] = {VARIABLE: f"kill:{name}"}
     if again:
-        case.workload.next_start[actor] = {VARIABLE: "kill:after-recovery/1"}
+        yield "start", 0.0
+        case.actors.environment[actor] = {VARIABLE: "kill:after-recovery/1"}
     yield END
     return "" if len(case.workload.deaths[actor]) > again else f"{name} was not passed in this run"
 
@@ -112,10 +113,9 @@ def clock_offset(case: CaseEnvironment, actor: str, direction: str, step: str = 
     prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCK_OFFSETS[direction]]
     if step:
         yield step, 0.02
-        case.workload.next_prefix[actor] = prefix
+    case.actors.prefix[actor] = prefix
+    if step:
         case.actors.kill(actor)
-    else:
-        case.actors.prefix[actor] = prefix
     return ""
 
 

@@ -92,7 +92,6 @@ class Workload:
         deaths: exit codes of actors that have died, by name, in order.
         held: actors that are not started again for now.
         may_end: actors that may end by themselves, as their fault makes them.
-        next_start, next_prefix: variables of an actor's next start, and the words before its command, by its name.
         term: of the lease, in ticks.
     """
 
@@ -104,8 +103,6 @@ class Workload:
         self.deaths: dict[str, list[int]] = {name: [] for name in ROLES}
         self.held: set[str] = set()
         self.may_end: set[str] = set()
-        self.next_start: dict[str, dict[str, str]] = {}
-        self.next_prefix: dict[str, list[str]] = {}
         self.term = TERM
         self._leaving = False
         self._ended: dict[str, float] = {}
@@ -247,8 +244,6 @@ class Workload:
             )
         if len(self.deaths[name]) > DEATHS:
             raise WorkloadFailed(f"{name} has died {DEATHS} times; its last words: {self.actors.last_words(name)}")
-        self.actors.environment[name] = self.next_start.pop(name, {})
-        self.actors.prefix[name] = self.next_prefix.pop(name, [])
         self.actors.start(name)
 
     # Observations

@@ -261,8 +261,7 @@ class RandomRun(SimulatedRun):
             self._tick()
             if self.state(last) == "active":
                 break
-        held = self.sim.held(last, "service_manager")
-        units = held.core.view(held.record)["lease_units"] if held is not None else 0
+        units = self.data(last).get("lease_units", 0)
         if self.state(last) != "active" or units != self.plan.units:
             self.say("lease", f"from tick {now} on a request for all units gets {units}: {self.where(last)}")
         up = {unit.name for unit in self.sim.inventory.units if self.sim.units.units.get(unit.name) is not None
