@@ -22,15 +22,13 @@ from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(NamedTuple):
     """A peer's message, its signature verified."""
 
     envelope: Envelope
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """A client begins a lease (or run).
 
     Attributes:
@@ -46,8 +44,7 @@ class Begin:
     peers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """A client's event for a machine, fields by name."""
 
     key: RecordKey
@@ -55,15 +52,13 @@ class Tell:
     fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(NamedTuple):
     """A decision of a policy."""
 
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(NamedTuple):
     """The end of a handler call.
 
     Attributes:
@@ -79,47 +74,41 @@ class Complete:
     done: Done
 
 
-@dataclass(frozen=True, slots=True)
-class Consume:
+class Consume(NamedTuple):
     """An event for a machine, as the core takes it."""
 
     key: RecordKey
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Recheck:
+class Recheck(NamedTuple):
     """A subsidiary machine has moved: a machine that waits for it checks whether its answer has come true."""
 
     key: RecordKey
 
 
-@dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(NamedTuple):
     """The scalpel (paper, section 4.2): a recovery event for one machine."""
 
     key: RecordKey
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """The clock has come to a time."""
 
     now: int
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyCommand:
+class PolicyCommand(NamedTuple):
     """A client's command for the policy of a role: one of its methods, and its arguments."""
 
     role: str
     method: str
-    arguments: tuple[Any, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A look at the actor's leases: taken after the commit, so that all that it sees is durable."""
 
     view: Callable[[], Any]
@@ -161,8 +150,7 @@ def fail(requests: Iterable[Queued], reason: str) -> None:
             reply.exception()  # nobody may be waiting for it
 
 
-@dataclass(frozen=True, slots=True)
-class SendMessage:
+class SendMessage(NamedTuple):
     """A message for a neighbour, built of the record that is committed."""
 
     key: RecordKey
@@ -171,8 +159,7 @@ class SendMessage:
     fields: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StartCall:
+class StartCall(NamedTuple):
     """A call of a policy or handler, for a state that was entered at a state epoch."""
 
     key: RecordKey
@@ -180,15 +167,13 @@ class StartCall:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellPolicy:
+class TellPolicy(NamedTuple):
     """A policy hears of a lease that has changed, as it is then."""
 
     key: RecordKey
 
 
-@dataclass(frozen=True, slots=True)
-class TickPolicies:
+class TickPolicies(NamedTuple):
     """All policies hear that the clock has come to a time."""
 
     now: int
