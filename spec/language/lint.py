@@ -15,7 +15,7 @@ from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
 from leasehold.spec.language.model import Call, Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Opaque
-from leasehold.spec.language.unbounded import warn_of_unbounded
+from leasehold.spec.language.unbounded import reached, warn_of_unbounded
 
 
 def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place]) -> None:
@@ -42,9 +42,7 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
         _messages_and_channels(system, sink)
         _answers_are_known(system, sink)
     if not sink.errors:
-        for role in system.roles.values():
-            _fields_used(system, role, sink)
-        _constants_used(system, sink)
+        _all_is_read(system, sink)
         warn_of_unbounded(system, sink)
 
 
@@ -120,14 +118,8 @@ def _covered(
 
 
 def _reachable_states(role: Role, sink: Sink) -> None:
-    initial = [s.name for s in role.states.values() if s.initial][:1]
-    seen, todo = set(initial), list(initial)
-    while todo:
-        for choices in role.states[todo.pop()].on.values():
-            for transition in choices:
-                if transition.target not in seen:
-                    seen.add(transition.target)
-                    todo.append(transition.target)
+    targets = {s.name: {t.target for choices in s.on.values() for t in choices} for s in role.states.values()}
+    seen = {name for s in role.states.values() if s.initial for name in reached(targets, s.name)}
     for state in role.states.values():
         if state.name not in seen:
             sink.error("unreachable_state", state.place, role=role.name, state=state.name)
@@ -241,16 +233,14 @@ def expressions(system: System) -> Iterator[x.Expression]:
     return model.expressions((system.roles, system.messages, system.environment, claims))
 
 
-def _fields_used(system: System, role: Role, sink: Sink) -> None:
-    inside = (e for whole in expressions(system) for e in x.walk(whole))
-    read = {e.name for e in inside if isinstance(e, x.Data) and e.role == role.name}
-    for datum in role.data.values():
-        if datum.name not in read and not isinstance(datum.type, Opaque):
-            sink.warning("unread_field", datum.place, datum=datum.name, role=role.name)
-
-
-def _constants_used(system: System, sink: Sink) -> None:
-    used = {e.name for whole in expressions(system) for e in x.walk(whole) if isinstance(e, x.ConstantRef)}
+def _all_is_read(system: System, sink: Sink) -> None:
+    inside = [e for whole in expressions(system) for e in x.walk(whole)]
+    fields = {(e.role, e.name) for e in inside if isinstance(e, x.Data)}
+    constants = {e.name for e in inside if isinstance(e, x.ConstantRef)} | system.counting
+    for role in system.roles.values():
+        for datum in role.data.values():
+            if (role.name, datum.name) not in fields and not isinstance(datum.type, Opaque):
+                sink.warning("unread_field", datum.place, datum=datum.name, role=role.name)
     for constant in system.constants.values():
-        if constant.name not in used and constant.name not in system.counting:
+        if constant.name not in constants:
             sink.warning("unread_constant", constant.place, constant=constant.name)

@@ -7,8 +7,8 @@ guard bounds by other means is not seen, so that this is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
@@ -16,6 +16,7 @@ from leasehold.spec.language.model import Call, Drive, Send, System, Transition
 from leasehold.spec.language.types import Int, Map, Option, Type
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+T = TypeVar("T")
 _FieldRef: TypeAlias = tuple[str, str]  # a role and its datum, or a message or event and its field
 
 
@@ -40,7 +41,7 @@ def unbounded(system: System) -> dict[_FieldRef, Transition]:
     found: dict[_FieldRef, Transition] = {}
     for to, read, transition in grown:
         bounded = not _endless(system.roles[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
-        if not bounded and read & _reached(flows, to):
+        if not bounded and reached(flows, to) & read:
             found.setdefault(to, transition)
     return found
 
@@ -66,11 +67,11 @@ def _read(value: x.Expression, role: str, event: str) -> Iterator[_FieldRef]:
             yield event, e.name
 
 
-def _reached(flows: dict[_FieldRef, set[_FieldRef]], start: _FieldRef) -> set[_FieldRef]:
-    """All that a value of this field may come to, itself among it."""
+def reached(following: Mapping[T, set[T]], start: T) -> set[T]:
+    """All that some steps lead to, the start among it."""
     found, todo = {start}, [start]
     while todo:
-        fresh = flows.get(todo.pop(), set()) - found
+        fresh = following.get(todo.pop(), set()) - found
         found |= fresh
         todo += fresh
     return found
