@@ -46,7 +46,7 @@ from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
-from leasehold.impl.identity.refusal import Refusal
+from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash

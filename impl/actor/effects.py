@@ -26,7 +26,7 @@ from leasehold.impl.actor.ready import (
 from leasehold.impl.actor.table import MachineInstance, role_of
 from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.handlers.handler import Done, HandlerAction
-from leasehold.impl.identity.refusal import Refusal
+from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind
 from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
 from leasehold.impl.store.store import RecordKey

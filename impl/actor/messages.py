@@ -19,7 +19,7 @@ from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
-from leasehold.impl.identity.refusal import Forged, Malformed, OtherSpecification, Refusal, Unauthorised, UnknownSender
+from leasehold.impl.identity.signed import Forged, Malformed, OtherSpecification, Refusal, Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey

@@ -18,10 +18,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from leasehold.impl.identity import plain
+from leasehold.impl.identity import signed
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.plain import FRAME_BYTES, Address, MachineName, Name, Positive, Text, Word
-from leasehold.impl.identity.refusal import Malformed, NotForMe, TooLarge
+from leasehold.impl.identity.signed import Malformed, NotForMe, TooLarge
 from leasehold.impl.identity.trust import Trust
 
 _HEAD = re.compile(rb"leasehold1 ([0-9a-f]{32}) ([A-Za-z0-9_-]{86})\n")
@@ -48,26 +47,26 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     version: Literal[1]
-    system: Word
-    digest: Word
-    sender: Word
-    receiver: Word
-    lease: Word
-    sending_machine: MachineName
-    receiving_machine: MachineName
-    message: Name
-    number: Positive
-    epoch: Positive
+    system: signed.Word
+    digest: signed.Word
+    sender: signed.Word
+    receiver: signed.Word
+    lease: signed.Word
+    sending_machine: signed.MachineName
+    receiving_machine: signed.MachineName
+    message: signed.Name
+    number: signed.Positive
+    epoch: signed.Positive
     fields: dict[str, Any]
-    credential: Text | None = msgspec.field(default=None, name="ticket")
-    reply_to: Address | None = None
+    credential: signed.Text | None = msgspec.field(default=None, name="ticket")
+    reply_to: signed.Address | None = None
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Envelope)
 # Names become keys of stores and words of logs, so they are one printable word.
 _WORDS = ("system", "digest", "sender", "receiver", "lease", "reply_to")
-_FORM: plain.Form = (*((name, plain.word) for name in _WORDS), ("fields", plain.data))
+_FORM: signed.Form = (*((name, signed.word) for name in _WORDS), ("fields", signed.data))
 
 
 def seal(envelope: Envelope, key: PrivateKey) -> bytes:
@@ -77,11 +76,11 @@ def seal(envelope: Envelope, key: PrivateKey) -> bytes:
         Malformed: no receiver would accept it; this is a mistake of ours.
         TooLarge: it is larger than a frame may be.
     """
-    body = plain.write(envelope, "the envelope", _decoder, _encoder, _FORM)
+    body = signed.write(envelope, "the envelope", _decoder, _encoder, _FORM)
     signature = base64_of(key.sign(Purpose.ENVELOPE, body))
     frame = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
-    if len(frame) > FRAME_BYTES:
-        raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {FRAME_BYTES}")
+    if len(frame) > signed.FRAME_BYTES:
+        raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {signed.FRAME_BYTES}")
     return frame
 
 
@@ -101,8 +100,8 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
         Forged: its sender did not sign it, or with a key that is revoked or over.
         NotForMe: it is for another actor.
     """
-    if len(frame) > FRAME_BYTES:
-        raise TooLarge(f"the frame has {len(frame)} bytes, and {FRAME_BYTES} are accepted")
+    if len(frame) > signed.FRAME_BYTES:
+        raise TooLarge(f"the frame has {len(frame)} bytes, and {signed.FRAME_BYTES} are accepted")
     head = _HEAD.match(frame)
     if head is None:
         raise Malformed("the frame does not begin with the line of a signed envelope")
@@ -110,7 +109,7 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
     if signature is None:
         raise Malformed("the signature is not written in base64")
     body = frame[head.end() :]
-    envelope = plain.read(body, _decoder, _encoder, _FORM)
+    envelope = signed.read(body, _decoder, _encoder, _FORM)
     moment = time.time() if at is None else at
     sender = trust.sender(envelope.sender)
     sender.check_signature(Purpose.ENVELOPE, head[1].decode(), body, signature, moment)

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from leasehold.impl.identity.keys import PrivateKey, PublicKey, Purpose
-from leasehold.impl.identity.plain import ADDRESS_CHARACTERS
-from leasehold.impl.identity.refusal import Forged, Unauthorised, UnknownSender
+from leasehold.impl.identity.signed import ADDRESS_CHARACTERS, Forged, Unauthorised, UnknownSender
 from leasehold.impl.words import did_you_mean
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.envelope import Envelope
-from leasehold.impl.identity.refusal import Refusal, Unauthorised
+from leasehold.impl.identity.signed import Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
 from leasehold.impl.lease.ticket import Redeemed

@@ -27,10 +27,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from leasehold.impl.identity import plain
+from leasehold.impl.identity import signed
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.plain import TEXT_CHARACTERS, Natural, Positive, Word
-from leasehold.impl.identity.refusal import Ended, Malformed, TooLarge, Unauthorised
+from leasehold.impl.identity.signed import Ended, Malformed, TooLarge, Unauthorised
 from leasehold.impl.identity.trust import Trust, TrustedActor
 
 _TEXT = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
@@ -54,22 +53,22 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     version: Literal[1]
-    issuer: Word
-    authority: Word
-    holder: Word
-    holder_key: Word
-    lease: Word
-    serial: Positive
-    resource: Word
-    units: Positive
-    end: Natural
+    issuer: signed.Word
+    authority: signed.Word
+    holder: signed.Word
+    holder_key: signed.Word
+    lease: signed.Word
+    serial: signed.Positive
+    resource: signed.Word
+    units: signed.Positive
+    end: signed.Natural
     properties: dict[str, Any]
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Ticket)
 _WORDS = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
-_FORM: plain.Form = (*((name, plain.word) for name in _WORDS), ("properties", plain.data))
+_FORM: signed.Form = (*((name, signed.word) for name in _WORDS), ("properties", signed.data))
 
 
 def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **terms: Any) -> str:
@@ -91,10 +90,10 @@ def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **t
     if holder_key is None:
         raise Unauthorised(f"{holder.name} has no key that counts now, so no ticket can be bound to it")
     ticket = Ticket(version=1, holder=holder.name, holder_key=holder_key, **{"properties": {}, **terms})
-    body = plain.write(ticket, "the ticket", _decoder, _encoder, _FORM)
+    body = signed.write(ticket, "the ticket", _decoder, _encoder, _FORM)
     text = f"lht1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.TICKET, body))}.{base64_of(body)}"
-    if len(text) > TEXT_CHARACTERS:
-        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {TEXT_CHARACTERS}")
+    if len(text) > signed.TEXT_CHARACTERS:
+        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {signed.TEXT_CHARACTERS}")
     return text
 
 
@@ -115,15 +114,15 @@ def read(text: str, trust: Trust, now: int | None = None, at: float | None = Non
         Forged: its issuer did not sign it, or with a key that is revoked or over.
         Ended: its term is over.
     """
-    if len(text) > TEXT_CHARACTERS:
-        raise TooLarge(f"the ticket has {len(text)} characters, and {TEXT_CHARACTERS} are accepted")
+    if len(text) > signed.TEXT_CHARACTERS:
+        raise TooLarge(f"the ticket has {len(text)} characters, and {signed.TEXT_CHARACTERS} are accepted")
     form = _TEXT.fullmatch(text)
     if form is None:
         raise Malformed("the text does not have the form of a ticket")
     signature, body = unbase64(form[2]), unbase64(form[3])
     if signature is None or body is None:
         raise Malformed("the ticket is not written in base64")
-    ticket = plain.read(body, _decoder, _encoder, _FORM)
+    ticket = signed.read(body, _decoder, _encoder, _FORM)
     issuer = trust.speaker(ticket.issuer, "broker")
     issuer.check_signature(Purpose.TICKET, form[1], body, signature, time.time() if at is None else at)
     if now is not None and now >= ticket.end:

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
-from leasehold.impl.identity.plain import DEPTH, FRAME_BYTES
-from leasehold.impl.identity.refusal import Forged, Malformed, NotForMe, Refusal, TooLarge, UnknownSender
+from leasehold.impl.identity.signed import (
+    DEPTH,
+    FRAME_BYTES,
+    Forged,
+    Malformed,
+    NotForMe,
+    Refusal,
+    TooLarge,
+    UnknownSender,
+)
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.refusal import Unauthorised, UnknownSender
+from leasehold.impl.identity.signed import Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Trust, TrustFault, add, readdress, remove, revoke, rotate
 from leasehold.impl.identity.trust_file import TrustFile
 

@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.plain import TEXT_CHARACTERS
-from leasehold.impl.identity.refusal import Ended, Forged, Malformed, Refusal, TooLarge, Unauthorised, UnknownSender
+from leasehold.impl.identity.signed import (
+    TEXT_CHARACTERS,
+    Ended,
+    Forged,
+    Malformed,
+    Refusal,
+    TooLarge,
+    Unauthorised,
+    UnknownSender,
+)
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 from leasehold.impl.lease.ticket import Redeemed, issue, read
 

@@ -1,7 +1,10 @@
-"""Signed JSON from a stranger: known shapes, bounded texts and numbers, and every name once.
+"""Signed JSON from a stranger: known shapes, bounded texts and numbers, every name once; and the reasons for refusals.
 
 The types here bound the fields of a message (msgspec checks them while it decodes). A `Form` adds the checks that no
 type expresses. `read` takes bytes through all checks in one call.
+
+A refusal is always the other side's fault, and changes nothing here. Its reason goes back to the sender, so it contains
+nothing that a stranger should not learn: no names of others.
 """
 
 from __future__ import annotations
@@ -13,8 +16,6 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
-
-from leasehold.impl.identity.refusal import Malformed
 
 LARGEST_NUMBER = 2**63 - 1
 # The same for all actors: with other limits one actor refuses what another sends.
@@ -37,6 +38,56 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
 _T = TypeVar("_T")
 Check: TypeAlias = Callable[[str, Any], None]  # of a field's name and value; raises Malformed
 Form: TypeAlias = tuple[tuple[str, Check], ...]
+
+
+# Refusals
+
+
+class Refusal(Exception):
+    """A frame or a ticket is refused.
+
+    Attributes:
+        reason: why, in one line.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TooLarge(Refusal):
+    """It has more bytes than are accepted."""
+
+
+class Malformed(Refusal):
+    """It is not written as it must be: no JSON, a field missing, unknown or mistyped, a number out of its range."""
+
+
+class UnknownSender(Refusal):
+    """It names an actor that is not in the trust set."""
+
+
+class Forged(Refusal):
+    """Its signature is wrong, or the key that made it is not (or no longer) the key of the actor it names."""
+
+
+class NotForMe(Refusal):
+    """It is well signed, and for another actor."""
+
+
+class Unauthorised(Refusal):
+    """It is well signed, by an actor that may not say this: a ticket that no broker issued."""
+
+
+class OtherSpecification(Refusal):
+    """Its sender serves another specification, or other constants: until one of the two is upgraded, and no longer."""
+
+
+class Ended(Refusal):
+    """It is a ticket whose term is over."""
+
+
+# Reading and writing
 
 
 def read(body: bytes, decoder: msgspec.json.Decoder[_T], encoder: msgspec.json.Encoder, form: Form) -> _T:
@@ -115,7 +166,7 @@ def _check_length(field: str, value: Any, longest: int) -> None:
         raise Malformed(f"`{field}` has {len(value)} characters, and {longest} are accepted")
 
 
-# Reading
+# Steps of reading
 
 
 def _decode(body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
