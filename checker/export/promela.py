@@ -23,7 +23,7 @@ from leasehold.checker.export.promela_channels import RANKED_SCRATCH, SCRATCH, o
 from leasehold.checker.export.promela_layout import SIZES, PromelaNames, between, both, declared, flat, scalars
 from leasehold.checker.export.promela_properties import PromelaProperties
 from leasehold.checker.export.promela_steps import Alternative, PromelaSteps, inline
-from leasehold.checker.export.promela_terms import PromelaBindings, record, word
+from leasehold.checker.export.promela_terms import PromelaBindings, word
 from leasehold.checker.export.shared import (
     Exported,
     ExportError,
@@ -204,7 +204,7 @@ class _Model:
                     raise ExportError(f"`{role.name}.{datum.name}` is a {datum.type} with `explore`",
                                       "write the bound as `constraint`", datum.place)  # fmt: skip
                 for i in range(role.count):
-                    value = record(PromelaBindings(self.names, me=str(i)), role.name, None, datum.name, datum.type)
+                    value = self.names.data(self.names.machine(role.name, i), datum.name, datum.type)
                     tests += between(t.INT, value, word(low, f), word(high, f))
             within, judged = ";\n\t".join(judged or ["skip"]), [f"Within_bounds = {both(tests)}"]
             judged.append(f"if\n\t:: !Within_bounds -> Take_back()\n\t:: else ->\n\t{within}\n\tfi")
@@ -253,7 +253,7 @@ class _Model:
                 f"{place} = {value}"
                 for role, i, d in data
                 for place, value in zip(
-                    flat(record(PromelaBindings(names, me=str(i)), role.name, None, d.name, d.type)),
+                    flat(names.data(names.machine(role.name, i), d.name, d.type)),
                     names.literal(d.type, state[world.layout.at(role.name, i, d.name)]), strict=True,
                 )
             ]  # fmt: skip

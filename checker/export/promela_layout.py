@@ -50,9 +50,8 @@ def safe(name: str) -> str:
 
 # Values
 
-Words: TypeAlias = (
-    "str | tuple[Words, ...]"  # of a value: for an option whether it has one and which, for a map its cells
-)
+# The words for a value: two for an option, which say whether there is one and which; of a map those of each cell.
+Words: TypeAlias = "str | tuple[Words, ...]"
 
 
 def scalars(name: str, kind: t.Type) -> list[tuple[str, t.Type]]:
@@ -169,14 +168,12 @@ class MessagePlace:
 
     Attributes:
         present: whether one of the kinds that are asked for lies there.
-        tests: whether one of a kind does.
+        fields: of the message, with its `kind` and `number`.
         identity: words that are equal for equal messages of one channel.
     """
 
     channel: str
     present: str
-    number: str
-    tests: Mapping[str, str]
     fields: Mapping[str, Words]
     identity: tuple[str, ...]
 
@@ -248,6 +245,10 @@ class PromelaNames:
     def stands_in(self, role: str, instance: str, state: str) -> str:
         """That a machine is in a control state."""
         return f"({self.machine(role, instance)}.state == {self.define('state', role, state)})"
+
+    def data(self, machine: str, name: str, kind: t.Type) -> Words:
+        """A field of a machine's record."""
+        return shaped(kind, [f"{machine}.{leaf}" for leaf, _ in scalars(name, kind)])
 
     def lane(self, lane: Lane, old: bool = False) -> str:
         lanes = self.lanes[lane.channel.name]
@@ -336,18 +337,18 @@ class PromelaNames:
         for lane in self.lanes[channel.name]:
             for message, words, bit in self.members(lane, old):
                 if message in kinds:
-                    identity = (self.kind(message.name), *words)
-                    fields = self.named(message.fields, words)
-                    yield MessagePlace(channel.name, bit, "1", {message.name: "true"}, fields, identity)
+                    kind = self.kind(message.name)
+                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1"}
+                    yield MessagePlace(channel.name, bit, fields, (kind, *words))
             for k in range(self.slots(channel)):
-                slot, fields = f"{self.lane(lane, old)}.slot[{k}]", {}
+                slot = f"{self.lane(lane, old)}.slot[{k}]"
+                number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
+                fields = {"kind": f"{slot}.kind", "number": number}
                 for m in kinds:
                     fields |= self.named(m.fields, [f"{slot}.{leaf}" for leaf, _ in self.fields(channel, m)])
-                tests = {m.name: f"({slot}.kind == {self.kind(m.name)})" for m in kinds}
-                present = tests.get(name, f"({slot}.kind != 0)")
-                number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
+                present = f"{slot}.kind == {self.kind(name)}" if name in system.messages else f"{slot}.kind != 0"
                 identity = (*(f"{slot}.{cell}" for cell, _ in self.slot(channel)), number)
-                yield MessagePlace(channel.name, present, number, tests, fields, identity)
+                yield MessagePlace(channel.name, f"({present})", fields, identity)
 
 
 def _number(kind: t.Type) -> bool:

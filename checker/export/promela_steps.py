@@ -12,9 +12,18 @@ from itertools import combinations
 from typing import Any
 
 from leasehold.checker.explore.layout import Lane
-from leasehold.checker.export import promela_layout as layout
-from leasehold.checker.export.promela_layout import PromelaNames, Words, both, either, flat, opposite, same
-from leasehold.checker.export.promela_terms import PromelaBindings, record, term, word
+from leasehold.checker.export.promela_layout import (
+    PromelaNames,
+    Words,
+    between,
+    both,
+    chosen,
+    either,
+    flat,
+    opposite,
+    same,
+)
+from leasehold.checker.export.promela_terms import PromelaBindings, term, word
 from leasehold.checker.export.shared import (
     ExportError,
     described,
@@ -123,7 +132,7 @@ class PromelaSteps:
             tests.append(either([word(e, outside) for e in offer.outside]))
         for d in offer.fields:
             if d.explore is not None and moving(d):
-                tests += layout.between(d.type, f.arguments[d.name], *(word(e, world) for e in d.explore))
+                tests += between(d.type, f.arguments[d.name], *(word(e, world) for e in d.explore))
         shown = ", ".join(f"{d.name}={t.show(d.type, v)}" for d, v in given)
         who = machine_name(role, i) + (f": {shown}" if shown else "")
         cause = f" ({offer.name})" if offer.cause == "environment" else ""
@@ -153,6 +162,7 @@ class PromelaSteps:
     def _committed(self, choice: Choice, f: PromelaBindings) -> dict[str, Words]:
         """What a choice writes to the machine's record; its control state has no name."""
         found: dict[str, Words] = {}
+        machine = self.names.machine(f.role, f.me)
         for update in choice.updates:
             kind = self.system.roles[f.role].data[update.name].type
             if update.key is None:
@@ -160,21 +170,21 @@ class PromelaSteps:
                 continue
             assert isinstance(kind, t.Map)
             key, value = word(update.key, f), term(update.value, f, kind.of)
-            old = found.get(update.name) or record(f, f.role, None, update.name, kind)
-            found[update.name] = tuple(layout.chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
+            old = found.get(update.name) or self.names.data(machine, update.name, kind)
+            found[update.name] = tuple(chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
         return {**found, "": self.names.define("state", f.role, choice.transition.target)}
 
     def _commit(self, choice: Choice, f: PromelaBindings) -> list[str]:
         """The updates and the new control state. All updates read the record as it was."""
-        tests, writes = [], []
+        tests, writes, machine = [], [], self.names.machine(f.role, f.me)
         for name, value in self._committed(choice, f).items():
             if name:
                 kind = self.system.roles[f.role].data[name].type
-                tests += layout.between(kind, value, *(low_high(kind) or (None, None)))
-                places = flat(record(f, f.role, None, name, kind))
+                tests += between(kind, value, *(low_high(kind) or (None, None)))
+                places = flat(self.names.data(machine, name, kind))
                 writes += [(place, w) for place, w in zip(places, flat(value), strict=True) if place != w]
             elif choice.transition.target != choice.transition.source:
-                writes.append((f"{self.names.machine(f.role, f.me)}.state", str(value)))
+                writes.append((f"{machine}.state", str(value)))
         first: list[str] = []
         if any(place.rpartition(".")[2] in w for (place, _), (_, w) in combinations(writes, 2)):
             first = [f"{self._hide(f'New_{n}')} = {w}" for n, (_, w) in enumerate(writes)]

@@ -19,7 +19,6 @@ from leasehold.checker.export.promela_layout import (
     flat,
     opposite,
     same,
-    scalars,
     shaped,
 )
 from leasehold.checker.export.shared import ExportError, Row, Rows
@@ -77,7 +76,7 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.Data(role=role, name=name, owner=owner):
             if name in _committed(e, role, owner, f):
                 return (f.committed or {})[name]
-            return record(f, role, owner, name, e.type)
+            return f.names.data(_machine(f, role, owner), name, e.type)
         case x.ControlState(role=role, owner=owner):
             return _committed(e, role, owner, f).get("") or f"{_machine(f, role, owner)}.state"
         case x.Argument(name=name):
@@ -94,7 +93,7 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):
-            return _message_field(_message(variable, f), name, f)
+            return _message(variable, f).fields[name]
         case x.GlobalQuery(name="heard", subjects=(channel,)):
             return _heard(channel, f)
         case x.GlobalQuery(name=query):
@@ -115,12 +114,6 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
 
 def _machine(f: PromelaBindings, role: str, owner: x.Expression | None) -> str:
     return f.names.machine(role, f.me if owner is None else word(owner, f), f.old)
-
-
-def record(f: PromelaBindings, role: str, owner: x.Expression | None, name: str, kind: t.Type) -> Words:
-    """A field of a machine's record."""
-    place = _machine(f, role, owner)
-    return shaped(kind, [f"{place}.{leaf}" for leaf, _ in scalars(name, kind)])
 
 
 def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: PromelaBindings) -> Mapping[str, Words]:
@@ -145,17 +138,6 @@ def _message(variable: str, f: PromelaBindings) -> MessagePlace:
     return found
 
 
-def _message_field(m: MessagePlace, name: str, f: PromelaBindings) -> Words:
-    if name == "number":
-        return m.number
-    if name == "kind":
-        found: Words = "0"
-        for kind, test in m.tests.items():
-            found = chosen(test, f.names.kind(kind), found)
-        return found
-    return m.fields[name]
-
-
 def _same_message(a: x.Expression, b: x.Expression, f: PromelaBindings) -> str:
     assert isinstance(a, x.BoundVariable) and isinstance(b, x.BoundVariable)
     one, other = _message(a.name, f), _message(b.name, f)
@@ -167,7 +149,7 @@ def _same_message(a: x.Expression, b: x.Expression, f: PromelaBindings) -> str:
 def _heard(name: str, f: PromelaBindings) -> str:
     if f.names.ranked(f.names.system.channels[name]):
         return both([f"({f.names.lane(lane, f.old)}.newest == 0)" for lane in f.names.lanes[name]])
-    return both([f"!{m.present}" for m in f.names.message_places(name, f.old)])
+    return both([opposite(m.present) for m in f.names.message_places(name, f.old)])
 
 
 # Operators
