@@ -29,9 +29,9 @@ from leasehold.checker.export.shared import (
     ExportError,
     ExportOptions,
     bounded,
+    heading,
     ranges,
     sentence,
-    settings_of,
     wrapped,
 )
 from leasehold.spec.language import types as t
@@ -84,13 +84,11 @@ class _Model:
     # What stands before the steps
 
     def _header(self, several: bool) -> list[str]:
-        system = self.system
         size = 64 + sum(SIZES[leaf.type] for leaf in self.names.leaves())
         vector = f" -DVECTORSZ={-(-2 * size // 1024) * 1024}" if size > 500 else ""
         one_more = ", and one more: the state before an initial one is chosen" if several else ""
         paragraphs = [
-            f"{system.name}. {system.doc}",
-            f"Specification {system.digest[:12]}, {settings_of(system)}".rstrip(", "),
+            *heading(self.system),
             f"The states that SPIN stores are those that `leasehold explore` counts{one_more}. An assertion that is "
             "violated has the name of its property; `spin -t FILE` prints the run.",
             *self.properties.usage(),

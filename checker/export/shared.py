@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
@@ -229,7 +229,7 @@ class Rows:
         return row
 
 
-def settings_of(system: System) -> str:
-    """The constants as they were set, in words."""
-    shown: Mapping[str, str] = {name: t.show(c.type, c.value) for name, c in system.constants.items()}
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+def heading(system: System) -> tuple[str, str]:
+    """What the head of a model says of its system, with the constants as they were set."""
+    shown = ", ".join(f"{name}={t.show(c.type, c.value)}" for name, c in system.constants.items())
+    return f"{system.name}. {system.doc}", f"Specification {system.digest[:12]}, {shown}".rstrip(", ")

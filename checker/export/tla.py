@@ -21,10 +21,10 @@ from leasehold.checker.export.shared import (
     LeftOut,
     asks_what_was_taken,
     bounded,
+    heading,
     low_high,
     ranges,
     sentence,
-    settings_of,
     wrapped,
 )
 from leasehold.checker.export.tla_steps import TlaAction, TlaActions, exists
@@ -107,8 +107,7 @@ class _TlaModule:
 
     def _header(self) -> list[str]:
         system = self.system
-        about = wrapped(f"{system.name}. {system.doc}", "\\* ", "\\* ")
-        about += wrapped(f"Specification {system.digest[:12]}, {settings_of(system)}".rstrip(", "), "\\* ", "\\* ")
+        about = [line for words in heading(system) for line in wrapped(words, "\\* ", "\\* ")]
         if any(p.kind == "step" for p in system.properties.values()):
             about += wrapped("TLC judges steps that change something; the explorer also those that change nothing.",
                              "\\* ", "\\* ")  # fmt: skip

@@ -24,9 +24,9 @@ from leasehold.checker.export.shared import (
     ExportError,
     ExportOptions,
     LeftOut,
+    heading,
     low_high,
     ranges,
-    settings_of,
     wrapped,
 )
 from leasehold.checker.prove.encode.terms import Bindings, term
@@ -99,8 +99,8 @@ class _VmtModule:
 
     def _header(self) -> Iterator[str]:
         system = self.system
-        yield from wrapped(f"{system.name}. {system.doc}", "; ", "; ")
-        yield from wrapped(f"Specification {system.digest[:12]}, {settings_of(system)}".rstrip(", "), "; ", "; ")
+        for words in heading(system):
+            yield from wrapped(words, "; ", "; ")
         enumerations = [role.control for role in system.roles.values()]
         for of in (*enumerations, *(e for e in system.types.values() if isinstance(e, t.Enum))):
             named = ", ".join(f"{n} {member}" for n, member in enumerate(of.members))
