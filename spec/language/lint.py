@@ -13,7 +13,7 @@ from leasehold.spec.language import model
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
-from leasehold.spec.language.model import Call, Drive, Role, Send, State, System, Task
+from leasehold.spec.language.model import Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Opaque
 from leasehold.spec.language.unbounded import reached, warn_of_unbounded
 
@@ -79,12 +79,7 @@ class _Doubt:
 
 def awaited(role: Role, state: State) -> set[str]:
     """The answers that may come while a machine is in the state."""
-    answers: set[str] = set()
-    for name in state.tasks:
-        task = role.tasks.get(name)
-        if isinstance(task, (Call, Drive)):
-            answers.update(task.answers)
-    return answers
+    return {answer for name in state.tasks if name in role.tasks for answer in role.tasks[name].answers}
 
 
 def must_cover(system: System, role: Role, state: State) -> list[str]:

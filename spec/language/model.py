@@ -80,6 +80,11 @@ class Send:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """A send has none: it ends in the step that enters its state."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -202,7 +207,7 @@ class Role:
     @property
     def answers(self) -> frozenset[str]:
         """The events with which its tasks end."""
-        return frozenset(a for task in self.tasks.values() if not isinstance(task, Send) for a in task.answers)
+        return frozenset(a for task in self.tasks.values() for a in task.answers)
 
     def transitions(self) -> Iterator[Transition]:
         for state in self.states.values():

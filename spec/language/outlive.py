@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from leasehold.spec.language.diagnostics import Place, Sink
-from leasehold.spec.language.model import Call, Drive, Role, State, Transition
+from leasehold.spec.language.model import Call, Role, State, Transition
 from leasehold.spec.language.source import YamlNode
 
 Running: TypeAlias = frozenset[str]
@@ -111,26 +111,16 @@ def check(role: Role, reasons: Mapping[tuple[str, str, str], Place], sink: Sink)
             begun = (*state.tasks, *sorted(running))
             for task in (t for t in begun if t in control.outliving):
                 for answer in control.outliving[task]:
-                    others = [t for t in begun if t != task and answer in _answers(role, t)]
+                    others = [t for t in begun if t != task and t in role.tasks and answer in role.tasks[t].answers]
                     if others and frozenset((task, *others)) not in told:
                         told.add(frozenset((task, *others)))
                         words = {"answer": answer, "task": task, "other": others[0]}
                         sink.error("shared_answer", role.tasks[task].place, role=role.name, state=state.name, **words)
                     elif not others and task in running:
-                        _says_it_itself(role, state, task, answer, reasons, sink)
-
-
-def _says_it_itself(
-    role: Role, state: State, task: str, answer: str, reasons: Mapping[tuple[str, str, str], Place], sink: Sink
-) -> None:
-    place = state.on[answer][0].place if answer in state.on else reasons.get((role.name, state.name, answer))
-    if place is not None:
-        sink.error("answer_of_outliving", place, task=task, role=role.name, state=state.name, answer=answer)
-
-
-def _answers(role: Role, task: str) -> tuple[str, ...]:
-    found = role.tasks.get(task)
-    return tuple(found.answers) if isinstance(found, (Call, Drive)) else ()
+                        said = state.on[answer][0].place if answer in state.on else None
+                        if place := said or reasons.get((role.name, state.name, answer)):
+                            words = {"task": task, "role": role.name, "state": state.name, "answer": answer}
+                            sink.error("answer_of_outliving", place, **words)
 
 
 def with_remembering_states(role: Role) -> Role:

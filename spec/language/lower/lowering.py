@@ -83,7 +83,7 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
 
     for name in state.tasks:
         task = role.tasks[name]
-        for event in () if isinstance(task, Send) else task.answers:
+        for event in task.answers:
             own = [task.when, *([task.answers[event]] if isinstance(task, Drive) else [])]
             if event in state.on:
                 outside = [o.when for o in system.environment.values() if (o.role, o.event) == (role.name, event)]
