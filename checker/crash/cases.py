@@ -18,8 +18,8 @@ from leasehold.checker.explore.graph.topological import component_layers
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.result import Path, Step
-from leasehold.checker.explore.side_by_side import side_by_side
 from leasehold.faults import CrashPoint
 from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import BEFORE, RECOVERING, point_name

@@ -61,14 +61,8 @@ class Convergence:
 
     def as_json(self) -> dict[str, object]:
         """All but the paths."""
-        return {
-            "legal_states": self.legal_states,
-            "recovery_states": self.recovery_states,
-            "other_ends": self.other_ends,
-            "converges": self.converges,
-            "worst_steps": self.worst_steps,
-            "worst_exchanges": self.worst_exchanges,
-        }
+        names = ("legal_states", "recovery_states", "other_ends", "converges", "worst_steps", "worst_exchanges")
+        return {name: getattr(self, name) for name in names}
 
 
 def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = False) -> Convergence:

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.interrupts import interrupts
 from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.memory import (
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.properties import PropertyClaims
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.resources import (
     held_memory,
+    interrupts,
     memory_for_a_search,
     memory_words,
     peak_memory,
     too_much_to_decide,
 )
-from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.properties import PropertyClaims
-from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
 from leasehold.checker.explore.step import Action, SpecFault
 

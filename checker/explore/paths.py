@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from leasehold.checker.explore.graph.arrays import numbered
 from leasehold.checker.explore.labels import KnownLabels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
@@ -32,30 +35,34 @@ class Paths:
 
     def where(self, e: Expression) -> Any:
         """By state, whether an expression over it holds: an array of truths."""
-        import numpy as np
-
         holds = self.world.world(e)
         return np.fromiter((bool(holds(s, (), -1)) for s in self.states), dtype=bool, count=len(self.states))
 
+    def column(self, cell: int) -> tuple[list[Any], Any]:
+        """What a cell has in some state; and by state which of these it has: an array of numbers."""
+        found: dict[Any, int] = {}
+        numbers = (found.setdefault(s[cell], len(found)) for s in self.states)
+        column = np.fromiter(numbers, dtype=np.int64, count=len(self.states))
+        return list(found), column
+
     def holding(self, cell: int, value: object) -> Any:
         """By state, whether a cell has a value: an array of truths."""
-        import numpy as np
-
-        return np.fromiter((s[cell] == value for s in self.states), dtype=bool, count=len(self.states))
+        values, column = self.column(cell)
+        return np.array([v == value for v in values], dtype=bool)[column]
 
     def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
         """By state, the number of what it has in some cells: an array; and what that is, by number."""
-        import numpy as np
-
-        found: dict[tuple[Any, ...], int] = {}
-        keys = (tuple([s[c] for c in cells]) for s in self.states)
-        numbers = (found.setdefault(key, len(found)) for key in keys)
-        return np.fromiter(numbers, dtype=np.int64, count=len(self.states)), list(found)
+        numbers = np.zeros(len(self.states), dtype=np.int64)
+        known: list[tuple[Any, ...]] = [()]
+        for cell in cells:
+            values, column = self.column(cell)
+            keys = numbers * len(values) + column
+            examples, numbers = numbered(keys)
+            known = [(*known[n // len(values)], values[n % len(values)]) for n in keys[examples].tolist()]
+        return numbers, known
 
     def among(self, numbers: Any, other: Paths, cells: int) -> Any:
         """Of the states with these numbers, whether another search has a state with the same first so many cells."""
-        import numpy as np
-
         known = {s[:cells] for s in other.states}
         return np.fromiter((s[:cells] in known for s in self.some(numbers)), dtype=bool, count=len(numbers))
 

@@ -11,21 +11,9 @@ from leasehold.spec.language.model import System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
 ActionKind: TypeAlias = Literal[
-    "initial",
-    "deliver",
-    "duplicate",
-    "local",
-    "tick",
-    "clock",
-    "lose",
-    "crash",
-    "recover",
-    "halt",
-    "retry",
-    "partition",
-    "heal",
-    "skew",
-]
+    "initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover", "halt", "retry",
+    "partition", "heal", "skew",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

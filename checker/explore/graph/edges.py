@@ -10,14 +10,22 @@ from array import array
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from leasehold.checker.explore.graph.arrays import (
+    TopologicalLayers,
+    by_source,
+    components,
+    in_order,
+    spread,
+    sums_before,
+    topological_layers,
+)
 from leasehold.checker.explore.graph.fairness import Demands
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from leasehold.checker.explore.graph.arrays import TopologicalLayers
 
 
 class EdgeKind(NamedTuple):
@@ -97,10 +105,6 @@ class Graph:
 
     def finish(self, states: int) -> Graph:
         """Brings the edges into the order of their sources, which states that are expanded twice spoil."""
-        import numpy as np
-
-        from leasehold.checker.explore.graph.arrays import by_source
-
         columns = self._sources, self.found, self.found_rows
         return self.take(*by_source(states, *(np.frombuffer(a, dtype=np.int32) for a in columns)))
 
@@ -111,8 +115,6 @@ class Graph:
 
     def column(self, name: str) -> Any:
         """What each edge's row has in a field that is a number or a truth."""
-        import numpy as np
-
         values = np.array([getattr(row, name) for row in self.kinds], dtype=np.int32 if name in _NUMBERS else bool)
         return values[self.rows] if len(values) else np.zeros(0, dtype=values.dtype)
 
@@ -125,14 +127,10 @@ class Graph:
 
     def edges_of(self, states: Any) -> tuple[Any, Any]:
         """The edges of some states, and of each the position of its state among these."""
-        from leasehold.checker.explore.graph.arrays import spread
-
         return spread(self.first, states)
 
     def edges_between(self, states: Any) -> tuple[Any, Any, Any]:
         """The edges between some states that may be taken for ever, with positions among them, and their rows."""
-        import numpy as np
-
         if not len(states):
             return states, states, states
         place = np.full(len(self.first) - 1, -1, dtype=np.int32)
@@ -145,17 +143,11 @@ class Graph:
     @cached_property
     def lasting(self) -> Any:
         """Of each edge, whether the step may be taken for ever."""
-        import numpy as np
-
         return ~self.column("fault") if self.faults_stop else np.ones(len(self.rows), dtype=bool)
 
     @cached_property
     def backward(self) -> tuple[Any, Any]:
         """The steps that may be taken for ever by their targets: where those of each state begin, and their sources."""
-        import numpy as np
-
-        from leasehold.checker.explore.graph.arrays import in_order, sums_before
-
         size = len(self.first) - 1
         sources, targets = self.sources[self.lasting], self.targets[self.lasting]
         first = sums_before(np.bincount(targets, minlength=size), "int32")
@@ -165,10 +157,6 @@ class Graph:
     @cached_property
     def topological(self) -> TopologicalLayers:
         """The states in topological layers, by steps that may be taken for ever."""
-        import numpy as np
-
-        from leasehold.checker.explore.graph.arrays import topological_layers
-
         first, sources = self.backward
         leaving = np.bincount(sources, minlength=len(first) - 1)
         self_loops = self.sources[(self.sources == self.targets) & self.lasting]
@@ -178,10 +166,6 @@ class Graph:
     @cached_property
     def on_cycles(self) -> Any:
         """By state, whether steps that may be taken for ever lead from it to another state and back."""
-        import numpy as np
-
-        from leasehold.checker.explore.graph.arrays import components
-
         rest = self.topological.rest
         sources, targets, _ = self.edges_between(rest)
         _, component_of = components(sources, targets, len(rest))
@@ -194,14 +178,10 @@ class Graph:
     @cached_property
     def group_of(self) -> Any:
         """By row, its group."""
-        import numpy as np
-
         return np.array([row.group for row in self.kinds], dtype=np.int32)
 
     def enabled(self, asked: Demands) -> list[FairGroups]:
         """Which of the groups to which a run must be fair are possible in each state."""
-        import numpy as np
-
         known = self._enabled.get(asked)
         if known is not None:
             return known
@@ -221,8 +201,6 @@ class Graph:
 
     def _possible(self, by_row: Any) -> Any:
         """By state, the bits of all its edges together, given those of each row."""
-        import numpy as np
-
         size = len(self.first) - 1
         found = np.zeros(size, dtype=np.uint64)
         for begin in range(0, size, BLOCK):
@@ -240,8 +218,6 @@ class Graph:
 
     def rests(self, asked: Demands) -> Any:
         """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
-        import numpy as np
-
         known = self._rests.get(asked)
         if known is None:
             known = self._rests[asked] = np.ones(len(self.first) - 1, dtype=bool)
@@ -256,8 +232,6 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
-        from leasehold.checker.explore.graph.arrays import sums_before
-
         other = Graph(self.faults_stop)
         other.kinds, other.names, other.points = self.kinds, self.names, self.points
         kept = ~self.column("fault")

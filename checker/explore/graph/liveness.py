@@ -28,8 +28,8 @@ from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import WatchedClaim
+from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.checker.explore.side_by_side import side_by_side
 from leasehold.spec.language.expression import TRUE
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.spec.language.model import System, Transition
+from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
@@ -171,13 +171,7 @@ class Actions:
 
     def __init__(self, system: System, layout: Layout) -> None:
         self._lanes = layout.lanes
-        self._transitions: dict[str, Transition] = {
-            tr.name: tr
-            for role in system.roles.values()
-            for state in role.states.values()
-            for choices in state.on.values()
-            for tr in choices
-        }
+        self._transitions = {tr.name: tr for role in system.roles.values() for tr in role.transitions()}
 
     def decoded(self, made: Mapping[str, Any]) -> Action:
         """The action that was coded."""

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.breadth_first import Limits, Progress
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.interrupts import interrupts
-from leasehold.checker.explore.memory import memory_words, peak_memory
 from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.graph import Listed
 from leasehold.checker.explore.packed.partition import WorkerReply
 from leasehold.checker.explore.packed.probes import Fired
 from leasehold.checker.explore.packed.search import SLICE, PackedSearch
 from leasehold.checker.explore.packed.workers import Recorder, Workers, WorkersError
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.resources import interrupts, memory_words, peak_memory
 from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
 from leasehold.faults import Budget
 from leasehold.spec.language.model import System
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 WARM = 50_000  # states that are searched before, by the process that leads
 TURN = 1.0  # seconds between two checks of limits
 _HALF = 32  # bits of a label; above it is the process that keeps it
+_MOST = 1 << 62  # labels of all processes
 
 
 class _Regrown(Exception):
@@ -231,7 +232,8 @@ class DistributedSearch(PackedSearch):
 
     def _found(self, workers: Workers, why: str) -> Exploration:
         distinct, generated, edges, cut, _, memory = self._sums(workers)
-        paths = Paths(self.world, _States(self, workers, distinct), _Labels(workers))  # type: ignore[arg-type]
+        states = Listed(_MOST, lambda label: self.fields.unpack(workers.came_from(label)[0]))
+        paths = Paths(self.world, states, _ProcessLabels(workers))  # type: ignore[arg-type]
         found = self._verdicts(paths, None, not why, why)
         uses = [sum(column) for column in zip(*workers.each("uses", len(self.model.effects)), strict=True)]
         return self._exploration(  # without paths: the states go with the processes
@@ -265,39 +267,20 @@ def _alone(found: Sequence[PropertyResult]) -> Iterator[PropertyResult]:
             yield one
 
 
-class _Labels:
+class _ProcessLabels:
     """Labels of all processes, numbered by process and label; states have the numbers of their first labels."""
 
     def __init__(self, workers: Workers) -> None:
-        self.of, self._workers = _Own(), workers
+        self.of, self._workers = Listed(_MOST, lambda label: [label]), workers
 
     def chain(self, label: int) -> list[int]:
         """The labels on the way to one, from the first on."""
         found = [label]
         while True:
-            process, here = label >> _HALF, label & k.NONE
-            _, before, owner = self._workers.one(process, "came_from", here)
+            _, before, owner = self._workers.came_from(found[-1])
             if before == k.NONE:
                 return found[::-1]
-            label = owner << _HALF | before
-            found.append(label)
-
-
-class _Own:
-    def __getitem__(self, label: int) -> list[int]:
-        return [label]
-
-
-class _States:
-    def __init__(self, search: DistributedSearch, workers: Workers, size: int) -> None:
-        self._search, self._workers, self._size = search, workers, size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, label: int) -> Any:
-        words, _, _ = self._workers.one(label >> _HALF, "came_from", label & k.NONE)
-        return self._search.fields.unpack(words)
+            found.append(owner << _HALF | before)
 
 
 def explore_distributed(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import by_source, numbered
+from leasehold.checker.explore.graph.arrays import by_source
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
@@ -249,20 +249,8 @@ class PackedPaths(Paths):
     def where(self, e: Expression) -> Any:
         return np.frombuffer(self._mark(e), dtype=bool)
 
-    def holding(self, cell: int, value: object) -> Any:
-        column = self.states.codes(cell)
-        values = self.states.values(cell)
-        return np.array([v == value for v in values], dtype=bool)[column]
-
-    def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
-        numbers = np.zeros(len(self.states), dtype=np.int64)
-        known: list[tuple[Any, ...]] = [()]
-        for cell in cells:
-            values = self.states.values(cell)
-            keys = numbers * len(values) + self.states.codes(cell)
-            examples, numbers = numbered(keys)
-            known = [(*known[n // len(values)], values[n % len(values)]) for n in keys[examples].tolist()]
-        return numbers, known
+    def column(self, cell: int) -> tuple[list[Any], Any]:
+        return self.states.values(cell), self.states.codes(cell)
 
     def among(self, numbers: Any, other: Paths, cells: int) -> Any:
         if not isinstance(other, PackedPaths):

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.checker.explore.memory import held_memory, peak_memory
 from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.resources import held_memory, peak_memory
 
 Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its arguments
 Box: TypeAlias = tuple[bytes, bytes, bytes]  # states for another process: words, labels before, what is left of faults

@@ -20,10 +20,6 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.breadth_first import Limits, Progress, Search
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.interrupts import interrupts
-from leasehold.checker.explore.memory import (
-    peak_memory,
-)
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.checkpoint import (
     Actions,
@@ -52,6 +48,10 @@ from leasehold.checker.explore.packed.model import PackedModel, Unpackable
 from leasehold.checker.explore.packed.probes import Fired, Probes
 from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.resources import (
+    interrupts,
+    peak_memory,
+)
 from leasehold.checker.explore.result import Orbits
 from leasehold.spec.language.expression import Expression
 

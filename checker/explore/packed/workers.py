@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from leasehold.checker.explore.memory import memory_for_a_search
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.partition import Call, Partition, WorkerReply
+from leasehold.checker.explore.resources import memory_for_a_search
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -152,6 +152,11 @@ class Workers:
     def one(self, process: int, method: str, *arguments: Any) -> Any:
         """The result of a method in a process."""
         return self._ready([self.later(process, method, *arguments)])[0]
+
+    def came_from(self, label: int) -> tuple[list[int], int, int]:
+        """As `Partition.came_from`, of a label with the number of its process above it."""
+        found: tuple[list[int], int, int] = self.one(label >> 32, "came_from", label & k.NONE)
+        return found
 
     def boxes(self) -> list[list[Any]]:
         """For each process what the others have found for it, as futures: the data goes from one to the other."""

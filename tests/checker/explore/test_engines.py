@@ -335,7 +335,7 @@ def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
 
 @pytest.mark.parametrize("engine", ["packed", "reference"])
 def test_a_graph_that_is_too_large_to_be_judged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.checker.explore.memory.TO_DECIDE", 1 << 30)
+    monkeypatch.setattr("leasehold.checker.explore.resources.TO_DECIDE", 1 << 30)
     found = explore(load("lease", TINY), engine=engine)
     assert (found.complete, found.graph) == (False, None)
     assert "the search is done, but to decide what asks for the whole graph takes about" in found.why_incomplete

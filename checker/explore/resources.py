@@ -1,14 +1,24 @@
-"""How much memory this process holds, and how much the machine has left for it."""
+"""What a search shares with its machine: memory, threads and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 SHARE = 0.75  # of what is free that a search may take: its tables grow by leaps
 MOST_EDGES = (1 << 31) - 1  # that have numbers on a finished graph
+AT_ONCE = min(2, os.cpu_count() or 1)  # decisions at the same time: each needs memory of its own
 TO_DECIDE = 50  # bytes for each edge that deciding on a finished graph takes: 34 to 46 were measured
 
 
@@ -63,3 +73,35 @@ def too_much_to_decide(edges: int, limit: int | None) -> str:
         return ""
     more = f"the search is done, but to decide what asks for the whole graph takes about {needed / 1e6:,.0f} MB more"
     return f"{memory_words(limit)}: {more}"
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Gives a function that says whether Ctrl-C was pressed, which breaks nothing off; the second time it does."""
+    pressed = False
+
+    def note(*_: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    mine = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if mine else None
+    if before is not signal.default_int_handler:  # somebody else sees to it
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def side_by_side(function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+    """The results of a function for items that do not depend on each other: NumPy lets other threads run meanwhile.
+
+    A search's kernel must not be asked in it, as that serves one thread.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(function, items))
