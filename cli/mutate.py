@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from leasehold.checker.explore.expectations import fits
-from leasehold.checker.mutation.battery import Loader, battery_of
+from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationError, MutationReport
 from leasehold.checker.mutation.mutate import mutate as campaign
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations
@@ -48,7 +48,7 @@ def mutate(
     """  # noqa: D301 (click reads the character)
     chosen = parsed(settings)
     model = load_or_exit(system, chosen, as_json)
-    loader = Loader(system)
+    loader = SystemLoader(system)
     try:
         battery = battery_of(loader).within(chosen)
     except SpecError as error:

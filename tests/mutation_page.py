@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
-from leasehold.checker.mutation.battery import Battery, Loader, Trial, battery_of
+from leasehold.checker.mutation.battery import Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.mutate import MutationReport, mutate
 from leasehold.checker.mutation.operators import Mutation, mutations
 
@@ -48,7 +48,7 @@ states are the same.
 
 
 def campaign() -> tuple[MutationReport, Battery]:
-    loader = Loader("lease")
+    loader = SystemLoader("lease")
     battery = battery_of(loader)
     return mutate(loader, mutations(loader()), battery, jobs=os.cpu_count() or 1), battery
 

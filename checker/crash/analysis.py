@@ -106,12 +106,6 @@ class CrashReport:
         return not self.broken and (self.convergence is None or self.convergence.converges)
 
     @property
-    def _actors(self) -> tuple[Actor, ...]:
-        world: Reference = self.faulty.paths.world
-        assert world.faulty
-        return world.layout.actors
-
-    @property
     def traitor(self) -> Actor | None:
         """The actor that may do anything."""
         return _traitor(self.faulty)
@@ -122,7 +116,12 @@ class CrashReport:
         if not self.complete or not (self.budget.crash or self.budget.power_cut):
             return ()
         met = {name.partition("@")[0] for name in self.tried}
-        honest = {role for actor in self._actors for role, _ in actor.machines if actor is not self.traitor}
+        honest = {
+            role
+            for actor in self.faulty.paths.world.layout.actors
+            for role, _ in actor.machines
+            if actor is not self.traitor
+        }
         return tuple(p.name for p in self.points if p.name not in met and p.role in honest)
 
     def path(self, case: Case) -> Path:

@@ -79,7 +79,7 @@ class Limits:
 REPORT_EVERY = 20_000  # states between two reports of progress
 
 
-class Search:
+class BreadthFirstSearch:
     """What the searches of all engines have in common.
 
     Attributes:
@@ -230,7 +230,7 @@ class Search:
         return f"the specification is at fault: {words}" if self.faults else ""
 
 
-class ReferenceSearch(Search):
+class ReferenceSearch(BreadthFirstSearch):
     """One search by the reference explorer; with `canonical`, one state for each orbit."""
 
     engine = "reference"

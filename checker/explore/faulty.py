@@ -140,12 +140,18 @@ class FaultyReference(Reference):
                 continue
             where, tasks = (ACKNOWLEDGE, ()) if all(done) else (AFTER, _tasks(work, done))
             point = point_name(action.role, move.transition.target, where, tasks)
-            for c in among:
-                crashed = action._replace(
-                    kind="crash", group=None, point=point + suffix(c), done=done, fault=True,
-                    cost=(*action.cost, self.at[c.budget]),
-                )  # fmt: skip
-                yield crashed, self._down(new, c.actors)
+            yield from self._crashed(new, among, action, point, done)
+
+    def _crashed(
+        self, new: Any, crashes: Sequence[Crash], action: Action, point: str, done: tuple[bool, ...] = ()
+    ) -> Steps:
+        """The crashes at a point of an action, after what was done of its work."""
+        for c in crashes:
+            crashed = action._replace(
+                kind="crash", group=None, point=point + suffix(c), done=done, fault=True,
+                cost=(*action.cost, self.at[c.budget]),
+            )  # fmt: skip
+            yield crashed, self._down(new, c.actors)
 
     def _unacknowledged(self, new: list[Any], lane: Lane, position: int) -> None:
         """A message was consumed, and its number committed; as it is not acknowledged, it comes again."""
@@ -167,11 +173,9 @@ class FaultyReference(Reference):
         new = opened(s)
         self._unacknowledged(new, lane, action.position)
         point = point_name(action.role, s[self.by_name[action.role, action.instance].cell], ACKNOWLEDGE)
-        for c in self._stopping(s, self.layout.of[action.role, action.instance], which):
-            crashed = action._replace(
-                kind="crash", group=None, point=point + suffix(c), fault=True, cost=(*action.cost, self.at[c.budget])
-            )
-            yield crashed, self._down(new, c.actors)
+        yield from self._crashed(
+            new, self._stopping(s, self.layout.of[action.role, action.instance], which), action, point
+        )
 
     def _recover(self, actor: Actor, s: State, which: Sequence[bool]) -> Steps:
         """An actor restarts: it does the work of every machine's state again, and may crash again in the midst."""

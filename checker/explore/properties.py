@@ -10,7 +10,7 @@ from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.result import Path, PropertyResult, verdict_on
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.python_source import Frame, source
@@ -147,10 +147,7 @@ class PropertyClaims:
 
     def results(self, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
         """The verdicts, once the search has ended."""
-        results = [
-            PropertyResult(p.name, p.kind, "unasked", p.doc, p.source, None, "it speaks of who may do anything")
-            for p in self.unasked
-        ]
+        results = [verdict_on(p, "unasked", None, "it speaks of who may do anything") for p in self.unasked]
         for claim in self.invariants:
             path = paths.to(claim.found) if claim.found is not None else None
             results.append(_result(claim.of, path, complete, why))
@@ -158,16 +155,12 @@ class PropertyClaims:
             path = paths.to_label(step.found[0], step.found[1:]) if step.found is not None else None
             results.append(_result(step.of, path, complete, why))
         for witness in self.witnesses:
-            p = witness.of
             if witness.found is not None:
-                path = paths.to(witness.found)
-                results.append(PropertyResult(p.name, p.kind, "witnessed", p.doc, p.source, path))
+                results.append(verdict_on(witness.of, "witnessed", paths.to(witness.found)))
             elif complete:
-                results.append(
-                    PropertyResult(p.name, p.kind, "violated", p.doc, p.source, None, "no reachable state shows it")
-                )
+                results.append(verdict_on(witness.of, "violated", None, "no reachable state shows it"))
             else:
-                results.append(PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, f"not seen; {why}"))
+                results.append(verdict_on(witness.of, "bounded", None, f"not seen; {why}"))
         if self.ends is not None:
             doc = "Nothing stops but in an allowed end: " + ", ".join(e.of.name for e in self.ends) + "."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
@@ -177,9 +170,7 @@ class PropertyClaims:
         return results
 
 
-def _result(p: Property, path: Any, complete: bool, why: str) -> PropertyResult:
+def _result(p: Property, path: Path | None, complete: bool, why: str) -> PropertyResult:
     if path is not None:
-        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path)
-    if complete:
-        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
-    return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+        return verdict_on(p, "violated", path)
+    return verdict_on(p, "exhausted") if complete else verdict_on(p, "bounded", None, why)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.spec.language.model import System
+from leasehold.spec.language.model import Property, System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
 ActionKind: TypeAlias = Literal[
@@ -120,6 +120,11 @@ class PropertyResult:
     source: str = ""
     path: Path | None = None
     reason: str = ""
+
+
+def verdict_on(p: Property, verdict: Verdict, path: Path | None = None, reason: str = "") -> PropertyResult:
+    """The verdict on a property of the specification."""
+    return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason)
 
 
 @dataclass(frozen=True, slots=True)

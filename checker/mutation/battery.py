@@ -50,7 +50,7 @@ class Battery:
         return replace(self, trials=tuple(dict.fromkeys(trials)))
 
 
-class Loader:
+class SystemLoader:
     """Gives a system with constants, and reads its files only once for each setting."""
 
     def __init__(self, name_or_folder: str | Path) -> None:
@@ -72,7 +72,7 @@ class Loader:
 DEFAULT = Battery((Trial(), Trial(budget=Budget(crash=1)), Trial(budget=Budget.parse("default"))))
 
 
-def battery_of(loader: Loader) -> Battery:
+def battery_of(loader: SystemLoader) -> Battery:
     """What a system's mutation.yaml says, or DEFAULT where there is none.
 
     Raises:
@@ -92,7 +92,7 @@ def battery_of(loader: Loader) -> Battery:
     return Battery(trials, explanations)
 
 
-def _trial(node: YamlNode, loader: Loader, sink: Sink) -> Trial:
+def _trial(node: YamlNode, loader: SystemLoader, sink: Sink) -> Trial:
     settings = tuple((name, value.text) for name, _, value in node.pairs_of("set"))
     budget = None
     if (words := text_of(node, "faults")) not in ("", "none"):

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.properties import only_these
-from leasehold.checker.mutation.battery import Battery, Loader, Settings, Trial, known_survivors
+from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.operators import RULES, Mutation
 from leasehold.spec import System
 
@@ -124,7 +124,7 @@ class _Verdict:
 
 
 def mutate(
-    loader: Loader, mutants: Sequence[Mutation], battery: Battery, *, jobs: int = 1,
+    loader: SystemLoader, mutants: Sequence[Mutation], battery: Battery, *, jobs: int = 1,
     progress: Callable[[MutationProgress], None] | None = None, whole: Iterable[Mutation] | None = None,
 ) -> MutationReport:  # fmt: skip
     """Tries mutants until they are killed; Ctrl-C ends it with what is known until then.

@@ -29,7 +29,7 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import WatchedClaim
 from leasehold.checker.explore.resources import side_by_side
-from leasehold.checker.explore.result import PropertyResult
+from leasehold.checker.explore.result import PropertyResult, verdict_on
 from leasehold.spec.language.expression import TRUE
 
 if TYPE_CHECKING:
@@ -91,23 +91,23 @@ def _decide(
             reason = why_unfair(paths.world.system, graph, fairness, numbers[begin:], holds, fails)
     if numbers is not None:
         path = paths.along(numbers, begin)
-        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, reason)
+        return verdict_on(p, "violated", path, reason)
     if complete:
         said = "" if fairness is Fairness.SPEC else fairness.words
-        return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source, None, said)
-    return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+        return verdict_on(p, "exhausted", None, said)
+    return verdict_on(p, "bounded", None, why)
 
 
 def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: bool, why: str) -> PropertyResult:
     p = claim.of
     if not complete:
-        return PropertyResult(p.name, p.kind, "bounded", p.doc, p.source, None, why)
+        return verdict_on(p, "bounded", None, why)
     able = leading(paths.where(claim.of.claim), graph)
     unable = (~able & paths.where(claim.of.when or TRUE)).nonzero()[0]
     if len(unable):  # states are numbered breadth first, so that the first is a nearest one
         path = paths.to(int(unable[0]))
-        return PropertyResult(p.name, p.kind, "violated", p.doc, p.source, path, "from here it never can")
-    return PropertyResult(p.name, p.kind, "exhausted", p.doc, p.source)
+        return verdict_on(p, "violated", path, "from here it never can")
+    return verdict_on(p, "exhausted")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from leasehold.checker.explore.ground import cells_read, function, step_function
@@ -23,6 +24,7 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.python_source import Frame, source
 
 NO, YES = -1, -2  # where a program ends
+_step_function = lru_cache(1 << 16)(step_function)  # many effects ask the same
 MOST_CASES = 4_000  # predicates of a claim that is split; a larger one is one predicate
 
 
@@ -146,7 +148,6 @@ class Programs:
         self.predicates: list[Predicate] = []
         self.on_steps: list[tuple[int, BranchingProgram]] = []
         self._left: dict[Hashable, list[tuple[int, BranchingProgram, int]]] = {}  # by action, those still open
-        self._functions: dict[tuple[str, bool], Callable[..., Any]] = {}
         self._trees: dict[Hashable, int] = {}
         self._numbers: dict[tuple[int, int, int], int] = {}
 
@@ -173,7 +174,7 @@ class Programs:
         """The first branch of a claim about steps that does not depend on the action alone."""
         at = claim.start
         while at >= 0 and (branch := claim.branches[at]).reads is not None and not branch.reads:
-            at = branch.yes if self._function(branch.text, step=True)(None, None, effect.action) else branch.no
+            at = branch.yes if _step_function(branch.text)(None, None, effect.action) else branch.no
         return at
 
     def _of_step(self, claim: BranchingProgram, start: int, effect: Effect, cells: frozenset[int]) -> int:
@@ -200,7 +201,7 @@ class Programs:
         if found is None:
             branch = claim.branches[at]
             if effect is not None and branch.reads is not None and not branch.reads:
-                holds = self._function(branch.text, step=True)(None, None, effect.action)
+                holds = _step_function(branch.text)(None, None, effect.action)
                 found = self._made(claim, branch.yes if holds else branch.no, effect, made)
             else:
                 yes, no = (self._made(claim, then, effect, made) for then in (branch.yes, branch.no))
@@ -217,11 +218,5 @@ class Programs:
         number = self._numbers.get((tree, yes, no))
         if number is None:
             number = self._numbers[tree, yes, no] = self.kernel.test(tree, yes, no)
-            self.predicates.append(Predicate(self._function(text, step=effect is not None), tree, effect))
+            self.predicates.append(Predicate(function(text) if effect is None else _step_function(text), tree, effect))
         return number
-
-    def _function(self, text: str, step: bool) -> Callable[..., Any]:
-        found = self._functions.get((text, step))
-        if found is None:
-            found = self._functions[text, step] = step_function(text) if step else function(text)
-        return found

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.checker.explore.breadth_first import Limits, Progress, Search
+from leasehold.checker.explore.breadth_first import BreadthFirstSearch, Limits, Progress
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.packed import kernel as k
@@ -68,7 +68,7 @@ MOST_KINDS = 7  # kinds of faults with a limit
 MOST_ALIKE = 20  # instances of a group whose slices are put in order
 
 
-class PackedSearch(Search):
+class PackedSearch(BreadthFirstSearch):
     """One search.
 
     Raises:

@@ -7,8 +7,8 @@ same result. The records of several runs make a decision tree: the first atom re
 depends on the first one's value, and so on. How the functions are written does not matter: what does not go through the
 methods below reads the whole state, which is slower and still right.
 
-A step writes to a `Draft` over a traced state. Sets and maps are read and written member by member: `cell | {member}`
-reads nothing and writes one atom.
+A step writes to a `StateDraft` over a traced state. Sets and maps are read and written member by member:
+`cell | {member}` reads nothing and writes one atom.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class TracedState:
     def __iter__(self) -> Iterator[Value]:
         return (plain(self[cell]) for cell in range(len(self)))
 
-    def opened(self) -> Draft:
-        return Draft(self, {})
+    def opened(self) -> StateDraft:
+        return StateDraft(self, {})
 
 
-class Draft:
+class StateDraft:
     """A state that is being changed: a traced state, and what was written over it."""
 
     __slots__ = ("traced", "written")
@@ -91,8 +91,8 @@ class Draft:
     def __iter__(self) -> Iterator[Value]:
         return (plain(self[cell]) for cell in range(len(self)))
 
-    def opened(self) -> Draft:
-        return Draft(self.traced, dict(self.written))
+    def opened(self) -> StateDraft:
+        return StateDraft(self.traced, dict(self.written))
 
 
 class _TracedParts:
@@ -202,9 +202,9 @@ class TracedMap(_TracedParts):
         )
 
 
-def applied(traced: TracedState, written: Iterable[tuple[int, int]]) -> Draft:
+def applied(traced: TracedState, written: Iterable[tuple[int, int]]) -> StateDraft:
     """The state after a step that writes these atoms."""
-    fields, new = traced.fields, Draft(traced, {})
+    fields, new = traced.fields, StateDraft(traced, {})
     for atom, code in written:
         cell = fields.cell_of[atom]
         place, value = fields.cells[cell], fields.numberings[atom].values[code]
@@ -225,7 +225,7 @@ def writes(traced: TracedState, after: Any) -> tuple[tuple[int, int], ...]:
 
     `after` is a draft over the traced state or, where a step was not made by one, a whole state.
     """
-    written = after.written if isinstance(after, Draft) else dict(enumerate(after))
+    written = after.written if isinstance(after, StateDraft) else dict(enumerate(after))
     found: dict[int, int] = {}
     for cell, value in written.items():
         _write(traced, cell, value, found)

@@ -85,7 +85,7 @@ def _interrupt(*_: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["explore.packed.search.graph_of", "explore.graph.liveness.decide", "explore.memory.TO_DECIDE"]
+    "where", ["explore.packed.search.graph_of", "explore.graph.liveness.decide", "explore.resources.TO_DECIDE"]
 )
 def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By Ctrl-C while edges are put in order or the graph is judged, and as it is too large: nothing is lost."""

@@ -14,7 +14,7 @@ import pytest
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.expectations import Explanation, fits
 from leasehold.checker.mutation import mutate as campaign
-from leasehold.checker.mutation.battery import DEFAULT, Battery, Loader, Trial, battery_of
+from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.mutate import MutationError, MutationReport, mutate
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations
 from leasehold.faults import DEFAULT as MANY
@@ -58,7 +58,7 @@ def tap(tmp_path: Path) -> Path:
 
 
 def tried(name: str | Path, jobs: int = 1) -> MutationReport:
-    loader = Loader(name)
+    loader = SystemLoader(name)
     return mutate(loader, mutations(loader()), battery_of(loader), jobs=jobs)
 
 
@@ -177,7 +177,7 @@ def test_a_mutant_that_runs_away_is_cut_short(tap: Path) -> None:
     role = TAP["roles/tap.yaml"].replace("type: int, max: 2", "type: int")
     (tap / "roles/tap.yaml").write_text(role)
     mutation = named(load(tap), "drop_guard tap/open#drip")
-    found = mutate(Loader(tap), [mutation], Battery((Trial(),)))
+    found = mutate(SystemLoader(tap), [mutation], Battery((Trial(),)))
     assert [(o.mutation, o.cut_short) for o in found.survivors] == [(mutation, True)]
 
 
@@ -206,7 +206,7 @@ def test_processes_find_the_same() -> None:
 
 @pytest.mark.long
 def test_a_sample_of_the_lease() -> None:
-    loader = Loader("lease")
+    loader = SystemLoader("lease")
     chosen = random.Random(1).sample(mutations(loader()), 12)
     cheap = Battery(battery_of(loader).trials[:3])
     found = mutate(loader, chosen, cheap)
@@ -218,7 +218,7 @@ def test_a_sample_of_the_lease() -> None:
 )
 def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search stops at the first violation too, what is found until then does not depend on who searches."""
-    loader = Loader("lease")
+    loader = SystemLoader("lease")
     every, cheap = mutations(loader()), Battery(battery_of(loader).trials[:2])
     found = []
     for engine in ("packed", "reference"):
@@ -278,7 +278,7 @@ def test_the_explorer_stops_at_a_violation(tap: Path) -> None:
 
 
 def test_without_a_file_the_battery_is_the_default(tap: Path) -> None:
-    assert battery_of(Loader(tap)) == DEFAULT
+    assert battery_of(SystemLoader(tap)) == DEFAULT
     assert [str(t) for t in DEFAULT.trials] == [
         "the declared constants", "the declared constants faults crash=1", f"the declared constants faults {MANY}",
     ]  # fmt: skip
@@ -309,7 +309,7 @@ def test_constants_of_the_call_go_into_every_trial() -> None:
 def test_a_bad_file_gets_a_clear_error(tap: Path, text: str, said: str) -> None:
     (tap / "mutation.yaml").write_text(text)
     with pytest.raises(SpecError) as error:
-        battery_of(Loader(tap))
+        battery_of(SystemLoader(tap))
     assert said in str(error.value)
     assert "mutation.yaml:" in str(error.value)
 
@@ -324,7 +324,7 @@ def test_explanations(tap: Path) -> None:
 
 
 def test_an_explanation_is_out_of_date_only_if_all_that_it_speaks_of_was_tried(tap: Path) -> None:
-    loader = Loader(tap)
+    loader = SystemLoader(tap)
     every = mutations(loader())
     battery = Battery((Trial(),), (Explanation("swap_target *", "no"),))
     some = [m for m in every if m.rule == "swap_target"]
