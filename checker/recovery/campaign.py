@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CaseOutcome:
     """The outcome of a case.
 
     Attributes:
@@ -90,7 +90,7 @@ class Campaign:
     asked: int = 0
     crashes: int = 0
     failures: list[Any] = field(default_factory=list)
-    skipped: list[Outcome] = field(default_factory=list)
+    skipped: list[CaseOutcome] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
 
@@ -102,7 +102,7 @@ class Campaign:
     def holds(self) -> bool:
         return not self.failures and not self.interrupted
 
-    def add(self, case: Any, outcome: Outcome) -> None:
+    def add(self, case: Any, outcome: CaseOutcome) -> None:
         """Counts a case."""
         self.played += 1
         self.asked += outcome.asked
@@ -128,7 +128,7 @@ class Campaign:
             self.seconds = time.perf_counter() - begun
 
     def collect(
-        self, played: Iterable[Iterable[tuple[Any, Outcome]]], watch: Watch | None = None, total: int = 0,
+        self, played: Iterable[Iterable[tuple[Any, CaseOutcome]]], watch: Watch | None = None, total: int = 0,
         stop_at: int | None = None,
     ) -> None:  # fmt: skip
         """Adds cases as they are played, until there are none or `stop_at` have failed."""

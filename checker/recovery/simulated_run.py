@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
@@ -40,7 +40,7 @@ class SimulatedRun:
 
     def __init__(self, simulation: Simulation, name: str) -> None:
         self.sim = simulation
-        self.outcome = Outcome(name)
+        self.outcome = CaseOutcome(name)
 
     def say(self, check: str, words: str) -> None:
         self.outcome.say(check, words)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.campaign import scripts_of
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.runner import CaseRunner
@@ -96,11 +96,11 @@ def chosen(scripts: list[Script], *points: str) -> list[Script]:
     return some
 
 
-def words(outcome: Outcome) -> str:
+def words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
 
 
-def said(outcome: Outcome) -> dict[str, str]:
+def said(outcome: CaseOutcome) -> dict[str, str]:
     """What each check has said first."""
     return {f.check: f.words for f in reversed(outcome.findings)}
 
@@ -114,7 +114,7 @@ def before(stage: CaseRunner, worlds: Worlds, script: Script) -> int:
     return which
 
 
-def amid(stage: CaseRunner, worlds: Worlds, script: Script, which: int, point: str, lost: bool = False) -> Outcome:
+def amid(stage: CaseRunner, worlds: Worlds, script: Script, which: int, point: str, lost: bool = False) -> CaseOutcome:
     """Plays a case in which an action is ended at a point of the handler."""
     outcome = stage.play(script, lost, simulate=partial(worlds, amid=(which, point)))
     assert worlds.last.died is not None, f"nobody came to {point}"

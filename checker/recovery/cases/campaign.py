@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import Path, Progress
-from leasehold.checker.recovery.campaign import Campaign, Outcome, UnknownCase, Watch, silent, spread
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch, silent, spread
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script, ScriptGenerator
 from leasehold.faults import Budget
@@ -65,7 +65,7 @@ class CaseCampaign(Campaign):
     exploring: float = 0.0
     drawn: dict[str, Path] = field(default_factory=dict)
 
-    def add(self, case: RecoveryCase, outcome: Outcome) -> None:
+    def add(self, case: RecoveryCase, outcome: CaseOutcome) -> None:
         super().add(case, outcome)
         self.cases["pairs" if case.second else "single"] += 1
         cell = self.by_cell.setdefault(case.script.cell, [0, 0])
@@ -170,7 +170,7 @@ def begin(system: System) -> None:
     runner = CaseRunner(system)
 
 
-def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, Outcome]]:
+def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, CaseOutcome]]:
     found = []
     for script, cases, pairs in work:
         more = [RecoveryCase(script, second=point) for point in runner.second_points(script)] if pairs else []

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, ReplayTarget
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.checker.recovery.cases.second_crash import SecondCrash
@@ -63,7 +63,7 @@ class CaseRun(SimulatedRun):
 
     # Stages
 
-    def run(self, reference: CaseRun | None = None) -> Outcome:
+    def run(self, reference: CaseRun | None = None) -> CaseOutcome:
         """Runs the whole case; compares it with the reference, if there is one."""
         try:
             self._stages(reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leasehold.checker.recovery.campaign import Finding, Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome, Finding
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.checker.recovery.monitor import MonitoredProperties
@@ -55,7 +55,7 @@ class CaseRunner:
     def play(
         self, script: Script, lost: bool = False, second: str | None = None, *, traced: bool = False,
         simulate: Callable[..., Simulation] | None = None,
-    ) -> Outcome:  # fmt: skip
+    ) -> CaseOutcome:  # fmt: skip
         """Runs a case; `traced`: the outcome has a path; `simulate`: for this case, not for its reference."""
         try:
             reference = self.reference(script)
@@ -64,7 +64,7 @@ class CaseRunner:
                 simulate=simulate or self.simulate,
             )  # fmt: skip
         except Exception as error:
-            return Outcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
+            return CaseOutcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
         try:
             run.run(reference)
         except Exception as error:

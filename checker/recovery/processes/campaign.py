@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from leasehold.checker.recovery.campaign import Campaign, Finding, Outcome, UnknownCase, Watch, completed
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase, Watch, completed
 from leasehold.checker.recovery.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
 
 LIMIT_SECONDS = 29 * 60.0
@@ -40,9 +40,9 @@ class ProcessCampaign(Campaign):
         outcomes: of all cases.
     """
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CaseOutcome] = field(default_factory=list)
 
-    def add(self, case: ProcessCase, outcome: Outcome) -> None:
+    def add(self, case: ProcessCase, outcome: CaseOutcome) -> None:
         super().add(case, outcome)
         self.outcomes.append(outcome)
 
@@ -98,13 +98,13 @@ class _Player:
         played = completed(ThreadPoolExecutor(self.jobs), self._one, cases, self.jobs, self.stop.set)
         self.found.collect(played, watch, self.found.played + len(cases))
 
-    def _one(self, case: ProcessCase) -> list[tuple[ProcessCase, Outcome]]:
+    def _one(self, case: ProcessCase) -> list[tuple[ProcessCase, CaseOutcome]]:
         if time.monotonic() > self.deadline:
-            return [(case, Outcome(case.name, skipped=NO_TIME))]
+            return [(case, CaseOutcome(case.name, skipped=NO_TIME))]
         try:
             return [(case, play(case, self.base, self.stop))]
         except Exception as error:
-            return [(case, Outcome(case.name, [Finding("error", f"{type(error).__name__}: {error}")]))]
+            return [(case, CaseOutcome(case.name, [Finding("error", f"{type(error).__name__}: {error}")]))]
 
 
 def _without_reference(only: str | None, quick: bool) -> Sequence[str] | None:

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.processes.actors import Actors
 from leasehold.checker.recovery.processes.faults import (
     CLOCK_OFFSETS,
@@ -177,9 +177,9 @@ class ReferenceRun:
                 yield from (f"call/{actor}/{call}/{n}" for n in range(1, count + 1, every))
 
 
-def play(case: ProcessCase, base: Path, stop: threading.Event) -> Outcome:
+def play(case: ProcessCase, base: Path, stop: threading.Event) -> CaseOutcome:
     """Plays a case in a folder of its own below `base`, which is removed with all its processes."""
-    outcome = Outcome(case.name)
+    outcome = CaseOutcome(case.name)
     folder = Path(tempfile.mkdtemp(prefix="case-", dir=base))
     folder.chmod(0o711)
     try:
@@ -192,7 +192,7 @@ def play(case: ProcessCase, base: Path, stop: threading.Event) -> Outcome:
     return outcome
 
 
-def _play(case: ProcessCase, folder: Path, stop: threading.Event, outcome: Outcome, ends: ExitStack) -> None:
+def _play(case: ProcessCase, folder: Path, stop: threading.Event, outcome: CaseOutcome, ends: ExitStack) -> None:
     server = SERVERS[case.through](folder) if case.through else None
     actors = Actors(folder / "actors")
     if server is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.processes.actors import UNITS, Actors
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.handlers.handler import HandlerError
@@ -51,7 +51,7 @@ class Observation:
 class Oracle:
     """Observes, and collects findings."""
 
-    def __init__(self, actors: Actors, outcome: Outcome) -> None:
+    def __init__(self, actors: Actors, outcome: CaseOutcome) -> None:
         self.actors, self.outcome = actors, outcome
         self.last = Observation(dict.fromkeys(ROLES))
         self._births: dict[tuple[str, str], tuple[int, int]] = {}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.processes.actors import Actors
 from leasehold.checker.recovery.processes.oracle import Observation, Oracle
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
@@ -95,7 +95,7 @@ class Workload:
         term: of the lease, in ticks.
     """
 
-    def __init__(self, actors: Actors, stop: threading.Event, outcome: Outcome) -> None:
+    def __init__(self, actors: Actors, stop: threading.Event, outcome: CaseOutcome) -> None:
         self.actors, self.outcome, self.oracle = actors, outcome, Oracle(actors, outcome)
         self.outcome.end = "same"
         self.fault: FaultRun

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from leasehold.checker.recovery.campaign import Campaign, Finding, Outcome, Watch, spread
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, Watch, spread
 from leasehold.checker.recovery.random_runs.plan import RunPlan, plan_of, shrunk
 from leasehold.checker.recovery.random_runs.run import RandomRun
 from leasehold.checker.recovery.simulated_run import SERVICE_MANAGER
@@ -18,7 +18,7 @@ CHUNK = 50  # seeds that a process is given at a time
 
 
 @dataclass(slots=True)
-class FailedRun(Outcome):
+class FailedRun(CaseOutcome):
     """A run that fails, with the path of the actors under the smallest plan, about the lease that its findings name.
 
     Attributes:
@@ -50,7 +50,7 @@ class RandomCampaign(Campaign):
     acts: Counter[str] = field(default_factory=Counter)
     lost: int = 0
 
-    def add(self, case: tuple[RunPlan, int], outcome: Outcome) -> None:
+    def add(self, case: tuple[RunPlan, int], outcome: CaseOutcome) -> None:
         super().add(case, outcome)
         plan, lost = case
         self.acts.update(event.kind for event in plan.acts)
@@ -79,7 +79,7 @@ def _chunks(first: int, last: int | None, until: float | None) -> Iterator[range
         first = end
 
 
-def _part(seeds: range) -> list[tuple[tuple[RunPlan, int], Outcome]]:
+def _part(seeds: range) -> list[tuple[tuple[RunPlan, int], CaseOutcome]]:
     found = []
     for plan in map(plan_of, seeds):
         run = RandomRun(plan)
@@ -89,12 +89,12 @@ def _part(seeds: range) -> list[tuple[tuple[RunPlan, int], Outcome]]:
     return found
 
 
-def play(plan: RunPlan) -> Outcome:
+def play(plan: RunPlan) -> CaseOutcome:
     """Plays a plan."""
     return RandomRun(plan).play()
 
 
-def failed(plan: RunPlan, outcome: Outcome) -> FailedRun:
+def failed(plan: RunPlan, outcome: CaseOutcome) -> FailedRun:
     """Shrinks the plan of a run that fails, and traces what it does."""
     checks = {finding.check for finding in outcome.findings}
     smallest = shrunk(plan, lambda less: any(finding.check in checks for finding in play(less).findings))

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Outcome
+from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.simulated_run import BROKER, SERVICE_MANAGER, SimulatedRun
@@ -65,7 +65,7 @@ class RandomRun(SimulatedRun):
         self.within: dict[str, tuple[int, int]] = {}  # after how many notices an actor stops, and for how long
         self.sim.subscribers.append(self._hear)
 
-    def play(self) -> Outcome:
+    def play(self) -> CaseOutcome:
         try:
             for number in sorted({act.who for act in self.plan.acts if act.kind == "demand"}):
                 lease = f"{SERVICE_MANAGER}:{number}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.recovery.campaign import Outcome, UnknownCase
+from leasehold.checker.recovery.campaign import CaseOutcome, UnknownCase
 from leasehold.checker.recovery.cases.campaign import LOST, campaign, scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
@@ -28,7 +28,7 @@ def stage() -> CaseRunner:
     return CaseRunner(SYSTEM)
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
 
 
