@@ -166,7 +166,7 @@ class Cluster:
         return tuple(None if held is None else held.state for held in found)
 
     def wish(self, lease: str) -> Wish | None:
-        """What is wanted of a lease."""
+        """The demand for a lease, as its policy keeps it."""
         policy: FixedDemand = self.tenant.environment.policies["service_manager"]  # type: ignore[assignment]
         return policy.wish(lease)
 

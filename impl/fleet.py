@@ -167,7 +167,7 @@ class Fleet:
             )  # fmt: skip
 
     def await_ready(self, name: str, limit_seconds: float = START_LIMIT_SECONDS) -> dict[str, Any]:
-        """Waits until an actor serves; returns what it says of itself.
+        """Waits until an actor serves; returns its description of itself.
 
         Raises:
             FleetError: it has ended, or does not come up.
@@ -184,7 +184,7 @@ class Fleet:
             time.sleep(0.02)
 
     def about(self, name: str) -> dict[str, Any] | None:
-        """What an actor says of itself; None where it does not answer."""
+        """An actor's description of itself; None where it does not answer."""
         try:
             found: dict[str, Any] = self.client(name).get("about")
         except ClientError:
@@ -349,7 +349,7 @@ class ProcessCluster:
                 raise TimeoutError(f"the cluster does not come to rest within {LIMIT_SECONDS:.0f} s")
 
     def _picture(self) -> list[Any]:
-        """What must stay as it is for the cluster to be at rest."""
+        """The state that does not change while the cluster is at rest."""
         found: list[Any] = []
         for name in ROLES:
             about = self.fleet.about(name)

@@ -18,7 +18,7 @@ log = logging.getLogger("leasehold.notices")
 
 
 class Kind(Enum):
-    """What a notice is about."""
+    """The kinds of notices."""
 
     RECEIVE = "receive"  # a message is about to be consumed
     SEND = "send"  # a message is about to be sent

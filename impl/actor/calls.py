@@ -61,7 +61,7 @@ class HandlerCalls:
                 run.cancel()
 
     def of(self, key: RecordKey) -> Iterator[str]:
-        """What is under way for a machine: tasks by name, or the unit's action."""
+        """The calls under way for a machine: tasks by name, or the unit's action."""
         return (task or "action" for other, task in self._runs if other == key)
 
     def under_way(self) -> int:

@@ -281,7 +281,7 @@ class EffectRunner:
     # What comes back
 
     def _decided(self, decisions: Iterable[Decision]) -> None:
-        """What a policy wants, as requests that the core judges."""
+        """A policy's decisions, as requests that the core judges."""
         for decision in decisions:
             self._put(Decide(decision))
 

@@ -1,4 +1,4 @@
-"""What an actor is given: options, and the parts of its environment that belong to one system or one site."""
+"""The environment of an actor: its options, and the parts that belong to one system or one site."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Units(Protocol):
         ...
 
     def properties(self, index: int) -> Mapping[str, Any]:
-        """What handlers are told of a unit."""
+        """The properties of a unit, for its handlers."""
         ...
 
     def remembered(self) -> bytes:
-        """What is kept with the records, and given to `check` at the next start."""
+        """The list that is kept with the records, and given to `check` at the next start."""
         ...
 
     def check(self, remembered: bytes) -> None:
@@ -175,7 +175,7 @@ _UNTOLD = Notice(Kind.COMMIT, "")  # where nobody listens
 
 @dataclass(slots=True)
 class ActorContext:
-    """What the parts of one actor share.
+    """The values that the parts of one actor share.
 
     Attributes:
         identity: its name and key, and whom it trusts.

@@ -221,7 +221,7 @@ class MessageHandler:
             ready.metadata.update(fresh)
 
     def address_of(self, peer: str) -> str:
-        """Where a peer is reached: as the trust set says, or else as it has said itself; empty where nobody has."""
+        """The address of a peer: from the trust set, or else from its own messages; empty where neither has one."""
         actor = self.codec.identity.trust.actors.get(peer)
         heard = self.table.metadata.get(ADDRESS + peer)
         return (actor.address if actor is not None and actor.address else "") or (heard.decode() if heard else "")
@@ -242,7 +242,7 @@ def check_origin(envelope: Envelope, trust: Trust) -> None:
 
 
 def answer_to(refusal: Refusal) -> Delivery:
-    """What the sender hears: to stop, or, where an operator may cure it, to say it again later."""
+    """The answer to the sender: to stop, or, where an operator may cure it, to send it again later."""
     if isinstance(refusal, OtherSpecification):
         return Delivery.BUSY
     return Delivery.UNTRUSTED if isinstance(refusal, UnknownSender | Forged) else Delivery.REFUSED

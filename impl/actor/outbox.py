@@ -1,4 +1,4 @@
-"""What an actor has to say, until it is heard.
+"""The outbox: an actor's messages, until they are taken.
 
 Theory of operation (paper, section 4.2; "hang as long as you can"). To each neighbour of a machine at most one message
 is under way: the one of its last transition that sent any. It is sent again, after a pause that doubles up to a limit

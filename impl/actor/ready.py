@@ -1,6 +1,6 @@
-"""What an actor's loop takes, requests, and what follows from a turn of them, a `Ready`: both are values.
+"""The requests that an actor's loop takes, and the `Ready` that a turn of them gives: both are values.
 
-A `Ready` says what is to be committed, then acknowledged, sent and started. Its form is that of `Ready` in etcd's raft.
+A `Ready` lists what the actor commits, then acknowledges, sends and starts. Its form is that of `Ready` in etcd's raft.
 Stepping machines only adds to a `Ready`; the actor's loop carries it out (actor.py), and nothing else in an actor
 writes a record, sends or begins anything.
 """
@@ -184,7 +184,7 @@ Effect: TypeAlias = SendMessage | StartCall | TellPolicy | TickPolicies
 
 @dataclass(slots=True)
 class Ready:
-    """What follows from a turn.
+    """The consequences of a turn.
 
     Attributes:
         now: the time of the turn.

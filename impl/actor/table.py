@@ -290,7 +290,7 @@ class MachineTable:
 
 
 def origin_of(lease: str) -> tuple[str, int] | None:
-    """Who began a lease, and its number; None where the name has not that form."""
+    """The actor that began a lease, and the lease's number; None where the name does not have that form."""
     found = _LEASE.fullmatch(lease)
     return None if found is None else (found[1], int(found[2]))
 

@@ -110,7 +110,7 @@ class RoleSource(WorkSource):
             yield ""
 
     def _shared(self, choices: tuple[Transition, ...], fields: tuple[Datum, ...], kind: str) -> dict[str, str]:
-        """What the first guard computes in any case and an update writes: its source, and the name that it is given."""
+        """Values that the first guard computes in any case and an update writes: their source, and their new names."""
         if choices[0].guard is None:
             return {}
         asked = {self._operand(e, fields, kind) for e in _always_evaluated(choices[0].guard)}

@@ -147,7 +147,7 @@ WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout(SourceLayout):
-    """Where a record's fields are local names; a role's machines look at nothing else."""
+    """The layout of a record, whose fields are local names; machines that run read nothing else."""
 
     system: System
     role: Role

@@ -174,6 +174,6 @@ class Program:
 
     @cached_property
     def agreement(self) -> str:
-        """What two actors must have alike to talk: the specification and its constants, as one word."""
+        """The specification and its constants as one word, which two actors must have alike to talk."""
         constants = msgspec.json.encode(dict(self.constants), order="deterministic")
         return f"{self.digest}.{sha256(constants).hexdigest()[:16]}"

@@ -31,7 +31,7 @@ UNKNOWN = Outcome("unmoved", "", reason="no machine of the specification takes i
 
 
 def unmoved(outcome: Outcome, received_at: int) -> Act:
-    """What a state does with an event that it ignores or refuses: a message was heard all the same."""
+    """The act for an event that a state ignores or refuses; the number of a message is received all the same."""
 
     def act(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:
         if neighbour < 0:
@@ -56,7 +56,7 @@ def remembered(event: str, transition: str, work: WorkFrom) -> Callable[..., Out
 
 
 def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
-    """What follows from a transition whose messages depend on the record: they are counted."""
+    """The step of a transition whose messages depend on the record: they are counted."""
     sent = list(record[sent_at])
     for piece in outcome.work:
         if isinstance(piece, SendWork):

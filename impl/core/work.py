@@ -72,7 +72,7 @@ Work: TypeAlias = SendWork | CallWork | DriveWork
 
 
 class Outcome(NamedTuple):
-    """What became of an event, beside the record.
+    """The outcome of an event, beside the record.
 
     Attributes:
         kind: `taken`, or why not: `ignored`, `refused`, `duplicate`, `stale`, `late`, `unmoved` (no guard holds).

@@ -34,7 +34,7 @@ _WAITS = {"priming", "modifying"}
 
 @dataclass(slots=True)
 class _View:
-    """What counts of a lease.
+    """The facts about a lease that count here.
 
     Attributes:
         lease: its record.

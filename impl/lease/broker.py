@@ -78,7 +78,7 @@ class Calendar:
             self._held += holding.units
 
     def room_comes(self, units: int, capacity: int) -> tuple[int, int]:
-        """When there is room for units if every holding goes at its end, and how many are to spare then.
+        """The time at which units fit, if every holding goes at its end, and the number to spare then.
 
         Args:
             units: no more than the capacity.
@@ -229,7 +229,7 @@ class FirstComeFirstServed:
         return decision
 
     def _decided(self, lease: str) -> Decision | None:
-        """What was decided of a lease counts no more beside its record."""
+        """Drops the decision for a lease, which counts no more beside its record."""
         more, decision = self._promised.pop(lease, (0, None))
         self._more -= more
         return decision

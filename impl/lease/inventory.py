@@ -130,7 +130,7 @@ class Inventory:
         return type
 
     def remembered(self) -> bytes:
-        """What to keep with the records, and to give to `check` at the next start."""
+        """The list to keep with the records, and to give to `check` at the next start."""
         return json.dumps([[u.name, u.type] for u in self.units], separators=(",", ":")).encode()
 
     def check(self, remembered: bytes) -> None:

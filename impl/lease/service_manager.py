@@ -33,7 +33,7 @@ class DemandError(ValueError):
 
 
 class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is wanted of a lease.
+    """The demand for a lease.
 
     Attributes:
         units: how many.
@@ -130,13 +130,13 @@ class FixedDemand:
         return self._look(lease, now)
 
     def wish(self, lease: str) -> Wish | None:
-        """What is wanted of a lease."""
+        """The demand for a lease."""
         return self._wishes.get(lease)
 
     # What lasts.
 
     def wishes(self, lease: str) -> bytes:
-        """What is wanted of a lease, to be kept; empty where nothing is."""
+        """The demand for a lease, to be kept; empty where there is none."""
         wish = self._wishes.get(lease)
         return b"" if wish is None else msgspec.json.encode(wish)
 
@@ -197,7 +197,7 @@ class FixedDemand:
             self._dirty.add(lease.name)
 
     def _look(self, name: str, now: int) -> list[Decision]:
-        """What is to be done for a lease now."""
+        """The decisions for a lease now."""
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if wish is not None and now >= wish.until:
             if lease is None:  # the demand may be on its way to the machine, which takes a close in any state

@@ -131,7 +131,7 @@ def read(text: str, trust: Trust, now: int | None = None, at: float | None = Non
 
 
 def content_of(ticket: Ticket) -> bytes:
-    """What a ticket says, as bytes: equal for equal tickets, whichever key of the issuer signed them."""
+    """The content of a ticket as bytes: equal for equal tickets, whichever key of the issuer signed them."""
     return msgspec.json.encode(ticket, order="deterministic")
 
 
@@ -157,7 +157,7 @@ class Redeemed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def after(self, ticket: Ticket) -> Redeemed:
-        """What holds once a ticket that `check` found good is redeemed."""
+        """The last redemption, once a ticket that `check` found good is redeemed."""
         return Redeemed(ticket.serial, _digest(ticket))
 
     def same(self, ticket: Ticket) -> bool:

@@ -48,7 +48,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What can be had by a name.
+    """A policy or handler that has a name.
 
     Attributes:
         source: `module:name`.

@@ -1,4 +1,4 @@
-"""What the core asks of a policy.
+"""The interface of a policy.
 
 Theory of operation (paper, section 4.3.1). A policy is called when a state of a lease asks for a decision (`begin`),
 and by the clock (`tick`), over all the leases that it serves. It answers with events of the specification, at once or

@@ -88,7 +88,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
 
 @contextmanager
 def _of_key(key: str, *errors: type[Exception]) -> Iterator[None]:
-    """What is wrong with the value of a key of the configuration is said with the key."""
+    """Names the key of the configuration in errors about its value."""
     try:
         yield
     except errors as error:
@@ -150,7 +150,7 @@ def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | Non
 
 
 def verbs(system: System, roles: tuple[str, ...]) -> list[str]:
-    """What handlers an actor of some roles needs: `setup`, `modify`, `teardown`."""
+    """The handlers that an actor of some roles needs: `setup`, `modify`, `teardown`."""
     wanted = []
     for role in system.roles.values():
         if role.name in roles or role.parent in roles:
@@ -195,7 +195,7 @@ def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | 
 
 
 class LivePeers(Mapping[str, str]):
-    """Who plays the other machines: as the configuration says, or else the one actor of the role that is trusted now.
+    """The actors of the other machines: from the configuration, or else the one actor of the role that is trusted now.
 
     Args:
         named: the player of a machine, as the configuration has it.
@@ -224,7 +224,7 @@ class LivePeers(Mapping[str, str]):
 
 
 def _peers(config: Config, system: System, identity: Identity, roles: tuple[str, ...]) -> LivePeers:
-    """Who plays the other roles: as said, or the one actor of that role in the trust set."""
+    """The actors of the other roles: from the configuration, or the one actor of that role in the trust set."""
     trust = identity.trust
     for machine, name in config.peers.items():
         role = machine.partition("[")[0]

@@ -37,7 +37,7 @@ class Client:
         self.path, self._limit = path, limit_seconds
 
     def get(self, *place: str) -> Any:
-        """What the actor tells of a place: `get("leases", "tenant:1")`.
+        """The actor's answer about a place: `get("leases", "tenant:1")`.
 
         Raises:
             ClientError: it says no, or does not answer.

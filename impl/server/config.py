@@ -43,7 +43,7 @@ class ClockSettings(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Log(Struct, forbid_unknown_fields=True, frozen=True):
-    """What is said of the run."""
+    """The log of the run."""
 
     form: Literal["text", "json"] = "text"
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -98,7 +98,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     @property
     def socket(self) -> Path:
-        """Where the actor hears its operator and clients."""
+        """The socket of the actor's operator and clients."""
         return Path(self.control or f"{self.name}.sock")
 
 
@@ -165,7 +165,7 @@ _AT = re.compile(r"(.*?) - at `\$\.?(.*)`")
 
 
 def _words(said: str) -> str:
-    """What msgspec says, with the near miss and the remedy."""
+    """An error of msgspec, with the near miss and the remedy."""
     if found := _UNKNOWN.fullmatch(said):
         parts = {field.name: field.type for field in fields(Config)}
         names = [field.encode_name for field in fields(parts.get(found[2] or "", Config))]

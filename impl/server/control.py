@@ -178,7 +178,7 @@ class ControlSocket:
         return self.views.about()
 
     def _tells(self, view: Callable[[], Any]) -> Callable[[web.Request], Awaitable[Any]]:
-        """What is told of leases takes its turn, so that it is durable when it is seen."""
+        """A handler that shows a view; the view takes its turn, so that all that it shows is durable."""
 
         async def tell(request: web.Request) -> Any:
             return await self.actor.read(view)
@@ -198,7 +198,7 @@ class ControlSocket:
         return found
 
     async def _probed(self, unit: str, known: dict[str, Any]) -> dict[str, Any]:
-        """What is known of a unit now, as its handler sees it; what was known, where it does not say."""
+        """The facts about a unit from its handler; the facts that were known, where the handler gives none."""
         for handler in self.actor.environment.each_handler():
             try:
                 async with asyncio.timeout(PROBE_SECONDS):

@@ -114,7 +114,7 @@ async def _start(actor: Actor, config: Config) -> str:
 
 @contextmanager
 def _many_objects() -> Iterator[None]:
-    """What an actor holds lives long: looking it through for garbage at every few hundred objects is wasted."""
+    """Collects garbage rarely: an actor's objects live long."""
     gc.disable()
     try:
         yield

@@ -1,4 +1,4 @@
-"""What an actor tells of itself and its leases, as plain data: for clients, and for whoever asks why."""
+"""Views of an actor and its leases as plain data, for clients and for `leasehold explain`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leasehold.spec.language.types import TIME
 
 
 class Views:
-    """What an actor tells.
+    """The views of an actor.
 
     Args:
         actor: which.
@@ -172,7 +172,7 @@ class Views:
 
 
 def _wish(policy: Any, lease: str) -> dict[str, Any] | None:
-    """What a client wants of a lease, where the policy keeps that."""
+    """A client's demand for a lease, where the policy keeps that."""
     if not hasattr(policy, "wish"):
         return None
     wish: dict[str, Any] | None = msgspec.to_builtins(policy.wish(lease))
