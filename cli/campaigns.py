@@ -24,10 +24,10 @@ from leasehold.checker.recovery.random_runs.campaign import RandomCampaign, rand
 from leasehold.cli import tables
 from leasehold.cli.common import Exit, console, print_json, write_files
 from leasehold.cli.progress import Status
+from leasehold.impl.words import counted
 from leasehold.reports.json_report import dumps
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.recovery import processes_json, random_json, recovery_html, recovery_json, rerun
-from leasehold.reports.words import counted
 from leasehold.reports.write import safe_name
 from leasehold.spec import System
 

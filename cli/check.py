@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,32 +15,21 @@ from rich.text import Text
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.crash.analysis import crash as crash_test
 from leasehold.checker.crash.unmet import differences as unmet_differences
-from leasehold.checker.crash.unmet import unmet
+from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import Difference, differences, expectation_for
 from leasehold.checker.prove import ANY, StoredProof, Unencodable, store, stored
 from leasehold.checker.prove import prove as prove_all
-from leasehold.cli import crash_report, tables
-from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options
-from leasehold.cli.crash import crash_code, load_for_faults, reasons_or_exit
+from leasehold.cli import crash_report, search, tables
+from leasehold.cli.common import Exit, console, interruptible, print_json, system_options, verb, writing
+from leasehold.cli.crash import crash_code, load_for_faults
 from leasehold.cli.expected import CannotRenew, difference, renewed
 from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
-from leasehold.cli.search import (
-    engine_option,
-    engine_or_usage_error,
-    explore_with_progress,
-    memory_option,
-    parse_budget,
-    replay_command,
-    search_progress,
-    size_options,
-    time_option,
-)
+from leasehold.impl.words import counted, together
 from leasehold.reports.crash import crash_json
-from leasehold.reports.json_report import json_report
-from leasehold.reports.words import counted, together
-from leasehold.spec import SHIPPED, System, find
+from leasehold.reports.json_report import json_report, plain
+from leasehold.spec import SHIPPED, System, find, load
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.model import Expectation
 from leasehold.spec.language.types import show
@@ -49,7 +37,7 @@ from leasehold.spec.language.types import show
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What was found for one setting, beside what was expected and what is proved."""
+    """The exploration of one setting, with its expectation and its proof."""
 
     found: Exploration
     meant: Expectation | None
@@ -68,12 +56,12 @@ class _Run:
         return not self.found.complete and len(self.differ) == 1
 
 
-@click.command()
+@verb()
 @system_options
-@engine_option
-@size_options
-@memory_option
-@time_option
+@search.engine_option
+@search.size_options
+@search.memory_option
+@search.time_option
 @click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
 @click.option("--no-crash", is_flag=True, help="Leave out the faults that system.yaml asks for.")
@@ -81,10 +69,10 @@ class _Run:
 @click.option("--write", is_flag=True, help="Renew the numbers in expected.yaml, and show the difference.")
 @click.option("--verbose", is_flag=True, help="List every property with its verdict.")
 def check(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
+    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
     memory: int | None, seconds: float | None, every: bool, slow: bool, no_crash: bool, proving: bool, write: bool,
     verbose: bool,
-) -> None:  # fmt: skip
+) -> Exit:  # fmt: skip
     """Lint and explore SYSTEM, compare with its expected.yaml, and crash-test it.
 
     The check fails if a property fails, if a number differs, or if a transition is never taken or a property vacuous
@@ -100,33 +88,31 @@ def check(
     --max-states, --depth and --memory limit each search, --time all of them together; a check that they cut short
     before anything failed exits with 3.
 
-    --write renews expected.yaml: numbers, a run for a setting that has none, and explanations of what is no longer so.
-    What needs a reason, such as a violation, is left for you to explain, and fails the check until then.
+    --write renews expected.yaml: it corrects numbers, adds a run for a setting that has none, and removes explanations
+    that no longer apply. A violation needs a reason: until you give it, the check fails.
 
-    \b
     Example:  leasehold check lease
               leasehold check lease --all
               leasehold check ./my_system --set clients=3
               leasehold check ./my_system --time 2m --verbose
               leasehold check ./my_system --all --write
-    """  # noqa: D301 (click reads the character)
-    chosen = parsed(settings)
-    if every and chosen:
+    """
+    if every and settings:
         raise click.UsageError("--all takes its settings from expected.yaml; it does not go with --set")
     if write and system in SHIPPED:
         raise click.UsageError(f"--write renews a folder of yours: `leasehold init NAME --from {system}` makes one")
-    first = load_or_exit(system, chosen, as_json)
+    first = load(system, settings)
     todo: list[tuple[System, Expectation | None]] = [(first, expectation_for(first))]
     if every and first.expectations:
         todo = [
-            (load_or_exit(system, {n: str(v) for n, v in e.settings.items()}, as_json), e)
+            (load(system, {n: str(v) for n, v in e.settings.items()}), e)
             for e in first.expectations
             if slow or not e.slow
         ]
     asked = first.faults.check if not no_crash else ""
-    budget = parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
-    faulty, own = load_for_faults(system, chosen, as_json) if asked else (first, {})
-    known = reasons_or_exit(system, faulty, as_json) if asked else ()
+    budget = search.parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
+    faulty, own = load_for_faults(system, settings) if asked else (first, {})
+    known = explanations(system, faulty) if asked else ()
     started = time.monotonic()
 
     def limits() -> Limits:
@@ -137,7 +123,7 @@ def check(
     screen = console()
     for model, expectation in todo:
         proof = stored(model) or (_proof(model) if proving else None)
-        found = explore_with_progress(model, limits(), engine=engine)
+        found = search.explore_with_progress(model, limits(), engine=engine)
         runs.append(_Run(found, expectation, differences(found, expectation), proof))
         if not as_json and not write:
             if len(runs) > 1:
@@ -147,7 +133,7 @@ def check(
             break
     changes: list[str] = []
     if write:
-        runs, changes = _renew(system, runs, as_json)
+        runs, changes = _renew(system, runs)
         for run in runs if not as_json else ():
             _print(screen, run, system, verbose)
             screen.print()
@@ -155,18 +141,13 @@ def check(
             screen.print(line, markup=False, soft_wrap=True)
     crashed: CrashReport | None = None
     not_met: Sequence[Difference] = ()
-    wrong: list[str] = []  # what is proved, and broken by faults
+    wrong: list[str] = []  # properties that are proved, and broken by faults
     if budget is not None and not any(run.found.interrupted for run in runs):
-        try:
-            with engine_or_usage_error(), Status("exploring") as status:
-                crashed = crash_test(
-                    faulty, budget, search_progress(status, f"faults {budget}"), limits(), engine=engine
-                )
-        except KeyboardInterrupt:
-            click.echo("interrupted before it was decided", err=True)
-            sys.exit(Exit.INTERRUPTED)
+        with interruptible(), search.engine_or_usage_error(), Status("exploring") as status:
+            watch = search.search_progress(status, f"faults {budget}")
+            crashed = crash_test(faulty, budget, watch, limits(), engine=engine)
         missed = unmet(crashed, known)
-        not_met = [] if chosen or not crashed.complete else list(unmet_differences(missed, known))
+        not_met = [] if settings or not crashed.complete else list(unmet_differences(missed, known))
         proof = runs[0].proof
         wrong = proof.contradicted(crashed.faulty.properties, budget) if proof is not None else []
         if not as_json:
@@ -177,7 +158,7 @@ def check(
     if as_json:
         report = _json(runs[0], wrong)
         report["crash"] = None if crashed is None else {
-            **crash_json(crashed, cells=False, known=known), "differences": _differences_json(not_met)
+            **crash_json(crashed, cells=False, known=known), "differences": plain(not_met)
         }  # fmt: skip
         if write:
             report["renewed"] = changes
@@ -187,25 +168,24 @@ def check(
     elif len(todo) > 1:
         failed = sum(1 for run in runs if run.differ)
         screen.print(f"\n{len(todo) - failed} of {len(todo)} settings are as expected", markup=False)
-    sys.exit(_exit_code(runs, crashed, not_met))
+    return _exit_code(runs, crashed, not_met)
 
 
-def _renew(system: str, runs: Sequence[_Run], as_json: bool) -> tuple[list[_Run], list[str]]:
-    """Renews expected.yaml; what the runs are beside it then, and what was changed, line by line."""
+def _renew(system: str, runs: Sequence[_Run]) -> tuple[list[_Run], list[str]]:
+    """Renews expected.yaml; returns the runs compared with the new file, and the changes, line by line."""
     folder, shown = find(system)
     file = folder / "expected.yaml"
     try:
-        old = file.read_text(encoding="utf-8") if file.exists() else ""
-        new = renewed(old, [(run.found, run.meant) for run in runs if run.found.complete])
-        file.write_text(new, encoding="utf-8")
+        with writing(file):
+            old = file.read_text(encoding="utf-8") if file.exists() else ""
+            new = renewed(old, [(run.found, run.meant) for run in runs if run.found.complete])
+            file.write_text(new, encoding="utf-8")
     except CannotRenew as error:
         raise click.UsageError(f"{shown}/expected.yaml: {error}") from error
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
     again = []
     for run in runs:
         constants = {name: show(c.type, c.value) for name, c in run.found.system.constants.items()}
-        meant = expectation_for(load_or_exit(system, constants, as_json))
+        meant = expectation_for(load(system, constants))
         again.append(replace(run, meant=meant, differ=differences(run.found, meant)))
     return again, difference(old, new, f"{shown}/expected.yaml")
 
@@ -225,18 +205,15 @@ def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Seque
 def _proof(model: System) -> StoredProof | None:
     """A proof that is made now, and kept. What contradicts a property is left to the exploring that follows."""
     try:
-        with Status("encoding") as status:
+        with interruptible(), Status("encoding") as status:
             return store(prove_all(model, ANY, watch=ProofProgress(status).steps), ANY)
     except Unencodable as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)
         return None
-    except KeyboardInterrupt:
-        click.echo("interrupted before it was decided", err=True)
-        sys.exit(Exit.INTERRUPTED)
 
 
 def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
-    """The verdict in a sentence, then figures, then what is wrong."""
+    """The verdict in a sentence, then figures, then violations and differences."""
     found, meant = run.found, run.meant.violated if run.meant else {}
     sentence, style = _verdict(run)
     screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
@@ -252,7 +229,7 @@ def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
     if run.meant is not None and found.complete:
         for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
             tables.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
-    replay = partial(replay_command, found.system, system)
+    replay = partial(search.replay_command, found.system, system)
     failed = [p for p in found.properties if p.name not in meant]
     tables.counterexamples(screen, failed, found.system.properties, replay)
     for warning in found.system.warnings:
@@ -272,7 +249,7 @@ _SAID = (
 
 
 def _verdict(run: _Run) -> tuple[str, str]:
-    """What was found for a setting, as a sentence, and its colour."""
+    """The verdict for a setting, as a sentence, and its colour."""
     found, name = run.found, run.found.system.name
     if run.unexpected:
         return f"{name} fails: {listed(run.unexpected)} {'is' if len(run.unexpected) == 1 else 'are'} violated.", "red"
@@ -294,10 +271,6 @@ def _print_differences(screen: Console, differ: Sequence[Difference]) -> None:
         tables.differences(screen, differ)
 
 
-def _differences_json(differ: Sequence[Difference]) -> list[dict[str, str]]:
-    return [{"what": d.what, "expected": d.expected, "found": d.found} for d in differ]
-
-
 def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:
     report = json_report(run.found, proof=run.proof)
     for p in report["properties"]:
@@ -306,6 +279,6 @@ def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:
             p.pop("method", None)
     report["setting"] = run.meant.name if run.meant else None
     report["warnings"] = [w.as_json() for w in run.found.system.warnings]
-    report["differences"] = _differences_json(run.differ)
+    report["differences"] = plain(run.differ)
     report["as_expected"] = not run.differ
     return report

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import click
 
-from leasehold.cli.common import Exit, console, print_json
+from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
 from leasehold.cli.leases import explained, lease_table, one_lease
 from leasehold.impl.server.client import Absent, Client, ClientError, Unreachable, sockets
 
-F = TypeVar("F", bound=Callable[..., Any])
 LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
@@ -26,58 +24,42 @@ _TICKS = re.compile(r"[0-9]+")
 
 def at_options(command: F) -> F:
     """--at and --json."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
     return click.option(
         "--at", "at", type=click.Path(path_type=Path), default=Path(), envvar="LEASEHOLD_AT", show_envvar=True,
         help="The control socket of an actor, its configuration, or a folder of sockets; here, if left out.",
-    )(command)  # fmt: skip
+    )(json_option(command))  # fmt: skip
 
 
-def no(error: Exception) -> NoReturn:
-    """Says why not, and leaves: 2 where nobody answers, 1 where an actor said no."""
+# A verb of a client: 2 where no actor answers, 1 where one refuses.
+client_verb = partial(verb, refusals={Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED})
+
+
+def warn(error: ClientError) -> None:
+    """Prints why an actor does not answer, where the others may."""
     click.echo(f"leasehold: {error}", err=True)
-    sys.exit(Exit.BAD_SPEC if isinstance(error, Unreachable) else Exit.VIOLATED)
-
-
-@contextmanager
-def noes_said() -> Iterator[None]:
-    """What an actor says no to is said, and ends the command."""
-    try:
-        yield
-    except ClientError as error:
-        no(error)
 
 
 def told(as_json: bool, found: object, words: str) -> None:
-    """Prints what was found as JSON, or in words."""
+    """Prints a result as JSON, or in words."""
     if as_json:
         print_json(found)
     else:
         click.echo(words)
 
 
-def clients(at: Path) -> list[Client]:
-    """The actors at a place."""
-    try:
-        return [Client(path, LIMIT_SECONDS) for path in sockets(at)]
-    except ClientError as error:
-        click.echo(f"leasehold: {error}", err=True)
-        sys.exit(Exit.BAD_SPEC)
-
-
 def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:
     """The actors at a place that answer, and what each says of itself; the others are named."""
     found: list[tuple[Client, dict[str, Any]]] = []
     silent: list[ClientError] = []
-    for client in clients(at):
+    for client in (Client(path, LIMIT_SECONDS) for path in sockets(at)):
         try:
             found.append((client, client.get("about")))
         except ClientError as error:
             silent.append(error)
     if not found:
-        no(silent[0])
+        raise silent[0]
     for why in silent:
-        click.echo(f"leasehold: {why}", err=True)
+        warn(why)
     return found
 
 
@@ -88,7 +70,7 @@ def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
     takers.sort(key=lambda one: one[1]["name"] != lease.rpartition(":")[0])
     if not takers:
         names = ", ".join(about["name"] for _, about in found)
-        no(ClientError(f"{names} takes no demands; name the socket of a service manager with --at"))
+        raise ClientError(f"{names} takes no demands; name the socket of a service manager with --at")
     return takers[0]
 
 
@@ -115,7 +97,7 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
     return moment(words, about, option) - int(about["now"])
 
 
-@click.command()
+@client_verb()
 @click.option("--units", type=click.IntRange(1), required=True, help="How many units.")
 @click.option("--until", help="Until when: 2h, 2031-01-31T12:00Z, or a tick.", required=True)
 @click.option("--term", default="60s", show_default=True, help="How long each term is; the lease is renewed in time.")
@@ -125,38 +107,35 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
 def demand(units: int, until: str, term: str, start: str | None, lease: str | None, at: Path, as_json: bool) -> None:
     """Ask for units: a new lease, which is renewed until the demand is over.
 
-    Comes back when the demand is durable; `leasehold show` tells what becomes of it.
+    Comes back when the demand is durable; `leasehold show` follows the lease.
 
-    \b
     Example:  leasehold demand --units 2 --until 2h
               leasehold demand --units 4 --until 30m --term 5m --at tenant.sock
-    """  # noqa: D301 (click reads the character)
+    """
     client, about = taker(at)
-    with noes_said():
-        found = client.post(
-            "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
-            start=moment(start, about, "--start") if start else None, lease=lease,
-        )  # fmt: skip
+    found = client.post(
+        "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
+        start=moment(start, about, "--start") if start else None, lease=lease,
+    )  # fmt: skip
     told(as_json, found, found["lease"])
 
 
-@click.command()
+@client_verb()
 @at_options
 @click.option("--all", "show_all", is_flag=True, help="Also leases that are over.")
 def leases(at: Path, as_json: bool, show_all: bool) -> None:
     """List leases, with their state at each actor that answers.
 
-    \b
     Example:  leasehold leases
               leasehold leases --at /run/leasehold --all --json
-    """  # noqa: D301 (click reads the character)
+    """
     found = answering(at)
     rows = []
     for client, _ in found:
         try:
             rows += client.get("leases")
         except ClientError as error:
-            click.echo(f"leasehold: {error}", err=True)
+            warn(error)
     lasting = {row["lease"] for row in rows if show_all or not row["over"]}
     rows = [row for row in rows if row["lease"] in lasting]
     if as_json:
@@ -166,7 +145,7 @@ def leases(at: Path, as_json: bool, show_all: bool) -> None:
 
 
 def from_each(at: Path, ask: Callable[[Client], Any]) -> tuple[list[tuple[Any, dict[str, Any]]], list[ClientError]]:
-    """What the actors at a place answer, each with what it says of itself; and why others could not.
+    """The answers of the actors at a place, each with the description of its actor; and the errors of the others.
 
     An actor that has nothing of the name that is asked for is no failure, unless all are so.
     """
@@ -187,21 +166,20 @@ def everywhere(lease: str, at: Path) -> tuple[list[dict[str, Any]], list[dict[st
     """A lease at all actors that answer and have it, and what these actors say of themselves."""
     found, why = from_each(at, lambda client: client.get("leases", lease))
     if not found:
-        no(why[-1])
+        raise why[-1]
     for error in why:
-        click.echo(f"leasehold: {error}", err=True)
+        warn(error)
     return [machine for machines, _ in found for machine in machines], [about for _, about in found]
 
 
-@click.command()
+@client_verb()
 @click.argument("lease")
 @at_options
 def show(lease: str, at: Path, as_json: bool) -> None:
-    """Show a lease: its record at each actor, its units and what is known of them.
+    """Show a lease: its record at each actor, and its units with their facts.
 
-    \b
     Example:  leasehold show tenant:1
-    """  # noqa: D301 (click reads the character)
+    """
     machines, abouts = everywhere(lease, at)
     if as_json:
         print_json({"lease": lease, "now": abouts[0]["now"], "machines": machines})
@@ -209,15 +187,14 @@ def show(lease: str, at: Path, as_json: bool) -> None:
         console().print(one_lease(machines, abouts))
 
 
-@click.command()
+@client_verb()
 @click.argument("lease")
 @at_options
 def explain(lease: str, at: Path, as_json: bool) -> None:
-    """Say why a lease is where it is: what it waits for, since when, and what was tried.
+    """Explain why a lease is in its state: the events that it waits for, since when, and the attempts so far.
 
-    \b
     Example:  leasehold explain tenant:1
-    """  # noqa: D301 (click reads the character)
+    """
     machines, abouts = everywhere(lease, at)
     lines = [line for machine in machines for line in explained(machine, abouts)]
     if as_json:
@@ -227,7 +204,7 @@ def explain(lease: str, at: Path, as_json: bool) -> None:
             click.echo(line)
 
 
-@click.command()
+@client_verb()
 @click.argument("lease")
 @click.option("--until", help="Until when it is wanted: 2h, a time, or a tick.")
 @click.option("--units", type=click.IntRange(1), help="Another number of units.")
@@ -236,37 +213,33 @@ def explain(lease: str, at: Path, as_json: bool) -> None:
 def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Path, as_json: bool) -> None:
     """Want a lease for longer, or with another number of units (flex).
 
-    \b
     Example:  leasehold extend tenant:1 --until 4h
               leasehold extend tenant:1 --units 3 --soon
-    """  # noqa: D301 (click reads the character)
+    """
     if until is None and units is None:
         raise click.UsageError("give --until, --units or both")
     client, about = taker(at, lease)
-    with noes_said():
-        if until is not None:
-            client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
-        if units is not None:
-            client.post("leases", lease, "flex", units=units, soon=soon)
+    if until is not None:
+        client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
+    if units is not None:
+        client.post("leases", lease, "flex", units=units, soon=soon)
     told(as_json, {"lease": lease}, f"{lease}: noted; `leasehold show {lease}` tells what becomes of it")
 
 
-@click.command()
+@client_verb()
 @click.argument("lease")
 @at_options
 def close(lease: str, at: Path, as_json: bool) -> None:
     """End a lease now, in whatever state it is; its units come free.
 
-    \b
     Example:  leasehold close tenant:1
-    """  # noqa: D301 (click reads the character)
+    """
     client, _ = taker(at, lease)
-    with noes_said():
-        found = client.post("leases", lease, "tell", event="close")
+    found = client.post("leases", lease, "tell", event="close")
     told(as_json, {"lease": lease, **found}, f"{lease}: {found['transition'] or 'it is ending already'}")
 
 
-@click.command()
+@client_verb()
 @click.argument("machine")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
@@ -278,19 +251,17 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
     The actor's configuration says who plays the other machines (`peers`). For leases, `demand` says
     it better, as their policy then renews them.
 
-    \b
     Example:  leasehold begin coordinator begin --at chief.sock
-    """  # noqa: D301 (click reads the character)
+    """
     role = machine.partition("[")[0]
     players = [client for client, about in answering(at) if role in about["roles"]]
     if not players:
-        no(ClientError(f"no actor at {at} plays {role[:60]}"))
-    with noes_said():
-        found = players[0].post("begin", machine=machine, event=event, fields=named(fields), lease=lease)
+        raise ClientError(f"no actor at {at} plays {role[:60]}")
+    found = players[0].post("begin", machine=machine, event=event, fields=named(fields), lease=lease)
     told(as_json, found, found["lease"])
 
 
-@click.command()
+@client_verb()
 @click.argument("lease")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
@@ -299,28 +270,24 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
 def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
     """Hand an EVENT of the specification to a machine of a lease, or of a run of any system.
 
-    The machine judges it as it judges any event: what it refuses changes nothing.
+    The machine treats it like any other event: an event that it refuses changes nothing.
 
-    \b
     Example:  leasehold tell chief:1 able --at member.sock
-    """  # noqa: D301 (click reads the character)
+    """
     why: ClientError | None = None
     for client, _ in answering(at):
         try:
             found = client.post("leases", lease, "tell", event=event, fields=named(fields), machine=machine)
-        except Unreachable as error:
-            no(error)  # it may have taken it: another must not take it too
+        except Unreachable:
+            raise  # it may have taken it: another must not take it too
         except ClientError as error:
             why = error
             continue
-        told(
-            as_json,
-            {"lease": lease, **found},
-            f"{lease}: {found['machine']} took it ({found['transition'] or found['kind']})",
-        )
+        words = f"{lease}: {found['machine']} took it ({found['transition'] or found['kind']})"
+        told(as_json, {"lease": lease, **found}, words)
         return
     if why is not None:
-        no(why)
+        raise why
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:
@@ -337,7 +304,7 @@ def named(words: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-@click.command()
+@client_verb()
 @click.argument("what", metavar="LEASE|UNIT")
 @at_options
 def recover(what: str, at: Path, as_json: bool) -> None:
@@ -346,10 +313,9 @@ def recover(what: str, at: Path, as_json: bool) -> None:
     The scalpel of the paper, section 4.2: it repairs one machine, and disturbs no other. A unit is
     named as in the inventory.
 
-    \b
     Example:  leasehold recover tenant:1
               leasehold recover node-3 --at site.sock
-    """  # noqa: D301 (click reads the character)
+    """
     kind = "leases" if ":" in what else "units"
     found, why = from_each(at, lambda client: client.post(kind, what, "recover"))
     done = [{"actor": about["name"], "machine": machine} for told, about in found for machine in told["recovered"]]
@@ -358,6 +324,6 @@ def recover(what: str, at: Path, as_json: bool) -> None:
     for one in done if not as_json else ():
         click.echo(f"{what}: {one['machine']} at {one['actor']} begins its work anew")
     for error in why[:-1]:
-        click.echo(f"leasehold: {error}", err=True)
+        warn(error)
     if why:
-        no(why[-1])
+        raise why[-1]

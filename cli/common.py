@@ -1,11 +1,13 @@
-"""What the verbs share: settings, loading, errors, progress, exit codes."""
+"""Shared by the verbs: settings, errors, output, exit codes."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from errno import EACCES
 from pathlib import Path
@@ -15,8 +17,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.spec import Diagnostic, SpecError, System, load
-from leasehold.spec.language.diagnostics import NOWHERE
+from leasehold.impl.words import counted
+from leasehold.spec import Diagnostic, SpecError
+from leasehold.spec.language.diagnostics import NOWHERE, near_miss
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +49,34 @@ class Exit(IntEnum):
     NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"
 
 
+class Verb(click.Command):
+    """A verb. It exits with the code that its function returns, 0 for None; its `Example:` is shown as it is written.
+
+    A wrong specification is printed, every finding of it. An error of `refusals` is one line, and has its exit code.
+    """
+
+    def __init__(self, *words: Any, refusals: Mapping[type[Exception], Exit], **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.help = inspect.cleandoc(self.help or "").replace("\n\nExample:", "\n\n\b\nExample:")
+        self.refusals = refusals
+
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        try:
+            sys.exit(super().invoke(ctx) or Exit.HOLDS)
+        except SpecError as error:
+            fail(error, ctx.params.get("as_json", False))
+        except tuple(self.refusals) as error:
+            click.echo(f"leasehold: {error}", err=True)
+            sys.exit(next(code for kind, code in self.refusals.items() if isinstance(error, kind)))
+
+
+def verb(
+    name: str | None = None, refusals: Mapping[type[Exception], Exit] | None = None, **options: Any
+) -> Callable[[Callable[..., Exit | None]], Verb]:  # fmt: skip
+    """Makes a verb of a function."""
+    return click.command(name, cls=Verb, refusals=refusals or {}, **options)
+
+
 def console(stderr: bool = False) -> Console:
     """A console that neither cuts nor colours what goes into a file."""
     stream = sys.stderr if stderr else sys.stdout
@@ -56,16 +87,7 @@ def console(stderr: bool = False) -> Console:
     )  # fmt: skip
 
 
-def system_options(command: F) -> F:
-    """SYSTEM, --set and --json."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
-    command = click.option(
-        "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a constant; may be given several times."
-    )(command)
-    return click.argument("system")(command)
-
-
-def parsed(settings: tuple[str, ...]) -> dict[str, str]:
+def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[str, str]) -> dict[str, str]:
     """`NAME=VALUE` words as a mapping; a usage error where one is not of this form or comes twice."""
     found: dict[str, str] = {}
     for word in settings:
@@ -79,16 +101,20 @@ def parsed(settings: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def load_or_exit(system: str, settings: Mapping[str, str], as_json: bool) -> System:
-    """The system; where its specification or a setting is wrong, prints every finding and exits with 2."""
-    try:
-        return load(system, settings)
-    except SpecError as error:
-        fail(error, as_json)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+set_option = click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, callback=settings_of,
+    help="Set a constant; may be given several times.",
+)  # fmt: skip
+
+
+def system_options(command: F) -> F:
+    """SYSTEM, --set and --json."""
+    return click.argument("system")(set_option(json_option(command)))
 
 
 def fail(error: SpecError, as_json: bool) -> NoReturn:
-    """Prints what is wrong with a specification and exits with 2."""
+    """Prints the errors of a specification and exits with 2."""
     if as_json:
         print_json(diagnostics_json(error.diagnostics))
     else:
@@ -100,12 +126,12 @@ def print_diagnostics(screen: Console, diagnostics: Iterable[Diagnostic]) -> Non
     """Every finding, then how many there are."""
     errors = warnings = 0
     for d in diagnostics:
-        # What was given at the call stands in no file, so it has no line to name.
+        # A setting of the call stands in no file, so it has no line to name.
         words = str(d).removeprefix(f"{NOWHERE}: ") if d.place == NOWHERE else str(d)
         screen.print(Text(words, style="red" if d.severity == "error" else "yellow"), soft_wrap=True)
         errors += d.severity == "error"
         warnings += d.severity == "warning"
-    counts = [f"{n} {noun}{'s' if n != 1 else ''}" for n, noun in ((errors, "error"), (warnings, "warning")) if n]
+    counts = [counted(n, noun) for n, noun in ((errors, "error"), (warnings, "warning")) if n]
     screen.print(", ".join(counts) or "no findings", markup=False)
 
 
@@ -118,21 +144,42 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))
 
 
+def no_such(words: str, name: str, known: Iterable[str], otherwise: str) -> NoReturn:
+    """A usage error about a name: `words`, and then the known name that is nearest to it; `otherwise` if none is."""
+    near = near_miss(name, list(known))
+    raise click.UsageError(f"{words}; {f'did you mean {near}?' if near else otherwise}")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends the work before it has come to anything: exits with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("interrupted before it was decided", err=True)
+        sys.exit(Exit.INTERRUPTED)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """A usage error where a file or folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {place}: {error.strerror or error}") from error
+
+
 def make_folder(folder: Path) -> None:
     """Makes a folder to write to; a usage error where that cannot be done."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(EACCES, os.strerror(EACCES))
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     """Writes these files into a folder; a usage error where that cannot be done."""
-    try:
+    with writing(folder):
         for name, content in files.items():
             (folder / name).write_bytes(content.encode())
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
     return [folder / name for name in files]

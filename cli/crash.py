@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,32 +14,23 @@ from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Progress
 from leasehold.checker.explore.expectations import Explanation
-from leasehold.cli import crash_report
+from leasehold.cli import crash_report, search
 from leasehold.cli.common import (
     Exit,
     console,
-    fail,
-    load_or_exit,
+    interruptible,
     make_folder,
-    parsed,
     print_json,
     system_options,
+    verb,
     write_files,
 )
 from leasehold.cli.crash_report import Wanted, print_case, wanted_case
 from leasehold.cli.progress import Status
-from leasehold.cli.search import (
-    engine_option,
-    engine_or_usage_error,
-    memory_option,
-    parse_budget,
-    search_progress,
-    time_option,
-)
 from leasehold.faults import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
-from leasehold.reports.json_report import dumps
-from leasehold.spec import SpecError, System
+from leasehold.reports.json_report import dumps, picked, plain
+from leasehold.spec import System, load
 
 DEEP = "deep"
 CASE = "crash:"  # the name of a case begins with it
@@ -62,11 +51,11 @@ class Hours(click.FloatRange):
         return hours
 
 
-@click.command()
+@verb()
 @system_options
-@engine_option
-@memory_option
-@partial(time_option, left_out=f"{TIME_SECONDS:.0f}s for the default budget, else no limit")
+@search.engine_option
+@search.memory_option
+@partial(search.time_option, left_out=f"{TIME_SECONDS:.0f}s for the default budget, else no limit")
 @click.option(
     "--faults",
     metavar="BUDGET",
@@ -76,7 +65,7 @@ class Hours(click.FloatRange):
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
 @click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
 @click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
-@click.option("--mode", metavar="MODE", help="With --case: what holds when it restarts; the first where left out.")
+@click.option("--mode", metavar="MODE", help="With --case: the mode in which it restarts; the first where left out.")
 @click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
 @click.option("--real", is_flag=True, help="Play every case with real actors, in simulation.")
 @click.option("--pairs", is_flag=True, help="With --real: also stop an actor once more, at each point after a restart.")
@@ -91,13 +80,13 @@ class Hours(click.FloatRange):
     help="Write crash.md, crash.json and worst.svg; with --real, recovery.html and recovery.json.",
 )  # fmt: skip
 def crash(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, memory: int | None,
+    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, memory: int | None,
     seconds: float | None, faults: str | None, hours: float | None, points: bool, cell: str | None,
     point: str | None, mode: str | None, all_cells: bool, real: bool, pairs: bool, runs: int | None,
     seed: int | None, jobs: int | None, processes: bool, only: str | None, quick: bool,
     out: Path | None,
-) -> None:  # fmt: skip
-    """Crash every actor of SYSTEM at every point of its work, and decide what follows.
+) -> Exit:  # fmt: skip
+    """Crash every actor of SYSTEM at every point of its work, and decide whether the system recovers.
 
     A case is a cell of the product, a crash point, and a mode in which the actor restarts; every case is tried. The
     verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state that
@@ -113,7 +102,6 @@ def crash(
     POINT@MODE@CELL, or the beginning of one. With --random or --hours, random runs are played instead: many leases,
     contention and mixes of faults. A run that fails is printed with its seed and the smallest plan that still fails.
 
-    \b
     Example:  leasehold crash two_phase_commit --set participants=2
               leasehold crash ./my_system --time 10m
               leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
@@ -125,7 +113,7 @@ def crash(
               leasehold crash lease --real --random 10000
               leasehold crash lease --real --hours 8
               leasehold crash lease --real --processes --only kill/site/before-commit
-    """  # noqa: D301 (click reads the character)
+    """
     if (processes and not real) or ((only is not None or quick) and not processes):
         raise click.UsageError("--processes goes with --real; --only and --quick go with --processes")
     if real:
@@ -134,7 +122,7 @@ def crash(
         others = (settings, faults, points, cell, all_cells, pairs, runs is not None, seed is not None, out)
         if any(others):
             raise click.UsageError("--processes takes --only, --quick, --jobs, --hours and --json, and no other option")
-        model = load_or_exit(system, {}, as_json)
+        model = load(system)
         campaigns.crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
     if system.startswith(CASE):
         if not real:
@@ -151,7 +139,7 @@ def crash(
         raise click.UsageError(f"--hours goes with --faults {DEEP}, or with --real for random runs")
     if (cell is None) != (point is None) or (mode is not None and cell is None):
         raise click.UsageError("a case needs --case and --point; --mode goes with them")
-    model, own = load_for_faults(system, parsed(settings), as_json)
+    model, own = load_for_faults(system, settings)
     if real:
         if out is not None:
             make_folder(out)
@@ -160,8 +148,8 @@ def crash(
         campaigns.crash_real(model, only=only, pairs=pairs, jobs=jobs, as_json=as_json, out=out)
     if points:
         _print_points(model, as_json)
-        return
-    known = reasons_or_exit(system, model, as_json)
+        return Exit.HOLDS
+    known = explanations(system, model)
     case = None if cell is None or point is None else wanted_case(model, cell, point, mode)
     if faults == DEEP:
         budgets, source, seconds = [], f"for {hours or 1:g} h", (hours or 1) * 3600
@@ -181,8 +169,8 @@ def crash(
     tried: list[crash_report.Completed] = []
     found: CrashReport | None = None
     width = max((len(str(b)) for b in budgets), default=24)
-    try:
-        with engine_or_usage_error(), Status("exploring") as status:
+    with interruptible(), search.engine_or_usage_error():
+        with Status("exploring") as status:
             watch = partial(_watch, status)
             for report in deepen(model, seconds, watch, engine, memory, budgets):
                 tried.append(crash_report.Completed.of(report))
@@ -192,13 +180,10 @@ def crash(
                     crash_report.completed(screen, tried[-1], width)
         assert found is not None
         written = _write(found, case, known, out)
-    except KeyboardInterrupt:
-        click.echo("interrupted before it was decided", err=True)
-        sys.exit(Exit.INTERRUPTED)
     if case is not None:
         print_case(found, case, as_json)
     elif as_json:
-        extra = {"budgets": [asdict(b) for b in tried]} if several else {}
+        extra = {"budgets": plain(tried)} if several else {}
         print_json({**crash_json(found, known=known), **extra})
     else:
         if several:
@@ -206,34 +191,28 @@ def crash(
         crash_report.report(screen, found, unmet(found, known), system, all_cells)
     if written and not as_json:
         screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
-    sys.exit(crash_code(found, cut=tried[-1].verdict.endswith("interrupted")))
+    return crash_code(found, cut=tried[-1].verdict.endswith("interrupted"))
 
 
 def _watch(status: Status, budget: Budget) -> Callable[[Progress], None]:
-    return search_progress(status, f"faults {budget}")
+    return search.search_progress(status, f"faults {budget}")
 
 
-def load_for_faults(system: str, chosen: Mapping[str, str], as_json: bool) -> tuple[System, dict[str, str]]:
+def load_for_faults(system: str, chosen: Mapping[str, str]) -> tuple[System, dict[str, str]]:
     """The system with the constants that it sets for faults, unless the call sets them; and which these are."""
-    model = load_or_exit(system, chosen, as_json)
+    model = load(system, chosen)
     own = {name: value for name, value in model.faults.settings.items() if name not in chosen}
-    return (load_or_exit(system, {**own, **chosen}, as_json) if own else model), own
-
-
-def reasons_or_exit(system: str, model: System, as_json: bool) -> tuple[Explanation, ...]:
-    """Why crash points are not met, as the system's crash.yaml says; where it is wrong, prints why and exits with 2."""
-    try:
-        return explanations(system, model)
-    except SpecError as error:
-        fail(error, as_json)
+    return (load(system, {**own, **chosen}) if own else model), own
 
 
 def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
     """The budget that was asked for, else the system's, else the default; and where it comes from."""
     own, place = model.faults.budget, model.faults.place
     if words is not None:
-        return parse_budget(model, words, "--faults"), "--faults"
-    return (parse_budget(model, own, f"{place}: faults.budget"), "system.yaml") if own else (DEFAULT, "the default")
+        return search.parse_budget(model, words, "--faults"), "--faults"
+    if not own:
+        return DEFAULT, "the default"
+    return search.parse_budget(model, own, f"{place}: faults.budget"), "system.yaml"
 
 
 def crash_code(found: CrashReport, cut: bool = False) -> Exit:
@@ -261,12 +240,8 @@ def _write(
 def _print_points(model: System, as_json: bool) -> None:
     points = crash_points(model)
     if as_json:
-        found: dict[str, Any] = {"system": model.name, "spec_digest": model.digest}
-        found["crash_points"] = [
-            {"name": p.name, "role": p.role, "state": p.state, "done": list(p.done), "effects": list(p.effects)}
-            for p in points
-        ]
-        print_json(found)
+        found = [picked(p, "name role state done effects") for p in points]
+        print_json({"system": model.name, "spec_digest": model.digest, "crash_points": found})
         return
     screen = console()
     width = max((len(p.name) for p in points), default=0)

@@ -19,28 +19,17 @@ from leasehold.checker.crash.unmet import FILE, Unmet
 from leasehold.checker.explore import PropertyResult
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.cli import tables
-from leasehold.cli.common import console, print_json
+from leasehold.cli.common import console, no_such, print_json
 from leasehold.cli.search import replay_command
 from leasehold.faults import Budget, crash_points
-from leasehold.reports.crash_words import (
-    byzantine_note,
-    case_command,
-    case_name,
-    cell_name,
-    convergence_words,
-    longest_case,
-    longest_words,
-    never_reached,
-    points_tried,
-    why_incomplete,
-    worst_first,
-)
+from leasehold.impl.words import counted
+from leasehold.reports import crash_words
+from leasehold.reports.crash import case_json
 from leasehold.reports.json_report import path_json
 from leasehold.reports.lifelines import path_svg
-from leasehold.reports.words import counted
 from leasehold.reports.write import safe_name
 from leasehold.spec import System
-from leasehold.spec.language.diagnostics import listed, near_miss
+from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.model import machine_name
 
 MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
@@ -59,7 +48,7 @@ class Completed:
     @classmethod
     def of(cls, report: CrashReport) -> Completed:
         if not report.complete:
-            verdict = f"cut off: {why_incomplete(report)}"
+            verdict = f"cut off: {crash_words.why_incomplete(report)}"
         elif report.broken:
             verdict = f"breaks {listed(report.broken)}"
         else:
@@ -96,7 +85,7 @@ def report(screen: Console, found: CrashReport, missed: Sequence[Unmet], system:
     tables.headline(screen, found.faulty)
     counts(screen, found)
     not_met(screen, missed)
-    tables.stabilises(screen, found.convergence, convergence_words(found))
+    stabilises(screen, found)
     longest(screen, found, system)
     cells(screen, found, every_cell)
     properties(screen, found)
@@ -116,7 +105,7 @@ def brief(
     elif not found.holds:
         words, style = f"{name} does not stabilise after {faults}.", "red"
     elif not found.complete:
-        words, style = f"{name} is not decided under {faults}: {why_incomplete(found)}.", "yellow"
+        words, style = f"{name} is not decided under {faults}: {crash_words.why_incomplete(found)}.", "yellow"
     elif differ:
         words, style = f"{name} survives {faults}, but not as {FILE} says: {counted(differ, 'difference')}.", "red"
     else:
@@ -129,7 +118,9 @@ def brief(
     not_met(screen, missed)
     others(screen, found, verbose)
     if verbose or found.complete:
-        tables.stabilises(screen, after, convergence_words(found), verbose)
+        stabilises(screen, found, verbose)
+        if after is not None and not after.converges:
+            longest(screen, found, system)
     broken(screen, found, system)
 
 
@@ -143,17 +134,17 @@ def counts(screen: Console, found: CrashReport) -> None:
         modes = [f"{sum(1 for *_, m in found.cases if m == mode):,} {mode}" for mode in found.modes]
         split = f": {', '.join(modes)}" if len(modes) > 1 else ""
         cases = f"{len(found.cases):,} cases (cell, crash point, mode){split}"
-        screen.print(f"{len(points_tried(found)):,} of {total} tried; {cases}", markup=False)
+        screen.print(f"{len(crash_words.points_tried(found)):,} of {total} tried; {cases}", markup=False)
     elif not found.complete:
         screen.print(f"of {total} it is not known which were tried", markup=False)
     legal = sum(cell.legal for cell in found.cells)
     never = "never reached" if found.complete else "not reached so far"
     screen.print(
         f"{len(found.cells):,} cells reached: {legal:,} without faults too, {len(found.cells) - legal:,} with faults "
-        f"alone; {never_reached(found):,} {never}",
+        f"alone; {crash_words.never_reached(found):,} {never}",
         markup=False,
     )
-    for line in textwrap.wrap(byzantine_note(found), min(screen.width, 110) - 2):
+    for line in textwrap.wrap(crash_words.byzantine_note(found), min(screen.width, 110) - 2):
         screen.print(Text(f"  {line}", style="dim"))
 
 
@@ -170,13 +161,22 @@ def not_met(screen: Console, missed: Sequence[Unmet]) -> None:
         screen.print(f"[yellow]{counted(len(fresh), 'crash point')} not met, and not explained:[/] {escape(names)}")
 
 
+def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> None:
+    """Whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
+    after, case = found.convergence, crash_words.longest_case(found)
+    tables.stabilises(screen, after, crash_words.convergence_words(found), verbose)
+    if after is not None and not after.converges and after.path is not None:
+        returns = case is None or found.cases[case].returns
+        tables.path(screen, after.path if case is None or returns else found.path(case), brief=False)
+
+
 def longest(screen: Console, found: CrashReport, system: str) -> None:
     """The worst case, and the command that shows it."""
-    case, words = longest_case(found), longest_words(found)
+    case, words = crash_words.longest_case(found), crash_words.longest_words(found)
     if case is not None and words:
         for line in textwrap.wrap(words, min(screen.width, 110) - 2):
             screen.print(Text(f"  {line}", style="dim"))
-        screen.print(f"  {case_command(found, case, system)}", markup=False, soft_wrap=True)
+        screen.print(f"  {crash_words.case_command(found, case, system)}", markup=False, soft_wrap=True)
 
 
 def properties(screen: Console, found: CrashReport) -> None:
@@ -226,7 +226,7 @@ def cells(screen: Console, found: CrashReport, every: bool) -> None:
     """The cells, worst first: a line each."""
     if not found.cases:
         return
-    ranked = worst_first(found)
+    ranked = crash_words.worst_first(found)
     kept = ranked if every else ranked[:MOST_CELLS]
     head = [*found.faulty.product_machines, "reached", "points", *found.modes, "steps", "messages"]
     rows = [_row(cell, found.modes) for cell in kept]
@@ -268,11 +268,11 @@ class Wanted:
     def of(self, found: CrashReport) -> Case:
         """The case; a usage error where it was not explored."""
         if not found.cases:
-            why = f"nobody crashes under {found.budget}" if found.complete else why_incomplete(found)
+            why = f"nobody crashes under {found.budget}" if found.complete else crash_words.why_incomplete(found)
             raise click.UsageError(f"no case was tried: {why}")
-        name = cell_name(self.cell)
+        name = crash_words.cell_name(self.cell)
         if all(cell != self.cell for cell, _, _ in found.cases):
-            cells = dict.fromkeys(cell_name(cell) for cell, _, _ in found.cases)
+            cells = dict.fromkeys(crash_words.cell_name(cell) for cell, _, _ in found.cases)
             _none(f"--case: no case has the cell {name}", name, cells)
         points = {point: None for cell, point, _ in found.cases if cell == self.cell}
         if self.point not in points:
@@ -287,7 +287,7 @@ class Wanted:
         case = self.of(found)
         cell, point, mode = case
         name = safe_name(f"{'.'.join(cell)}.{point.removeprefix('crash:')}.{mode}.svg")
-        return name, path_svg(found.path(case), f"{found.system.name}: {case_name(case)}")
+        return name, path_svg(found.path(case), f"{found.system.name}: {crash_words.case_name(case)}")
 
 
 def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wanted:
@@ -297,7 +297,7 @@ def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wante
     ]
     states = cell.split("/")
     if len(states) != len(machines):
-        example = cell_name([role.initial.name for _, role in machines])
+        example = crash_words.cell_name([role.initial.name for _, role in machines])
         raise click.UsageError(
             f"--case: a cell of {model.name} has {counted(len(machines), 'state')} "
             f"({', '.join(name for name, _ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
@@ -320,13 +320,7 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
     case = wanted.of(found)
     path, worst = found.path(case), found.cases[case]
     if as_json:
-        cell, point, mode = case
-        print_json(
-            {
-                "case": list(cell), "point": point, "mode": mode, "worst_steps": worst.steps,
-                "worst_exchanges": worst.exchanges, "returns": worst.returns, "path": path_json(path),
-            }
-        )  # fmt: skip
+        print_json({**case_json(found, case), "path": path_json(path)})
         return
     screen = console()
     if worst.returns is None:
@@ -339,11 +333,10 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
         words = "legal again with the restart"
     else:
         words = f"legal again at most {counted(worst.steps, 'step')} and {worst.exchanges} messages later"
-    screen.print(f"{case_name(case)}: {words}", markup=False, soft_wrap=True)
+    screen.print(f"{crash_words.case_name(case)}: {words}", markup=False, soft_wrap=True)
     tables.path(screen, path, brief=False)
 
 
 def _none(words: str, name: str, known: Iterable[str]) -> NoReturn:
     names = list(known)
-    near = near_miss(name, names)
-    raise click.UsageError(f"{words}; {f'did you mean {near}?' if near else f'there is {listed(names)}'}")
+    no_such(words, name, names, f"there is {listed(names)}")

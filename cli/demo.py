@@ -12,7 +12,7 @@ import termios
 import time
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.common import Exit, console, print_json
+from leasehold.cli.common import Exit, console, print_json, verb
 from leasehold.cli.demo_story import Story
 from leasehold.cli.demo_watch import Watcher
 from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet, FleetError
@@ -60,7 +60,7 @@ class Demo:
         return time.monotonic() - self.began
 
     def step(self) -> None:
-        """Looks, kills what is due, starts again what has died, and lets the story go on."""
+        """Observes, kills actors that are due, restarts dead ones, and continues the story."""
         while self.kills and self.kills[0][0] <= self.seconds:
             self.kill(self.kills.pop(0)[1])
         self._revive()
@@ -79,7 +79,7 @@ class Demo:
         self.news.append((self.seconds, words))
 
     def state(self, name: str) -> str:
-        """`up`, or what is being done about it."""
+        """`up`, `down` or `recovering`."""
         return "down" if name in self._down else "recovering" if name in self._back else "up"
 
     def _revive(self) -> None:
@@ -118,7 +118,7 @@ class Demo:
         }
 
 
-@click.command()
+@verb(refusals={FleetError: Exit.BAD_SPEC})
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
 @click.option("--crash", is_flag=True, help="Kill each actor once, at a random moment.")
 @click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
@@ -130,7 +130,7 @@ class Demo:
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep everything there; left out: nowhere.",
 )
-def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | None, folder: Path | None) -> None:
+def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | None, folder: Path | None) -> Exit:
     """Lease a few units from three actors on this machine, and watch them survive.
 
     Service manager, broker and site run as processes of their own, with SQLite files and signed
@@ -138,10 +138,9 @@ def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | N
     an actor whenever you like, with its key (t, b, s) or `kill -9` from elsewhere: leases and units
     live on, the actor is started again and recovers by itself. q ends the demo.
 
-    \b
     Example:  leasehold demo
               leasehold demo --json --crash
-    """  # noqa: D301 (click reads the character)
+    """
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     attended = not as_json and sys.stdout.isatty()
     most = most if most is not None or attended else 6
@@ -158,18 +157,15 @@ def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | N
                 made.kills = _moments(seed, most or 6)
             ended = _run(made, attended, quiet=as_json)
             summary = {**made.summary(), "seed": seed}
-    except FleetError as error:
-        click.echo(f"leasehold: {error}", err=True)
-        sys.exit(Exit.BAD_SPEC)
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
     finally:
         _clean(fleet, base, kept)
     if as_json:
         print_json(summary)
     else:
         _tell(summary)
-    sys.exit(Exit.VIOLATED if summary["violations"] else Exit.HOLDS if ended else Exit.INTERRUPTED)
+    return Exit.VIOLATED if summary["violations"] else Exit.HOLDS if ended else Exit.INTERRUPTED
 
 
 def _moments(seed: int, leases: int) -> list[tuple[float, str]]:
@@ -181,7 +177,8 @@ def _moments(seed: int, leases: int) -> list[tuple[float, str]]:
 def _run(made: Demo, attended: bool, quiet: bool) -> bool:
     """Until the story is over, or somebody ends it; whether it came to its end."""
     moved, before = time.monotonic(), made.watcher.last.states
-    with suppress(KeyboardInterrupt), _keys(attended) as pressed, _screen(attended) as show:
+    screen = Live(console=console(), auto_refresh=False, screen=True) if attended else nullcontext()
+    with suppress(KeyboardInterrupt), _keys(attended) as pressed, screen as show:
         while not made.over:
             made.step()
             for key in pressed():
@@ -213,15 +210,6 @@ def _print_news(made: Demo) -> None:
 
 
 @contextmanager
-def _screen(attended: bool) -> Iterator[Live | None]:
-    if not attended:
-        yield None
-        return
-    with Live(console=console(), auto_refresh=False, screen=True) as live:
-        yield live
-
-
-@contextmanager
 def _keys(attended: bool) -> Iterator[Any]:
     """What answers the keys that were pressed since it was asked last."""
     if not attended or not sys.stdin.isatty():
@@ -241,7 +229,7 @@ def _keys(attended: bool) -> Iterator[Any]:
 
 
 def _clean(fleet: Fleet, base: Path, kept: bool) -> None:
-    """Ends what the units left, and the files, if nobody wants them."""
+    """Ends the processes of units, and removes the files, unless they are kept."""
     if kept:
         running = len(fleet.unit_processes())
         if running:
@@ -255,12 +243,15 @@ def _how(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
+def _counts(summary: dict[str, Any]) -> tuple[str, str]:
+    """The figures, and of them the violations."""
+    counts = "{leases} leases, {extensions} extensions, {closes} ended, {crashes} crashes, ".format(**summary)
+    return counts, f"{len(summary['violations'])} violations"
+
+
 def _tell(summary: dict[str, Any]) -> None:
-    click.echo(
-        f"{summary['leases']} leases, {summary['extensions']} extensions, {summary['closes']} ended, "
-        f"{summary['crashes']} crashes, {len(summary['violations'])} violations in {summary['seconds']:.0f} s "
-        f"(seed {summary['seed']})"
-    )
+    counts, broken = _counts(summary)
+    click.echo(f"{counts}{broken} in {summary['seconds']:.0f} s (seed {summary['seed']})")
     for words in summary["violations"]:
         click.echo(f"violated: {words}")
 
@@ -271,13 +262,9 @@ def _tell(summary: dict[str, Any]) -> None:
 def picture(demo: Demo) -> Group:
     """Actors, leases with their units, and what happened last."""
     found = demo.summary()
-    head = Text.assemble(
-        ("leasehold demo  ", "bold"),
-        f"{found['leases']} leases, {found['extensions']} extensions, {found['closes']} ended, "
-        f"{found['crashes']} crashes, ",
-        (f"{len(found['violations'])} violations", "bold red" if found["violations"] else "green"),
-        f"   {found['seconds']:.0f} s",
-    )
+    counts, broken = _counts(found)
+    style = "bold red" if found["violations"] else "green"
+    head = Text.assemble(("leasehold demo  ", "bold"), counts, (broken, style), f"   {found['seconds']:.0f} s")
     keys = Text("kill an actor: t(enant) b(roker) s(ite), or kill -9 from elsewhere; q ends", style="dim")
     parts: list[Any] = [head, keys, Text(), _actors(demo), Text(), _leases(demo), Text()]
     parts += [Text(f"{second:6.1f} s  {words}") for second, words in demo.news[-NEWS:]]

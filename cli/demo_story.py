@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from leasehold.impl.fleet import TENANT, Fleet
 from leasehold.impl.server.client import Client, ClientError, Unreachable
+from leasehold.impl.words import counted
 
 TERM_TICKS = (6, 8, 10)
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is meant to happen to one lease, in ticks of the clock."""
+    """The plan for one lease, in ticks of the clock."""
 
     lease: str
     flex_at: int
@@ -36,7 +37,7 @@ class Story:
     def __init__(self, fleet: Fleet, seed: int, most: int | None, together: int = 4, first: int = 1) -> None:
         self.fleet, self.most, self.together = fleet, most, together
         self.plans: dict[str, Plan] = {}
-        self.said: list[str] = []  # what the story did, for people
+        self.said: list[str] = []  # actions of the story, for people
         self._random = random.Random(seed)
         self._next_at = 0
         self._first = first
@@ -51,7 +52,7 @@ class Story:
         return self.most is not None and len(self.plans) >= self.most
 
     def go_on(self, now: int, over: set[str]) -> None:
-        """Asks for what is due at a time; what nobody hears is asked for again at the next call."""
+        """Makes the requests that are due; one that no actor receives is made again at the next call."""
         self._open -= over
         try:
             self._demand(now)
@@ -84,7 +85,7 @@ class Story:
         self.plans[lease] = plan
         self._open.add(lease)
         self._next_at = now + pick.randint(1, 3)
-        self.said.append(f"{lease}: {counted(units)} for {until - now} ticks, in terms of {term}")
+        self.said.append(f"{lease}: {counted(units, 'unit')} for {until - now} ticks, in terms of {term}")
 
     def _flex_or_close(self, plan: Plan, now: int) -> None:
         if now >= plan.close_at:
@@ -94,11 +95,7 @@ class Story:
         elif now >= plan.flex_at and "flex" not in plan.asked:
             plan.asked.add("flex")
             if with_words(self.client, plan.lease, "flex", units=plan.flex_to, soon=True):
-                self.said.append(f"{plan.lease}: {counted(plan.flex_to)} wanted now")
-
-
-def counted(units: int) -> str:
-    return f"{units} unit{'s' if units != 1 else ''}"
+                self.said.append(f"{plan.lease}: {counted(plan.flex_to, 'unit')} wanted now")
 
 
 def with_words(client: Client, lease: str, what: str, **given: object) -> bool:

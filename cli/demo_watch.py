@@ -1,4 +1,4 @@
-"""What is seen of the demo from outside, and whether it may be so.
+"""Checks the demo from outside.
 
 Theory of operation. The watcher asks the three actors what they hold, and looks for itself at the processes that the
 site's units are. The answers are not of one moment, so what compares two of them counts as broken only when it is seen
@@ -23,7 +23,7 @@ from leasehold.impl.server.client import ClientError
 
 @dataclass(slots=True)
 class Look:
-    """What was seen at a time: each actor's leases by name (None: it did not answer), and the units' processes."""
+    """One observation: each actor's leases by name (None: it did not answer), and the units' processes."""
 
     now: int = 0
     abouts: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Look:
 
 
 class Watcher:
-    """Looks, and keeps what it has seen."""
+    """Observes, and keeps the last observation."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -100,7 +100,7 @@ class Watcher:
         return bool(row["over"] or (name == SITE and expired))
 
     def at_the_end(self) -> None:
-        """Judges what is left when all is over."""
+        """Checks that nothing is left when all is over."""
         for name, held in self.last.leases.items():
             for row in (held or {}).values():
                 if not self._done(name, row):

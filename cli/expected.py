@@ -1,7 +1,7 @@
 """Renewing expected.yaml in place: comments, order and layout stay, and the difference is a value.
 
-Numbers that differ are replaced, a run is added for a setting that has none, and explanations of what is no longer so
-are taken out. Nothing is written that needs a reason: a violation and an untested transition go on to fail the check
+Numbers that differ are replaced, a run is added for a setting that has none, and explanations that no longer apply
+are removed. Nothing is written that needs a reason: a violation and an untested transition go on to fail the check
 until somebody explains them.
 """
 
@@ -27,7 +27,7 @@ class CannotRenew(Exception):
 
 @dataclass
 class _Edits:
-    """What is done to the lines of a file, which are counted from 1 as it was before."""
+    """Edits of the lines of a file, which are counted from 1 in its old text."""
 
     lines: list[str]
     replaced: list[tuple[int, int, str, str]] = field(default_factory=list)  # line, column, old, new

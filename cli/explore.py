@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,37 +14,24 @@ from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, only_these
-from leasehold.cli import tables
-from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options
-from leasehold.cli.search import (
-    engine_option,
-    exit_code,
-    explore_distributed_with_progress,
-    explore_with_progress,
-    fairness_option,
-    memory_option,
-    parse_budget,
-    replay_command,
-    size_options,
-    time_option,
-)
-from leasehold.reports.json_report import json_report
-from leasehold.spec import System
-from leasehold.spec.language.diagnostics import near_miss
+from leasehold.cli import search, tables
+from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb
+from leasehold.reports.json_report import convergence_json, json_report
+from leasehold.spec import System, load
 
 if TYPE_CHECKING:
     from leasehold.checker.crash.convergence import Convergence
 
-# What the language itself claims of every system, under names that no property can take from it.
+# Claims of the language about every system; no property can have their names.
 _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 
 
-@click.command()
+@verb()
 @system_options
-@engine_option
-@size_options
-@memory_option
-@time_option
+@search.engine_option
+@search.size_options
+@search.memory_option
+@search.time_option
 @click.option("--resume", is_flag=True, help="Continue an interrupted search.")
 @click.option(
     "--checkpoint",
@@ -66,19 +52,19 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 )
 @click.option("--faults", metavar="BUDGET", help="Explore with faults, such as crash=1,duplicate=1 or `default`.")
 @click.option("--symmetry", is_flag=True, help="Visit one state of each orbit of interchangeable instances.")
-@fairness_option
+@search.fairness_option
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
+    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
     memory: int | None, seconds: float | None, resume: bool, checkpoint: Path | None, disk: Path | None,
     only: tuple[str, ...], faults: str | None, symmetry: bool, fairness: Fairness, workers: int | None,
     cluster: str | None, show: tuple[str, ...], brief: bool,
-) -> None:  # fmt: skip
+) -> Exit:  # fmt: skip
     """Visit every reachable state of SYSTEM and decide its properties.
 
-    The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints what was
-    found and leaves a checkpoint, from which --resume continues with the same settings, faults and properties. A
+    The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints the results
+    so far and leaves a checkpoint, from which --resume continues with the same settings, faults and properties. A
     checkpoint is also written at the limit of memory, and every half hour.
 
     With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
@@ -97,26 +83,25 @@ def explore(
 
     With --only, the other properties are not decided.
 
-    \b
     Example:  leasehold explore lease --set max_units=1
               leasehold explore lease --only a_lease_grows --show a_lease_grows
               leasehold explore two_phase_commit --set participants=4 --json
               leasehold explore two_phase_commit --set participants=2 --faults crash=2
               leasehold explore two_phase_commit --symmetry --only agreement --only all_may_commit
               leasehold explore two_phase_commit --fairness none --brief
-    """  # noqa: D301 (click reads the character)
-    model = load_or_exit(system, parsed(settings), as_json)
+    """
+    model = load(system, settings)
     for option, names in (("--show", show), ("--only", only)):
         for name in names:
             _check_property(model, option, name)
-    budget = None if faults is None else parse_budget(model, faults, "--faults")
+    budget = None if faults is None else search.parse_budget(model, faults, "--faults")
     limits = Limits(max_states, depth, seconds, memory, keeping=Keeping(checkpoint, resume), disk=disk)
     asked = only_these(model, only) if only else model
     if workers is None and cluster is None:
-        found = explore_with_progress(asked, limits, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness)
+        found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     else:
         _check_team(engine, symmetry, fairness, workers, cluster, limits)
-        found = explore_distributed_with_progress(asked, limits, workers, cluster, budget=budget)
+        found = search.explore_distributed_with_progress(asked, limits, workers, cluster, budget=budget)
     after, not_asked = None, ""
     if found.graph is not None and budget is not None and budget.passes:
         after, not_asked = _convergence(model, found, as_json, engine)
@@ -129,21 +114,21 @@ def explore(
             report["fairness"] = fairness.value
         if budget is not None:
             report["faults"] = str(budget)
-            report["convergence"] = None if after is None else after.as_json()
+            report["convergence"] = None if after is None else convergence_json(after)
             report["why_not_asked"] = not_asked
         print_json(report)
     else:
         options = [] if budget is None else ["--faults", str(budget)]
         options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
-        replay = partial(replay_command, model, system, options=options)
+        replay = partial(search.replay_command, model, system, options=options)
         _print(found, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
             tables.convergence(console(), after, f"{budget}{under}")
         if not_asked:
             console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
-    code = Exit.VIOLATED if after is not None and not after.converges else exit_code(found)
-    sys.exit(Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code)
+    code = Exit.VIOLATED if after is not None and not after.converges else search.exit_code(found)
+    return Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code
 
 
 def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> tuple[Convergence | None, str]:
@@ -153,7 +138,7 @@ def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine)
     if not found.complete:
         return None, found.why_incomplete
     try:
-        legal = explore_with_progress(model, engine=engine)
+        legal = search.explore_with_progress(model, engine=engine)
         return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
     except KeyboardInterrupt:
         return None, "interrupted"
@@ -177,9 +162,8 @@ def _check_team(
 def _check_property(model: System, option: str, name: str) -> None:
     names = [*model.properties, *([DEADLOCK] if model.ends is not None else [])]
     if name not in (*names, *_ALWAYS_JUDGED):
-        near = near_miss(name, names)
-        hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'none'}"
-        raise click.UsageError(f"{option}: {model.name} has no property {name[:60]!r}; {hint}")
+        words = f"{option}: {model.name} has no property {name[:60]!r}"
+        no_such(words, name, names, f"it has {', '.join(names) or 'none'}")
 
 
 def _print(

@@ -1,18 +1,54 @@
-"""`leasehold export`: a system as a model for another checker."""
+"""`leasehold compile` and `leasehold export`: a system as a Python program, and as a model for another checker."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from leasehold.checker.export import FORMATS, SLOTS, Exported, ExportError, ExportOptions, export_system
-from leasehold.cli.common import Exit, load_or_exit, parsed, print_json, system_options
-from leasehold.spec import System
+from leasehold.cli.common import print_json, system_options, verb, writing
+from leasehold.impl.compiler.program import source_of
+from leasehold.spec import System, load
 
 
-@click.command()
+@verb("compile")
+@system_options
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the source there, not on the screen."
+)
+def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path | None) -> None:
+    """Compile SYSTEM to Python: the core that actors run, a function for each transition.
+
+    Actors compile their specification by themselves when they start; this prints the program, to read or to keep. A
+    system that can be explored but cannot run is refused, with every reason.
+
+    Example:  leasehold compile lease --set max_units=20
+              leasehold compile two_phase_commit --out core.py
+    """
+    model = load(system, settings)
+    source = source_of(model)
+    if out is not None:
+        with writing(out):
+            out.write_text(source)
+    if as_json:
+        shown = {} if out else {"source": source}
+        transitions = sum(1 for role in model.roles.values() for _ in role.transitions())
+        print_json(
+            {
+                "system": model.name, "spec_digest": model.digest, "constants": model.values(),
+                "roles": list(model.roles), "transitions": transitions, "lines": source.count("\n"),
+                "out": str(out) if out else None, **shown,
+            }
+        )  # fmt: skip
+    elif out is None:
+        click.echo(source, nl=False)
+    else:
+        click.echo(f"wrote {out}: {source.count(chr(10)):,} lines, specification {model.digest[:12]}")
+
+
+@verb()
 @system_options
 @click.option(
     "--to", "to", type=click.Choice(list(FORMATS)), required=True,
@@ -26,17 +62,16 @@ from leasehold.spec import System
     "--slots", metavar="N", type=click.IntRange(min=1, max=100), default=SLOTS, show_default=True,
     help="With promela: messages for which a channel without a capacity has room between two machines.",
 )  # fmt: skip
-def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: Path | None, slots: int) -> None:
+def export(system: str, settings: Mapping[str, str], as_json: bool, to: str, out: Path | None, slots: int) -> None:
     """Write SYSTEM as a model that another checker explores.
 
     It is the system without faults of actors, as `leasehold explore SYSTEM` explores it, with the same states and the
     same properties. Properties that the other language cannot say are named in the model, and here.
 
-    \b
     Example:  leasehold export two_phase_commit --to promela --out two_phase_commit.pml
               leasehold export lease --set max_units=1 --to tla --out lease.tla
-    """  # noqa: D301 (click reads the character)
-    model = load_or_exit(system, parsed(settings), as_json)
+    """
+    model = load(system, settings)
     try:
         made = export_system(model, to, ExportOptions(out, slots))
     except ExportError as error:
@@ -51,7 +86,6 @@ def export(system: str, settings: tuple[str, ...], as_json: bool, to: str, out: 
         click.echo(made.settings, nl=False)
     else:
         click.echo(f"wrote {', '.join(map(str, files))}: specification {model.digest[:12]}")
-    sys.exit(Exit.HOLDS)
 
 
 def _write(out: Path | None, made: Exported) -> list[Path]:
@@ -61,10 +95,8 @@ def _write(out: Path | None, made: Exported) -> list[Path]:
     if made.settings:
         files[out.with_suffix(".cfg")] = made.settings
     for file, text in files.items():
-        try:
+        with writing(file):
             file.write_text(text, encoding="ascii")
-        except OSError as error:
-            raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
     return list(files)
 
 

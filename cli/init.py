@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import console
+from leasehold.cli.common import console, verb, writing
 from leasehold.spec.language.load import SHIPPED
 from leasehold.spec.language.source import NAME, RESERVED
 
@@ -20,7 +20,7 @@ _ORDER = (
 _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  # systems that include no other
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.option("--in", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.")
 @click.option(
@@ -29,10 +29,9 @@ _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  
 def init(name: str, parent: Path, template: str) -> None:
     """Write a small commented system NAME, which passes `leasehold check`, `crash` and `prove`.
 
-    \b
     Example:  leasehold init my_system && leasehold check my_system
               leasehold init my_lease --from lease
-    """  # noqa: D301 (click reads the character)
+    """
     if not NAME.match(name) or len(name) > 60:
         raise click.UsageError(
             f"{name[:60]!r} is not a name: lower-case letters, digits and underscores, starting with a letter"
@@ -42,7 +41,7 @@ def init(name: str, parent: Path, template: str) -> None:
         raise click.UsageError(f"the name {name} is {whose}; choose another")
     folder = parent / name
     written = []
-    try:
+    with writing(folder):
         empty = folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
         if (folder.exists() or folder.is_symlink()) and not empty:
             raise click.UsageError(f"{folder} is there already; nothing was changed")
@@ -54,8 +53,6 @@ def init(name: str, parent: Path, template: str) -> None:
             text = text.replace(f"leasehold check {template} ", f"leasehold check {name} ")
             target.write_text(text, encoding="utf-8")
             written.append(target)
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
     screen = console()
     for target in written:
         screen.print(str(target), markup=False)

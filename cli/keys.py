@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from leasehold.cli.common import Exit, print_json
+from leasehold.cli.common import Exit, json_option, print_json, verb
 from leasehold.impl.identity.keys import KeyFault, PrivateKey, PublicKey
 from leasehold.impl.identity.trust import TrustFault
 
@@ -19,14 +16,7 @@ _WRITTEN = re.compile(r"ed25519:[^\s\"',}]*")
 _LARGEST_FILE = 65536
 
 
-@contextmanager
-def one_line() -> Iterator[None]:
-    """What is wrong with a key or a trust set is said in one line, and the exit code is 2."""
-    try:
-        yield
-    except (KeyFault, TrustFault) as fault:
-        click.echo(f"leasehold: {fault}", err=True)
-        sys.exit(Exit.BAD_SPEC)
+REFUSALS = dict.fromkeys((KeyFault, TrustFault), Exit.BAD_SPEC)
 
 
 def public_key(words: str) -> PublicKey:
@@ -68,41 +58,36 @@ def _public_key_in(path: Path) -> PublicKey:
         raise KeyFault(f"{path}: {fault}") from None
 
 
-@click.command()
+@verb(refusals=REFUSALS)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 def keygen(file: Path, as_json: bool) -> None:
     """Make a key for an actor, in a new private key FILE that only its owner can read.
 
     Prints the public key, which the others are given, and its fingerprint, by which people compare
     keys. A FILE that exists is never replaced.
 
-    \b
     Example:  leasehold keygen site.key
               leasehold keygen site.key --json
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        made = PrivateKey.generate()
-        made.save(file)
+    """
+    made = PrivateKey.generate()
+    made.save(file)
     _print_key(made.public, as_json)
 
 
-@click.command()
+@verb(refusals=REFUSALS)
 @click.argument("file", metavar="FILE|KEY")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 def key(file: str, as_json: bool) -> None:
     """Show the public key and the fingerprint of a private key FILE.
 
     Nothing private is printed. A public key, or a file that holds one, is shown likewise: to compare
     its fingerprint with the one that its owner reads out.
 
-    \b
     Example:  leasehold key site.key
               leasehold key ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        found = public_key(file)
-    _print_key(found, as_json)
+    """
+    _print_key(public_key(file), as_json)
 
 
 def _print_key(found: PublicKey, as_json: bool) -> None:

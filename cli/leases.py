@@ -9,6 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.impl.words import counted
+
 
 def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Table:
     """A row for each lease, a column for each actor: its state, units and how long its term lasts."""
@@ -117,13 +119,12 @@ def span(ticks: int, tick_seconds: float) -> str:
 
 def _wish(wish: dict[str, Any], now: int, tick: float) -> str:
     left = f"for another {span(wish['until'] - now, tick)}" if wish["until"] > now else "no longer"
-    units = f"{wish['units']} unit{'s' if wish['units'] != 1 else ''}"
-    return f"Somebody wants {units} {left}, in terms of {span(wish['term'], tick)}."
+    return f"Somebody wants {counted(wish['units'], 'unit')} {left}, in terms of {span(wish['term'], tick)}."
 
 
 def _message(message: dict[str, Any], over: bool) -> str:
-    times = f"{message['times']} time{'s' if message['times'] != 1 else ''}"
-    head = f"It says {message['message']} ({message['number']}) to {message['to']}: sent {times}"
+    head = f"It says {message['message']} ({message['number']}) to {message['to']}: sent "
+    head += counted(message["times"], "time")
     if message["taken"]:
         return f"{head}, and taken." if over else f"{head}, taken, and not answered yet."
     why = f": {message['reason']}" if message["reason"] else ""

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 
 import click
 
-from leasehold.cli.common import Exit, console, diagnostics_json, parsed, print_diagnostics, print_json
+from leasehold.cli.common import (
+    Exit,
+    console,
+    diagnostics_json,
+    json_option,
+    print_diagnostics,
+    print_json,
+    set_option,
+    verb,
+)
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, load
 
 
-@click.command()
+@verb()
 @click.argument("systems", metavar="SYSTEM...", nargs=-1, required=True)
-@click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a constant; may be given several times."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@set_option
+@json_option
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF, for code-scanning services.")
-def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_sarif: bool) -> None:
+def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, as_sarif: bool) -> Exit:
     """Read each SYSTEM and report everything that is wrong with its text.
 
-    \b
     Example:  leasehold lint lease ./my_system
-    """  # noqa: D301 (click reads the character)
+    """
     if as_json and as_sarif:
         raise click.UsageError("--json and --sarif exclude each other")
-    chosen = parsed(settings)
     found: list[Diagnostic] = []
     for system in systems:
         try:
-            found += load(system, chosen).warnings
+            found += load(system, settings).warnings
         except SpecError as error:
             found += error.diagnostics
     if as_sarif:
@@ -39,4 +44,4 @@ def lint(systems: tuple[str, ...], settings: tuple[str, ...], as_json: bool, as_
         print_json(diagnostics_json(found))
     else:
         print_diagnostics(console(), found)
-    sys.exit(Exit.BAD_SPEC if any(d.severity == "error" for d in found) else Exit.HOLDS)
+    return Exit.BAD_SPEC if any(d.severity == "error" for d in found) else Exit.HOLDS

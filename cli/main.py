@@ -18,7 +18,7 @@ from leasehold.impl.words import did_you_mean
 SECTIONS: dict[str, dict[str, str]] = {
     "Systems": {
         "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
-        "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "compile:compile_", "export": "export:export",
+        "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "export:compile_", "export": "export:export",
         "report": "report:report", "init": "init:init", "schema": "schema:schema",
     },
     "Running actors": {

@@ -3,74 +3,73 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import click
-from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.common import Exit, print_json, settings_of, system_options, verb
+from leasehold.cli.progress import Status
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.migrate.migration import MigrationError, Summary, owner_of
 from leasehold.impl.migrate.migration import migrate as migrate_store
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
-from leasehold.spec import SpecError, System
+from leasehold.reports.json_report import picked
+from leasehold.spec import System, load
 
 
-@click.command()
+@verb()
 @click.argument("store")
 @system_options
 @click.option("--actor", default="", help="Whose records; needed where a database has several actors.")
 @click.option(
     "--from", "older", type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The old specification, for a store that does not say what wrote it.",
+    help="The old specification, for a store that does not name it.",
 )  # fmt: skip
 @click.option(
-    "--from-set", "older_settings", metavar="NAME=VALUE", multiple=True, help="A constant of the old specification."
-)
+    "--from-set", "older_settings", metavar="NAME=VALUE", multiple=True, callback=settings_of,
+    help="A constant of the old specification.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Map and check all records, and write nothing.")
 def migrate(
-    store: str, system: str, settings: tuple[str, ...], as_json: bool, actor: str, older: Path | None,
-    older_settings: tuple[str, ...], dry_run: bool,
-) -> None:  # fmt: skip
+    store: str, system: str, settings: Mapping[str, str], as_json: bool, actor: str, older: Path | None,
+    older_settings: Mapping[str, str], dry_run: bool,
+) -> Exit:  # fmt: skip
     """Map the records in STORE to the specification SYSTEM.
 
-    STORE is the store's URL, as in the actor's configuration; the actor must not run. What both
-    specifications have under one name is carried over; migrations.yaml beside system.yaml says the
-    rest (docs/howto/migrate.md). All records are mapped and checked first, then written in one
+    STORE is the store's URL, as in the actor's configuration; the actor must not run. States and fields
+    that have one name in both are carried over; migrations.yaml beside system.yaml says the rest
+    (docs/howto/migrate.md). All records are mapped and checked first, then written in one
     commit; where one does not fit, nothing is changed, and the exit code is 1.
 
-    \b
     Example:  leasehold migrate sqlite:site.db lease --set max_units=20 --dry-run
               leasehold migrate sqlite:site.db ./my_lease
-    """  # noqa: D301 (click reads the character)
+    """
     if older_settings and older is None:
         raise click.UsageError("--from-set is about the specification of --from, which is not given")
-    model = load_or_exit(system, parsed(settings), as_json)
-    before = load_or_exit(str(older), parsed(older_settings), as_json) if older is not None else None
+    model = load(system, settings)
+    before = load(str(older), older_settings) if older is not None else None
     try:
-        with _progress(as_json) as seen:
-            summary = asyncio.run(_migrated(store, actor, model, before, dry_run, seen))
-    except SpecError as error:
-        fail(error, as_json)
+        with Status("reading records") as status:
+            summary = asyncio.run(
+                _migrated(store, actor, model, before, dry_run, lambda records: status.show(f"{records:,} records"))
+            )
     except MigrationError as error:
         _refuse(error, as_json)
+        return Exit.VIOLATED
     except StoreError as error:
         _say_error(str(error), as_json)
-        sys.exit(Exit.BAD_SPEC)
+        return Exit.BAD_SPEC
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
     if as_json:
         print_json(summary.as_json())
     else:
         for line in _told(summary):
             click.echo(line)
-    sys.exit(Exit.HOLDS)
+    return Exit.HOLDS
 
 
 async def _migrated(
@@ -83,34 +82,16 @@ async def _migrated(
     return await migrate_store(found, owner, model, program, given, dry_run, seen)
 
 
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int], None]]:
-    """What shows how many records were read, on a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} records"))
-    hidden = quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=console(stderr=True), transient=True, disable=hidden) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda records: progress.update(task, completed=records)
-
-
-def _refuse(error: MigrationError, as_json: bool) -> NoReturn:
+def _refuse(error: MigrationError, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "error": str(error),
-                "problems": [
-                    {"lease": p.lease, "machine": p.machine, "field": p.field, "what": p.what} for p in error.problems
-                ],
-                "problems_total": error.total,
-            }
-        )
-        sys.exit(Exit.VIOLATED)
+        problems = [picked(p, "lease machine field what") for p in error.problems]
+        print_json({"error": str(error), "problems": problems, "problems_total": error.total})
+        return
     for problem in error.problems:
         click.echo(str(problem), err=True)
     if error.total > len(error.problems):
         click.echo(f"and {error.total - len(error.problems):,} more", err=True)
     click.echo(f"leasehold: {error}", err=True)
-    sys.exit(Exit.VIOLATED)
 
 
 def _say_error(words: str, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Mapping
 
 import click
 from rich.console import Console
@@ -15,12 +16,13 @@ from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationError, MutationReport
 from leasehold.checker.mutation.mutate import mutate as campaign
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations
-from leasehold.cli.common import Exit, console, fail, load_or_exit, parsed, print_json, system_options
+from leasehold.cli.common import Exit, console, print_json, system_options, verb
 from leasehold.cli.progress import Status
-from leasehold.spec import SpecError, System
+from leasehold.reports.json_report import picked
+from leasehold.spec import System, load
 
 
-@click.command()
+@verb()
 @system_options
 @click.option("--rule", "rules", type=click.Choice(RULES), multiple=True, help="Make mutants by this rule alone.")
 @click.option("--every-target", is_flag=True, help="Try every state as the target of each transition.")
@@ -29,9 +31,9 @@ from leasehold.spec import SpecError, System
 @click.option("--seed", metavar="S", type=int, default=0, help="Choose another sample.")
 @click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; as many as there are processors.")
 def mutate(
-    system: str, settings: tuple[str, ...], as_json: bool, rules: tuple[str, ...], every_target: bool, only: str | None,
-    sample: int | None, seed: int, jobs: int | None,
-) -> None:  # fmt: skip
+    system: str, settings: Mapping[str, str], as_json: bool, rules: tuple[str, ...], every_target: bool,
+    only: str | None, sample: int | None, seed: int, jobs: int | None,
+) -> Exit:  # fmt: skip
     """Make small mistakes in SYSTEM by rule, and report which of them its properties find.
 
     A mutant lacks a guard, a task or an update, or has a transition that goes to another state. It is killed when a
@@ -41,18 +43,13 @@ def mutate(
 
     The exit code is 0 when every survivor is explained.
 
-    \b
     Example:  leasehold mutate two_phase_commit
               leasehold mutate lease --sample 40 --seed 7
               leasehold mutate lease --rule drop_guard --only '*broker/*' --json
-    """  # noqa: D301 (click reads the character)
-    chosen = parsed(settings)
-    model = load_or_exit(system, chosen, as_json)
+    """
+    model = load(system, settings)
     loader = SystemLoader(system)
-    try:
-        battery = battery_of(loader).within(chosen)
-    except SpecError as error:
-        fail(error, as_json)
+    battery = battery_of(loader).within(settings)
     every = mutations(model, every_target)
     mutants = [m for m in every if (not rules or m.rule in rules) and (only is None or fits(m.name, only))]
     if not mutants and (rules or only is not None):
@@ -61,7 +58,7 @@ def mutate(
         wanted = set(random.Random(seed).sample(range(len(mutants)), sample))
         mutants = [m for i, m in enumerate(mutants) if i in wanted]
     # With other constants than the battery's it cannot be said that an explanation is out of date.
-    whole: tuple[Mutation, ...] = () if chosen else every
+    whole: tuple[Mutation, ...] = () if settings else every
     try:
         with Status("preparing trials") as status:
             found = campaign(
@@ -79,8 +76,8 @@ def mutate(
     else:
         _print(console(), model, found)
     if found.unexplained or found.out_of_date:
-        sys.exit(Exit.VIOLATED)
-    sys.exit(Exit.INTERRUPTED if found.undecided else Exit.HOLDS)
+        return Exit.VIOLATED
+    return Exit.INTERRUPTED if found.undecided else Exit.HOLDS
 
 
 def _print(screen: Console, system: System, found: MutationReport) -> None:
@@ -130,15 +127,8 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
         "mutants": len(found.outcomes),
         "killed": len(found.kills),
         "score": round(found.score, 4),
-        "survivors": [
-            {
-                "name": o.mutation.name, "rule": o.mutation.rule, "place": _place(o.mutation), "what": o.mutation.what,
-                "explanation": o.explanation or None, "cut_short": o.cut_short,
-            }
-            for o in found.survivors
-        ],
-        "out_of_date": list(found.out_of_date),
-        "undecided": found.undecided,
+        "survivors": [_survivor_json(outcome) for outcome in found.survivors],
+        **picked(found, "out_of_date undecided"),
         "seconds": round(found.seconds, 3),
         "by_rule": {rule: {"mutants": made, "killed": killed} for rule, (made, killed) in found.by_rule().items()},
         "by_property": found.by_property(),
@@ -152,5 +142,8 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _place(mutation: Mutation) -> str:
-    return f"{mutation.place.file}:{mutation.place.line}"
+def _survivor_json(outcome: MutantOutcome) -> dict[str, object]:
+    m = outcome.mutation
+    place = f"{m.place.file}:{m.place.line}"
+    explained = {"explanation": outcome.explanation or None, "cut_short": outcome.cut_short}
+    return {**picked(m, "name rule"), "place": place, "what": m.what, **explained}

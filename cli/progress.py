@@ -1,6 +1,6 @@
 """How long work says how far it has come: in place on a terminal, by a line a minute into a file or a pipe.
 
-All of it goes to the standard error, so that what is printed there mixes with no result. A thread of its own prints,
+All of it goes to the standard error, so that it mixes with no result. A thread of its own prints,
 so that a part of the work that reports nothing for long is not silent either.
 """
 
@@ -20,7 +20,7 @@ _ERASE = "\r\x1b[2K"
 
 
 class Status:
-    """What is said of work while it goes on; a context manager around the work.
+    """The progress of some work; a context manager around it.
 
     `show` takes the latest words, the most important first: those that do not fit on a terminal are left out.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,29 @@ from leasehold.checker.prove import (
 from leasehold.checker.prove import certificate as certified
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import tables
-from leasehold.cli.common import Exit, console, load_or_exit, parsed, print_json, system_options  # fmt: skip
+from leasehold.cli.common import (  # fmt: skip
+    Exit,
+    console,
+    interruptible,
+    no_such,
+    print_json,
+    system_options,
+    verb,
+    writing,
+)
 from leasehold.cli.progress import Status
 from leasehold.cli.search import replay_command, search_progress
-from leasehold.reports.json_report import path_json
-from leasehold.reports.words import counted
-from leasehold.spec import System
-from leasehold.spec.language.diagnostics import near_miss
+from leasehold.impl.words import counted
+from leasehold.reports.json_report import path_json, picked
+from leasehold.spec import System, load
 
 
-@click.command()
+@verb()
 @system_options
 @click.option(
     "--instances", metavar="ROLE=N", multiple=True, help="Fix how many machines a role has; the others have any number."
 )
-@click.option("--no-faults", is_flag=True, help="Prove of runs in which nothing fails but what channels declare.")
+@click.option("--no-faults", is_flag=True, help="Prove it without faults, except those that channels declare.")
 @click.option(
     "--limit",
     metavar="SECONDS",
@@ -57,13 +65,13 @@ from leasehold.spec.language.diagnostics import near_miss
 @click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
 @click.option(
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-    help="Write what was proved as SMT-LIB, for another solver to check.",
+    help="Write the proof as SMT-LIB, for another solver to check.",
 )  # fmt: skip
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
-    system: str, settings: tuple[str, ...], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
+    system: str, settings: Mapping[str, str], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
     jobs: int | None, no_search: bool, certificate: Path | None, brief: bool,
-) -> None:  # fmt: skip
+) -> Exit:  # fmt: skip
     """Prove the properties of SYSTEM about states and steps.
 
     Numbers and times have no bounds, constants and the number of machines are any, and so are the numbers of
@@ -74,27 +82,22 @@ def prove(
     tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
     Exit codes: 0, all is proved; 1, a run contradicts a property; 3, some property is undecided.
 
-    \b
     Example:  leasehold prove lease
               leasehold prove two_phase_commit --instances participant=3 --json
-    """  # noqa: D301 (click reads the character)
-    chosen = parsed(settings)
-    model = load_or_exit(system, chosen, as_json)
-    small = None if no_search else load_or_exit(system, {**model.faults.settings, **chosen}, as_json)
+    """
+    model = load(system, settings)
+    small = None if no_search else load(system, {**model.faults.settings, **settings})
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), FaultScope(False, False) if no_faults else None, limit)
     try:
-        with Status("encoding") as status:
+        with interruptible(), Status("encoding") as status:
             shown = ProofProgress(status)
             found = prove_all(
                 model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
             )
     except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
-    except KeyboardInterrupt:
-        click.echo("interrupted before it was decided", err=True)
-        sys.exit(Exit.INTERRUPTED)
     store(found, setting)
     if certificate is not None and found.induction is not None:
         _write(certificate, certified(found.strengthened or model, setting, found.induction))
@@ -108,15 +111,13 @@ def prove(
             others = [v.name for v in found.of("proved") if v.name not in found.induction.proved]
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
-    sys.exit(Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED)
+    return Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED
 
 
 def _write(file: Path, parts: Iterator[str]) -> None:
     try:
-        with file.open("w", encoding="utf-8") as out:
+        with writing(file), file.open("w", encoding="utf-8") as out:
             out.writelines(parts)
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {file}: {error.strerror or error}") from error
     except Unproved as error:
         file.unlink(missing_ok=True)
         raise click.ClickException(f"no certificate: {error}; try again with a larger --limit") from error
@@ -130,9 +131,8 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
         if not equals or not number.isascii() or not number.isdigit() or not int(number):
             raise click.UsageError(f"--instances takes ROLE=N, not {word[:60]!r}")
         if name not in names:
-            near = near_miss(name, names)
-            hint = f"did you mean {near}?" if near else f"roles with instances: {', '.join(names) or 'none'}"
-            raise click.UsageError(f"--instances: {model.name} has no role {name[:60]!r} with instances; {hint}")
+            wrong = f"--instances: {model.name} has no role {name[:60]!r} with instances"
+            no_such(wrong, name, names, f"roles with instances: {', '.join(names) or 'none'}")
         found[name] = int(number)
     return found
 
@@ -149,7 +149,7 @@ class ProofProgress:
         self._status.show(*self._strategy, f"{asked:,} of {of:,} steps", f"{left:,} claims hold so far")
 
     def tell(self, strategy: str) -> None:
-        """What is tried beyond induction."""
+        """The strategy beyond induction."""
         self._strategy = (strategy,)
         self._status.show(strategy)
 
@@ -159,6 +159,7 @@ class ProofProgress:
 
 
 def _json(found: Proof) -> dict[str, Any]:
+    verdicts = Counter(v.verdict for v in found.properties)
     return {
         "system": found.system.name,
         "spec_digest": found.system.digest,
@@ -168,25 +169,18 @@ def _json(found: Proof) -> dict[str, Any]:
         "properties": [_verdict_json(v) for v in found.properties],
         "lemmas": [_verdict_json(v) for v in found.verdicts if v.kind == "lemma"],
         "not_asked": found.others,
-        "guards": [
-            {"kind": g.kind, "where": g.where, "words": g.words, "witness": dict(g.witness), "certain": g.certain}
-            for g in found.guards
-        ],
-        "proved": len([v for v in found.properties if v.verdict == "proved"]),
-        "undecided": len([v for v in found.properties if v.verdict == "undecided"]),
-        "counterexamples": len([v for v in found.properties if v.verdict == "counterexample"]),
-        "helpers": found.helpers,
-        "steps": found.steps,
-        "questions": found.questions,
-        "explored": found.explored,
+        "guards": [picked(g, "kind where words witness certain") for g in found.guards],
+        "proved": verdicts["proved"],
+        "undecided": verdicts["undecided"],
+        "counterexamples": verdicts["counterexample"],
+        **picked(found, "helpers steps questions explored"),
         "found_lemmas": {c.name: {"when": c.when, "always": c.always} for c in found.lemmas},
         "seconds": round(found.seconds, 3),
     }
 
 
 def _verdict_json(v: ClaimVerdict) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": v.name, "kind": v.kind, "verdict": v.verdict, "method": v.method}
-    made["seconds"] = round(v.seconds, 3)
+    made = picked(v, "name kind verdict method") | {"seconds": round(v.seconds, 3)}
     if v.reason:
         made["reason"] = v.reason
     if v.fixed:

@@ -1,19 +1,20 @@
-"""`leasehold report`: pictures and pages of a system and of what was found."""
+"""`leasehold report`: pictures and pages of a system and its exploration."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from leasehold.checker.explore import Engine
-from leasehold.cli.common import console, load_or_exit, make_folder, parsed, print_json, system_options
+from leasehold.cli.common import Exit, console, make_folder, print_json, system_options, verb, writing
 from leasehold.cli.search import engine_option, exit_code, explore_with_progress
 from leasehold.reports.write import FORMATS, write_report
+from leasehold.spec import load
 
 
-@click.command()
+@verb()
 @system_options
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; report-SYSTEM by default."
@@ -23,25 +24,22 @@ from leasehold.reports.write import FORMATS, write_report
     "--format", "formats", type=click.Choice(list(FORMATS)), multiple=True, help="Write these alone; all by default."
 )
 def report(
-    system: str, settings: tuple[str, ...], as_json: bool, engine: Engine, out: Path | None, formats: tuple[str, ...]
-) -> None:  # fmt: skip
+    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, out: Path | None, formats: tuple[str, ...]
+) -> Exit:  # fmt: skip
     """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
 
     Open index.html first: it is one file and needs no network.
 
-    \b
     Example:  leasehold report lease --out lease-report
               leasehold report lease --format junit --format sarif
-    """  # noqa: D301 (click reads the character)
-    model = load_or_exit(system, parsed(settings), as_json)
+    """
+    model = load(system, settings)
     folder = out if out is not None else Path(f"report-{model.name}")
     make_folder(folder)  # before the search, which may take long
     found = explore_with_progress(model, engine=engine)
     notes: list[str] = []
-    try:
+    with writing(folder):
         written = write_report(found, folder, formats or None, say=notes.append)
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
     if as_json:
         print_json({"files": [str(p) for p in written], "notes": notes, "holds": found.holds})
     else:
@@ -50,4 +48,4 @@ def report(
             screen.print(note, markup=False, style="yellow")
         first = folder / "index.html" if folder / "index.html" in written else written[0] if written else folder
         screen.print(f"{len(written)} files in {folder}; start with {first}", markup=False)
-    sys.exit(exit_code(found))
+    return exit_code(found)

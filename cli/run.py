@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import Exit, fail
+from leasehold.cli.common import Exit, verb
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
@@ -18,10 +18,11 @@ from leasehold.impl.server.build import build
 from leasehold.impl.server.config import ConfigError, read
 from leasehold.impl.server.serve import serve
 from leasehold.impl.store.store import StoreError
-from leasehold.spec import SpecError
+
+_UNFIT = (StoreError, RecordError, CoreError, InventoryError)  # the stored state of the actor does not fit
 
 
-@click.command()
+@verb(refusals=dict.fromkeys((ConfigError, WatchError), Exit.BAD_SPEC) | dict.fromkeys(_UNFIT, Exit.VIOLATED))
 @click.argument("role")
 @click.option(
     "--config", "path", required=True, type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -37,10 +38,9 @@ def run(role: str, path: Path, check: bool) -> None:
     It recovers every lease from its store first, and asks nobody. Killed at any moment, it goes on
     where it was when it is started again.
 
-    \b
     Example:  leasehold run authority --config site.yaml
               leasehold run broker --config broker.yaml --check
-    """  # noqa: D301 (click reads the character)
+    """
     try:
         config = read(path)
         os.chdir(path.parent)  # where the paths in it begin
@@ -48,16 +48,8 @@ def run(role: str, path: Path, check: bool) -> None:
         built = build(config, (role,))
         if check:
             click.echo(f"{config.name} can run as {role}: specification {built.actor.program.digest[:12]}")
-            sys.exit(Exit.HOLDS)
+            return
         logs.configure(config.log.form, config.log.level, actor=config.name, digest=built.actor.program.digest)
         asyncio.run(serve(built))
-    except SpecError as error:
-        fail(error, as_json=False)
-    except (ConfigError, WatchError) as error:
-        click.echo(f"leasehold: {error}", err=True)
-        sys.exit(Exit.BAD_SPEC)
-    except (StoreError, RecordError, CoreError, InventoryError) as error:
-        click.echo(f"leasehold: {error}", err=True)
-        sys.exit(Exit.VIOLATED)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from leasehold.cli.common import print_json
+from leasehold.cli.common import print_json, verb
 from leasehold.impl.server.schemas import MODELS
 from leasehold.impl.server.schemas import schema as schema_of
 from leasehold.spec.language.schema import schema as schema_of_specifications
@@ -12,7 +12,7 @@ from leasehold.spec.language.schema import schema as schema_of_specifications
 SPECIFICATION = "specification"
 
 
-@click.command()
+@verb()
 @click.argument("kind", type=click.Choice([SPECIFICATION, *MODELS]))
 def schema(kind: str) -> None:
     """Print the JSON Schema of the files of a KIND, with which an editor completes and checks them.
@@ -20,7 +20,6 @@ def schema(kind: str) -> None:
     `specification` is for the files of a system; the others are for an actor: its configuration, its inventory and
     its trust set.
 
-    \b
     Example:  leasehold schema actor > actor.schema.json
-    """  # noqa: D301 (click reads the character)
+    """
     print_json(schema_of_specifications() if kind == SPECIFICATION else schema_of(kind))

@@ -11,39 +11,13 @@ import click
 
 from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.cli.common import Exit, F
+from leasehold.cli.common import Exit, F, no_such
 from leasehold.cli.progress import Status
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import System
-from leasehold.spec.language.diagnostics import listed, near_miss
+from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.types import show
 from leasehold.spec.language.unbounded import unbounded
-
-
-def engine_option(command: F) -> F:
-    """--engine."""
-    words = (
-        "What searches: `packed` (compiled C), `reference` (plain Python), or `auto`: the first of these that can "
-        "be had."
-    )
-    return click.option("--engine", type=click.Choice(ENGINES), default="auto", help=words)(command)
-
-
-def fairness_option(command: F) -> F:
-    """--fairness."""
-    words = (
-        "Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
-        "that is declared fair."
-    )
-    choice = click.Choice([fairness.value for fairness in Fairness])
-    asked = click.option("--fairness", type=choice, default="spec", callback=lambda *a: Fairness(a[2]), help=words)
-    return asked(command)
-
-
-def memory_option(command: F) -> F:
-    """--memory."""
-    words = "Stop when so much memory is held, such as 16G; left out: most of what is free."
-    return click.option("--memory", metavar="SIZE", callback=_bytes, help=words)(command)
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -55,6 +29,22 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     if size < 1:
         raise click.BadParameter(f"{value[:60]!r} is no size of memory; write one such as 800M or 16G")
     return int(size)
+
+
+engine_option = click.option(
+    "--engine", type=click.Choice(ENGINES), default="auto",
+    help="The search engine: `packed` (compiled C), `reference` (plain Python), or `auto`: the first of these that can "
+    "be had.",
+)  # fmt: skip
+fairness_option = click.option(
+    "--fairness", type=click.Choice([f.value for f in Fairness]), default="spec", callback=lambda *a: Fairness(a[2]),
+    help="Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
+    "that is declared fair.",
+)  # fmt: skip
+memory_option = click.option(
+    "--memory", metavar="SIZE", callback=_bytes,
+    help="Stop when so much memory is held, such as 16G; left out: most of the free memory.",
+)  # fmt: skip
 
 
 def time_option(command: F, left_out: str = "no limit") -> F:
@@ -166,7 +156,6 @@ def parse_budget(model: System, words: str, where: str) -> Budget:
     except BudgetError as error:
         raise click.UsageError(f"{where}: {error}") from error
     if budget.byzantine and budget.byzantine not in model.roles:
-        near = near_miss(budget.byzantine, model.roles)
-        hint = f"did you mean {near}?" if near else f"it has {', '.join(model.roles)}"
-        raise click.UsageError(f"{where}: {model.name} has no role {budget.byzantine[:60]!r}; {hint}")
+        words = f"{where}: {model.name} has no role {budget.byzantine[:60]!r}"
+        no_such(words, budget.byzantine, model.roles, f"it has {', '.join(model.roles)}")
     return budget

@@ -18,9 +18,9 @@ from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.expectations import Difference
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.result import Orbits, Path
+from leasehold.impl.words import counted
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
-from leasehold.reports.trace import title_to_tell, trace_text
-from leasehold.reports.words import counted
+from leasehold.reports.trace import trace_text
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
@@ -40,6 +40,7 @@ _WORDS = {
 }
 _BESIDE_PROOFS = {**_WORDS, "proved": ("proved", "green"), "exhausted": ("exhausted", "green")}  # "holds" would be both
 _AS_EXPECTED = ("violated, as expected", "green")
+LOST = "(lost): while an actor is down, messages from it may be lost, at no cost to the budget of faults"
 LONG = 60  # steps; of a longer path the beginning is printed, unless it was asked for
 FEW = 6  # names that are listed in a sentence; of more, only the number is given
 
@@ -92,7 +93,7 @@ def properties(
 ) -> None:  # fmt: skip
     """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already.
 
-    Where many hold, their names are run together, so that what is otherwise stands out. With a proof, each has the
+    Where many hold, their names are run together, so that the others stand out. With a proof, each has the
     strongest verdict that there is.
     """
     meant = set(expected)
@@ -130,7 +131,7 @@ def _run_together(screen: Console, word: str, style: str, names: Sequence[str]) 
 
 
 def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
-    """What the verdicts on properties that hold are worth, beside a proof: for which runs each was established."""
+    """For which runs each verdict on properties that hold was established, beside a proof."""
     shown = {proof.strongest(p) for p in found.properties}
     bounds = "with these constants, no faults but those that channels declare"
     lines = {
@@ -145,7 +146,7 @@ def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
 
 
 def contradicted(screen: Console, names: Sequence[str]) -> None:
-    """What is proved and violated."""
+    """Properties that are proved, and violated."""
     for name in names:
         words = f"{name} is proved, and yet violated: one of the two is an error in Leasehold; please report it"
         screen.print(words, markup=False, style="red", soft_wrap=True)
@@ -157,7 +158,7 @@ def counterexamples(
 ) -> None:  # fmt: skip
     """Every violated property that a path contradicts: its meaning, its claim, the path, and how to see it again.
 
-    `replay` makes the command that shows the path of a property; what was asked for by name (`whole`) needs none.
+    `replay` makes the command that shows the path of a property; one that was asked for by name (`whole`) needs none.
     """
     for p in results:
         if p.verdict == "violated" and p.path is not None:
@@ -185,25 +186,15 @@ def path(screen: Console, found: Path, brief: bool, limit: int | None = None) ->
     """A path step by step; briefly: a line for each step, with the states that it changed."""
     if limit is not None and len(found) > limit:
         path(screen, Path(found.initial, found.steps[: limit // 2]), brief)
+        ends = found.loop is not None and found.loop >= len(found)
         loop = "" if found.loop is None else f"; from step {found.loop + 1} on they repeat"
+        loop = "; then nothing more happens" if ends else loop
         screen.print(f"  --- {counted(len(found) - limit // 2, 'more step')}{loop} ---", markup=False)
         return
-    if not brief:
-        screen.print(trace_text(found), markup=False, end="", soft_wrap=True)
-        return
-    control = found.initial.control
-    for number, step in enumerate(found.steps):
-        if number == found.loop:
-            screen.print("  --- from here on, the steps below repeat for ever ---")
-        changes = [f"{m}: {control[m]} -> {s}" for m, s in step.state.control.items() if control[m] != s]
-        if changes and step.machine is not None:
-            changes[0] = changes[0].removeprefix(f"{step.machine}: ")
-        words = f"{number + 1:>4}  {title_to_tell(step)}" + (f"  [{'; '.join(changes)}]" if changes else "")
-        screen.print(words, markup=False, soft_wrap=True)
-        control = step.state.control
-    if found.loop is not None:
-        ends = found.loop >= len(found.steps)
-        screen.print("  --- nothing more happens ---" if ends else f"  --- back to before step {found.loop + 1} ---")
+    screen.print(trace_text(found, brief), markup=False, end="", soft_wrap=True)
+    kinds = [step.kind for step in found.steps]
+    if "crash" in kinds and "lose" in kinds[kinds.index("crash") :]:
+        screen.print(LOST, markup=False, style="dim", soft_wrap=True)
 
 
 def left_over(screen: Console, found: Exploration, explained: Iterable[str] = ()) -> None:
@@ -229,7 +220,7 @@ def explained_ones(screen: Console, number: int, what: str) -> None:
 
 
 def differences(screen: Console, found: Sequence[Difference]) -> None:
-    """What is not as expected; where many things differ in the same way, that is said once."""
+    """The differences from expected.yaml; many that are alike are printed as one."""
     groups: dict[tuple[str, str], list[str]] = {}
     for d in found:
         groups.setdefault((d.expected, d.found), []).append(d.what)
@@ -280,14 +271,14 @@ def convergence(screen: Console, found: Convergence, faults: str) -> None:
         markup=False,
     )
     stabilises(screen, found, stabilises_words(found))
+    if not found.converges and found.path is not None:
+        path(screen, found.path, brief=False)
 
 
 def stabilises(screen: Console, found: Convergence | None, words: str, verbose: bool = True) -> None:
-    """These words, what they leave unsaid of runs that end elsewhere, and the run that does not return."""
+    """These words, and how many runs end elsewhere."""
     style = "yellow" if found is None else "green" if found.converges else "red"
     lead, colon, rest = words.partition(":")
     screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
     for line in textwrap.wrap(other_ends_words(found) if verbose else "", min(screen.width, 110) - 2):
         screen.print(Text(f"  {line}", style="dim"))
-    if found is not None and not found.converges and found.path is not None:
-        path(screen, found.path, brief=False)

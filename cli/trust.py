@@ -6,15 +6,16 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.common import console, print_json
-from leasehold.cli.keys import one_line, public_key
+from leasehold.cli.common import F, console, json_option, print_json, verb
+from leasehold.cli.keys import REFUSALS, public_key
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import (
     Trust,
@@ -28,19 +29,18 @@ from leasehold.impl.identity.trust import (
     rotate,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
 Change = Callable[[Trust], Trust]
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
+trust_verb = partial(verb, refusals=REFUSALS)
 
 
 def trust_options(command: F) -> F:
     """--trust and --json."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
     return click.option(
         "--trust", "path", type=click.Path(path_type=Path), default=Path("trust.yaml"), show_default=True,
         metavar="FILE", help="The trust set.",
-    )(command)  # fmt: skip
+    )(json_option(command))  # fmt: skip
 
 
 def add_options(command: F) -> F:
@@ -79,8 +79,11 @@ def moment(words: str | None, option: str, now: float) -> int | None:
     return int(then.timestamp())
 
 
-def _change(path: Path, how: Change, makes: bool = False) -> tuple[Trust, Trust]:
-    """Changes a trust set; answers it as it was and as it is."""
+def _change(
+    path: Path, name: str, how: Change, done: str | Callable[[TrustedActor], str], already: str, as_json: bool,
+    makes: bool = False,
+) -> None:  # fmt: skip
+    """Changes a trust set, and says in one line what that has done to the actor NAME."""
     if not makes:
         trust_file.load(path)  # it has to be there
     befores: list[Trust] = []
@@ -90,40 +93,34 @@ def _change(path: Path, how: Change, makes: bool = False) -> tuple[Trust, Trust]
         return how(trust)
 
     after = trust_file.change(path, noted)
-    return befores[-1], after
-
-
-def _tell(path: Path, found: tuple[Trust, Trust], name: str, done: str, already: str, as_json: bool) -> None:
-    """Says in one line what a change has done."""
-    before, after = found
-    changed = after != before
+    changed, actor = after != befores[-1], after.actors.get(name)
     if as_json:
-        actor = after.actors.get(name)
         print_json({"trust": str(path), "changed": changed, "actor": actor and _plain(actor, time.time())})
+    elif changed:
+        click.echo(f"{path}: {done if isinstance(done, str) else done(after.actors[name])}")
     else:
-        click.echo(f"{path}: {done if changed else f'{already}; nothing was changed'}")
+        click.echo(f"{path}: {already}; nothing was changed")
 
 
 def _add(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
-    with one_line():
-        public, until = public_key(key), moment(not_after, "--not-after", time.time())
-        found = _change(path, lambda trust: add(trust, name, role, public, address, until), makes=True)
-        lasts = f" until {_date(until)}" if until is not None else ""
-        done = f"{name} is trusted as {role}, with the key {public.fingerprint}{lasts}"
-        _tell(path, found, name, done, f"{name} is trusted as exactly this already", as_json)
+    public, until = public_key(key), moment(not_after, "--not-after", time.time())
+    lasts = f" until {_date(until)}" if until is not None else ""
+    done = f"{name} is trusted as {role}, with the key {public.fingerprint}{lasts}"
+    already = f"{name} is trusted as exactly this already"
+    _change(path, name, lambda t: add(t, name, role, public, address, until), done, already, as_json, makes=True)
 
 
 def _adding(role: str, words: str, example: str) -> click.Command:
     """The verb that trusts actors of a role of the lease."""
-    verb = f"add-{role.replace('_', '-')}"
+    named = f"add-{role.replace('_', '-')}"
     told = (
         f"Trust {words} NAME, who signs with KEY.\n\n"
         "KEY is its public key, @FILE, or a file that holds it; of a private key file only the public part is taken. "
         "The trust set is made if it is not there. Exactly the same again changes nothing.\n\n"
-        f"\b\nExample:  leasehold {verb} {example}"
+        f"Example:  leasehold {named} {example}"
     )
 
-    @click.command(verb, help=told)
+    @trust_verb(named, help=told)
     @add_options
     def adding(name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
         _add(role, name, key, address, not_after, path, as_json)
@@ -138,20 +135,19 @@ add_service_manager = _adding(
 )
 
 
-@click.command("add-actor")
+@trust_verb("add-actor")
 @click.option("--role", required=True, help="The role of the specification that it may speak for.")
 @add_options
 def add_actor(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
     """Trust an actor NAME of any ROLE, who signs with KEY: for systems other than the lease.
 
-    \b
     Example:  leasehold add-actor --role coordinator c c.pub --address http://10.0.0.7:8470
               leasehold add-actor --role participant p0 p0.pub
-    """  # noqa: D301 (click reads the character)
+    """
     _add(role, name, key, address, not_after, path, as_json)
 
 
-@click.command("rotate")
+@trust_verb("rotate")
 @click.argument("name")
 @click.argument("key")
 @click.option(
@@ -164,78 +160,71 @@ def rotate_(name: str, key: str, old_until: str | None, path: Path, as_json: boo
     Tickets that were signed with an old key, or for it, end with it: let it outlive the longest lease.
     An end that an old key has already is never put off.
 
-    \b
     Example:  leasehold rotate tenant tenant-2.pub --old-until 30d
               leasehold rotate tenant tenant-2.pub --old-until 2031-01-31T12:00Z
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        now = time.time()
-        public, until = public_key(key), moment(old_until, "--old-until", now)
-        found = _change(path, lambda trust: rotate(trust, name, public, until))
-        old = [k for k in found[1].actors[name].keys[:-1] if k.valid(now)]
-        ends = [f"{k.key.fingerprint} counts until {_end(k)}" for k in old]
-        done = f"{name} has the new key {public.fingerprint}; {', '.join(ends) or 'no older key of it counts'}"
-        _tell(path, found, name, done, "", as_json)
+    """
+    now = time.time()
+    public, until = public_key(key), moment(old_until, "--old-until", now)
+
+    def done(actor: TrustedActor) -> str:
+        ends = [f"{k.key.fingerprint} counts until {_end(k)}" for k in actor.keys[:-1] if k.valid(now)]
+        return f"{name} has the new key {public.fingerprint}; {', '.join(ends) or 'no older key of it counts'}"
+
+    _change(path, name, lambda trust: rotate(trust, name, public, until), done, "", as_json)
 
 
-@click.command("revoke")
+@trust_verb("revoke")
 @click.argument("name")
 @click.argument("fingerprint")
 @trust_options
 def revoke_(name: str, fingerprint: str, path: Path, as_json: bool) -> None:
     """Take a key from NAME, at once and for ever: nothing that it signed counts any more.
 
-    \b
     Example:  leasehold revoke tenant 0123456789abcdef0123456789abcdef
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        found = _change(path, lambda trust: revoke(trust, name, fingerprint))
-        left = sum(k.valid(time.time()) for k in found[1].actors[name].keys)
+    """
+
+    def done(actor: TrustedActor) -> str:
+        left = sum(k.valid(time.time()) for k in actor.keys)
         counts = f"{left} of its keys count" if left != 1 else "one of its keys counts"
-        done = f"the key {fingerprint} of {name} is revoked; {counts if left else 'no key of it counts any more'}"
-        _tell(path, found, name, done, f"the key {fingerprint} of {name} was revoked before", as_json)
+        return f"the key {fingerprint} of {name} is revoked; {counts if left else 'no key of it counts any more'}"
+
+    already = f"the key {fingerprint} of {name} was revoked before"
+    _change(path, name, lambda trust: revoke(trust, name, fingerprint), done, already, as_json)
 
 
-@click.command("remove-actor")
+@trust_verb("remove-actor")
 @click.argument("name")
 @trust_options
 def remove_actor(name: str, path: Path, as_json: bool) -> None:
     """Trust NAME no more, and forget its keys, the revoked ones too.
 
-    \b
     Example:  leasehold remove-actor tenant
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        found = _change(path, lambda trust: remove(trust, name))
-        _tell(path, found, name, f"{name} is trusted no more", "", as_json)
+    """
+    _change(path, name, lambda trust: remove(trust, name), f"{name} is trusted no more", "", as_json)
 
 
-@click.command("readdress")
+@trust_verb("readdress")
 @click.argument("name")
 @click.argument("url")
 @trust_options
 def readdress_(name: str, url: str, path: Path, as_json: bool) -> None:
     """Say that NAME has moved, and messages for it go to URL from now on.
 
-    \b
     Example:  leasehold readdress site http://10.0.0.19:8472
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        found = _change(path, lambda trust: readdress(trust, name, url))
-        _tell(path, found, name, f"{name} is at {url}", f"{name} is at {url} already", as_json)
+    """
+    is_at = f"{name} is at {url}"
+    _change(path, name, lambda trust: readdress(trust, name, url), is_at, f"{is_at} already", as_json)
 
 
-@click.command("trust")
+@trust_verb("trust")
 @trust_options
 def trust_(path: Path, as_json: bool) -> None:
     """Show who is trusted: role, address, and every key with its end.
 
-    \b
     Example:  leasehold trust
               leasehold trust --trust /etc/leasehold/trust.yaml --json
-    """  # noqa: D301 (click reads the character)
-    with one_line():
-        found = trust_file.load(path)
+    """
+    found = trust_file.load(path)
     actors = [_plain(found.actors[name], time.time()) for name in sorted(found.actors)]
     if as_json:
         print_json({"trust": str(path), "actors": actors})
@@ -247,7 +236,7 @@ def trust_(path: Path, as_json: bool) -> None:
 
 
 def _table(actors: list[dict[str, Any]]) -> Table:
-    """A line for each key; what is said of its actor stands in the first. A key without a date counts until revoked."""
+    """A line for each key; the first has the facts about its actor. A key without a date counts until revoked."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "role", "address", "key", "until", "state"):
         table.add_column(heading, overflow="fold")

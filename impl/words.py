@@ -16,3 +16,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def choices(word: str, known: Sequence[str]) -> str:
     """The same, and all that there are."""
     return f"{did_you_mean(word, known)} (there are: {', '.join(known) or 'none'})"
+
+
+def together(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 step`, `2 steps`, `3 properties`, `4 witnesses`."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}es" if noun.endswith("s") else f"{count:,} {noun}s"

@@ -10,24 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from leasehold.checker.crash.analysis import CellVerdict, CrashReport
+from leasehold.checker.crash.cases import Case, Worst
 from leasehold.checker.crash.unmet import Unmet, unmet
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.reports.crash_words import (
-    byzantine_note,
-    case_command,
-    cell_name,
-    convergence_words,
-    longest_case,
-    longest_words,
-    never_reached,
-    other_ends_words,
-    points_tried,
-    why_incomplete,
-    worst_case,
-    worst_words,
-)
-from leasehold.reports.json_report import path_json, property_json, system_json
+from leasehold.reports import crash_words
+from leasehold.reports.json_report import convergence_json, path_json, picked, plain, property_json, system_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.markdown import code, prose, table_rows
 from leasehold.reports.verdicts import WORDS
@@ -37,32 +25,26 @@ from leasehold.spec.language.types import show
 def crash_json(
     report: CrashReport, *, cells: bool = True, measured: bool = True, known: Iterable[Explanation] = ()
 ) -> dict[str, Any]:
-    """The report as JSON values; null stands for what was not checked or has no number.
+    """The report as JSON values; a figure is null if it was not checked or has no bound.
 
     `worst_path` is a run with the longest way back, or, if the system does not stabilise, one that never returns.
     """
     system, faulty, after = report.system, report.faulty, report.convergence
-    whole = faulty.complete
+    whole, worst = faulty.complete, crash_words.longest_case(report)
     found: dict[str, Any] = {
         **system_json(system),
         "faults": str(report.budget),
-        "distinct": faulty.distinct,
-        "generated": faulty.generated,
-        "crash_points": len(points_tried(report)) if whole else None,
+        **picked(faulty, "distinct generated"),
+        "crash_points": len(crash_words.points_tried(report)) if whole else None,
         "crash_points_total": len(report.points),
         "crash_points_not_met": [_unmet(u) for u in unmet(report, known)] if report.complete else None,
         "scenarios": len(report.cases) if whole else None,
-        "legal_states": None if after is None else after.legal_states,
-        "recovery_states": None if after is None else after.recovery_states,
-        "other_ends": None if after is None else after.other_ends,
-        "converges": None if after is None else after.converges,
-        "worst_steps": None if after is None else after.worst_steps,
-        "worst_exchanges": None if after is None else after.worst_exchanges,
-        "worst_case": _worst_case(report),
+        **convergence_json(after),
+        "worst_case": None if worst is None else case_json(report, worst),
         "worst_path": None if after is None or after.path is None else path_json(after.path),
-        "never_reached": never_reached(report),
+        "never_reached": crash_words.never_reached(report),
         "complete": report.complete,
-        "why_incomplete": why_incomplete(report),
+        "why_incomplete": crash_words.why_incomplete(report),
         "holds": report.holds,
     }
     if measured:
@@ -93,7 +75,7 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
     if tried:
         lines += ["", "## Cases"]
         for cell in tried:
-            lines += ["", f"### {prose(cell_name(cell.control))}", "", *_cases(report, cell)]
+            lines += ["", f"### {prose(crash_words.cell_name(cell.control))}", "", *_cases(report, cell)]
     missed = unmet(report, known)
     if missed:
         lines += ["", "## Crash points not met", ""]
@@ -102,18 +84,21 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
 
 
 def _findings(report: CrashReport) -> Iterator[str]:
-    for words in (convergence_words(report), other_ends_words(report.convergence), byzantine_note(report)):
+    for words in (
+        crash_words.convergence_words(report), crash_words.other_ends_words(report.convergence),
+        crash_words.byzantine_note(report),
+    ):  # fmt: skip
         if words:
             yield _sentence(words)
 
 
 def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
     """The worst case, how to see it, and where it is drawn."""
-    words, case = longest_words(report), longest_case(report)
+    words, case = crash_words.longest_words(report), crash_words.longest_case(report)
     if words and case is not None:
         yield _sentence(words)
-        yield from ("", "```sh", case_command(report, case), "```")
-    if drawing and worst_case(report) is not None:
+        yield from ("", "```sh", crash_words.case_command(report, case), "```")
+    if drawing and crash_words.worst_case(report) is not None:
         after = report.convergence
         what = "that case" if after is None or after.converges else "a run that never returns"
         yield from ("", f"[{prose(drawing)}]({drawing}) shows {what}.")
@@ -125,7 +110,7 @@ def _sentence(words: str) -> str:
 
 def worst_svg(report: CrashReport) -> str | None:
     """The worst case as a sequence diagram."""
-    worst = worst_case(report)
+    worst = crash_words.worst_case(report)
     return None if worst is None else path_svg(worst[1], f"{report.system.name}: {worst[0]}")
 
 
@@ -138,13 +123,10 @@ def _property(p: PropertyResult, report: CrashReport) -> dict[str, Any]:
 
 def _cell(cell: CellVerdict) -> dict[str, Any]:
     return {
-        "control": list(cell.control),
-        "legal": cell.legal,
+        **picked(cell, "control legal"),
         "crash_points": list(cell.points),
-        "cases": dict(cell.cases),
-        "worst_steps": cell.worst.steps if cell.points else None,
-        "worst_exchanges": cell.worst.exchanges if cell.points else None,
-        "returns": cell.worst.returns if cell.points else None,
+        "cases": plain(cell.cases),
+        **_worst(cell.worst if cell.points else None),
     }
 
 
@@ -152,15 +134,15 @@ def _unmet(point: Unmet) -> dict[str, Any]:
     return {"name": point.name, "reason": point.reason or None}
 
 
-def _worst_case(report: CrashReport) -> dict[str, Any] | None:
-    case = longest_case(report)
-    if case is None:
-        return None
-    (cell, point, mode), worst = case, report.cases[case]
-    return {
-        "case": list(cell), "point": point, "mode": mode, "worst_steps": worst.steps,
-        "worst_exchanges": worst.exchanges, "returns": worst.returns,
-    }  # fmt: skip
+def case_json(report: CrashReport, case: Case) -> dict[str, Any]:
+    """A case and its worst convergence."""
+    cell, point, mode = case
+    return {"case": list(cell), "point": point, "mode": mode, **_worst(report.cases[case])}
+
+
+def _worst(worst: Worst | None) -> dict[str, Any]:
+    known = worst or Worst(None, None, None)
+    return {"worst_steps": known.steps, "worst_exchanges": known.exchanges, "returns": known.returns}
 
 
 def _by_need(report: CrashReport) -> list[PropertyResult]:
@@ -196,11 +178,11 @@ def _counts(report: CrashReport) -> Iterator[Sequence[str]]:
     yield "reached without faults, too", f"{legal:,}"
     yield "crash points", f"{len(report.points):,}"
     if report.cases:
-        yield "crash points tried", f"{len(points_tried(report)):,}"
+        yield "crash points tried", f"{len(crash_words.points_tried(report)):,}"
         yield "cases: a cell, a crash point and a mode", f"{len(report.cases):,}"
         for mode in report.modes if len(report.modes) > 1 else ():
             yield f"cases {prose(mode)}", f"{sum(1 for _, _, m in report.cases if m == mode):,}"
-    yield "complete", "yes" if report.complete else f"**no**: {prose(why_incomplete(report))}"
+    yield "complete", "yes" if report.complete else f"**no**: {prose(crash_words.why_incomplete(report))}"
     yield "digest of the spec", code(report.system.digest)
 
 
@@ -216,14 +198,14 @@ def _cells(report: CrashReport) -> Iterator[str]:
                 str(len(cell.points)),
                 *(str(cell.cases[mode]) for mode in report.modes),
                 _verdict(cell),
-                worst_words(cell.worst) if cell.points and cell.worst.returns is not None else "",
+                crash_words.worst_words(cell.worst) if cell.points and cell.worst.returns is not None else "",
             ]
             for cell in report.cells
         ),
     )
     yield ""
     where = "reached" if report.complete else "reached so far"
-    yield f"{never_reached(report):,} of {report.faulty.product_states:,} control states are never {where}."
+    yield f"{crash_words.never_reached(report):,} of {report.faulty.product_states:,} control states are never {where}."
 
 
 def _verdict(cell: CellVerdict) -> str:
@@ -241,4 +223,4 @@ def _cases(report: CrashReport, cell: CellVerdict) -> Iterator[str]:
 
 def _case(report: CrashReport, cell: CellVerdict, point: str, mode: str) -> str:
     worst = report.cases.get((cell.control, point, mode))
-    return "" if worst is None else "tried" if worst.returns is None else worst_words(worst)
+    return "" if worst is None else "tried" if worst.returns is None else crash_words.worst_words(worst)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.checker.crash.cases import Worst
 from leasehold.checker.explore.result import Path
-from leasehold.reports.words import counted
+from leasehold.impl.words import counted
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load

@@ -8,6 +8,8 @@ system: time and memory.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
@@ -18,6 +20,7 @@ from leasehold.spec.language.model import Constant, System
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
+    from leasehold.checker.crash.convergence import Convergence
     from leasehold.checker.prove import StoredProof
 
 
@@ -33,7 +36,7 @@ def json_report(
     """The report as JSON values.
 
     Args:
-        exploration: what was found.
+        exploration: the exploration.
         legal: the exploration of the same system without faults, by which reachable control states are marked.
         paths: whether counterexamples and witnesses are given step by step.
         cells: whether the reachable control states of the product are listed.
@@ -63,10 +66,24 @@ def json_report(
     if cells:
         report["product_machines"] = list(exploration.product_machines)
         report["cells"] = [
-            {"control": list(cell.control), "states": cell.states, "depth": cell.depth, "mark": mark}
+            {**picked(cell, "control states depth"), "mark": mark}
             for cell, mark in zip(exploration.cells, marks(exploration, legal), strict=True)
         ]
     return report
+
+
+def plain(value: object) -> Any:
+    """A value as JSON has it: a dataclass or a mapping is an object, a tuple a list."""
+    if is_dataclass(value):
+        return picked(value, " ".join(f.name for f in fields(value)))
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def picked(value: object, names: str) -> dict[str, Any]:
+    """The attributes of a value that are named, in this order, as JSON has them."""
+    return {name: plain(getattr(value, name)) for name in names.split()}
 
 
 def system_json(system: System) -> dict[str, Any]:
@@ -80,21 +97,19 @@ def system_json(system: System) -> dict[str, Any]:
 
 def counts_json(exploration: Exploration) -> dict[str, Any]:
     """The figures that are the same in every run of one system."""
-    names = ("distinct", "generated", "edges", "depth", "initial", "cut", "complete", "why_incomplete")
-    return {name: getattr(exploration, name) for name in names}
+    return picked(exploration, "distinct generated edges depth initial cut complete why_incomplete")
 
 
 def measured_json(exploration: Exploration) -> dict[str, Any]:
     """The figures that differ between two runs of one system."""
-    names = ("engine", "engine_reason", "seconds", "states_per_second", "peak_memory_bytes")
-    return {name: getattr(exploration, name) for name in names}
+    return picked(exploration, "engine engine_reason seconds states_per_second peak_memory_bytes")
 
 
 def _symmetry(exploration: Exploration) -> dict[str, Any]:
     """The instances that symmetry reduction treated as equal, and why not more, where it was asked for."""
     orbits = exploration.orbits
     return {
-        "groups": [] if orbits is None else [list(group) for group in orbits.groups],
+        "groups": [] if orbits is None else plain(orbits.groups),
         "orbits": None if orbits is None else exploration.distinct,
         "states": None if orbits is None else orbits.states,
         "why_not": list(exploration.why_asymmetric),
@@ -106,14 +121,7 @@ def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredPr
 
     With a proof, `explored` is what exploring says, and `method` is there when it is proved.
     """
-    found: dict[str, Any] = {
-        "name": result.name,
-        "kind": result.kind,
-        "verdict": result.verdict,
-        "doc": result.doc,
-        "source": result.source,
-        "reason": result.reason,
-    }
+    found = picked(result, "name kind verdict doc source reason")
     if proof is not None:
         found |= {"verdict": proof.strongest(result), "explored": result.verdict}
         if found["verdict"] == "proved":
@@ -134,12 +142,13 @@ def path_json(path: Path) -> dict[str, Any]:
 
 
 def snapshot_json(state: Snapshot) -> dict[str, Any]:
-    return {
-        "control": dict(state.control),
-        "data": dict(state.data),
-        "channels": {name: list(messages) for name, messages in state.channels.items()},
-        "now": state.now,
-    }
+    return picked(state, "control data channels now")
+
+
+def convergence_json(after: Convergence | None) -> dict[str, Any]:
+    """The figures of a convergence, all null where it was not checked."""
+    names = "legal_states recovery_states other_ends converges worst_steps worst_exchanges"
+    return dict.fromkeys(names.split()) if after is None else picked(after, names)
 
 
 def constant_value(constant: Constant) -> bool | int | str:
@@ -155,24 +164,6 @@ def dumps(value: object) -> str:
 
 def _step(number: int, step: Step, before: Snapshot) -> dict[str, Any]:
     drawn = sequence_step(number, step, before)
-    written: dict[str, Any] = {
-        "title": step.title,
-        "kind": step.kind,
-        "machine": step.machine,
-        "event": step.event,
-        "fields": dict(step.fields),
-        "sender": step.sender,
-        "transition": step.transition,
-        "before": step.before,
-        "after": step.after,
-        "sent": [
-            {"message": s.message, "sender": s.sender, "receiver": s.receiver, "fields": dict(s.fields)}
-            for s in step.sent
-        ],
-        "driven": [{"machine": d.machine, "event": d.event, "before": d.before, "after": d.after} for d in step.driven],
-        "data": {change.name: change.after for change in drawn.data},
-        "now": step.state.now,
-    }
-    if drawn.channels is not None:
-        written["channels"] = {name: list(messages) for name, messages in drawn.channels.items()}
-    return written
+    written = picked(step, "title kind machine event fields sender transition before after sent driven")
+    written |= {"data": {change.name: change.after for change in drawn.data}, "now": step.state.now}
+    return written if drawn.channels is None else written | picked(drawn, "channels")

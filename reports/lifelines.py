@@ -19,10 +19,6 @@ LEAST, MOST = 110.0, 340.0  # between two lifelines
 HEAD = 34
 MARGIN = 16
 CHARACTER = 6.7
-HEIGHT: Mapping[RowKind, int] = {
-    "receive": 34, "again": 34, "lose": 34, "drive": 32, "state": 28, "clock": 30, "partition": 30, "heal": 30,
-}  # fmt: skip
-OTHER_HEIGHT = 22
 
 STYLE = """
 svg { font: 11.5px ui-sans-serif, "Helvetica Neue", Arial, sans-serif; background: #fff; color: #1d2329; }
@@ -129,8 +125,12 @@ class _Drawing:
         a, b = self.index.get(row.at or ""), self.index.get(row.peer or "")
         x = None if a is None else self.xs[a]
         peer = None if b is None else self.xs[b]
-        _ROWS.get(row.kind, _Drawing.note)(self, row, x, peer)
-        self.y += HEIGHT.get(row.kind, OTHER_HEIGHT)
+        height, draw = _ROWS.get(row.kind, (22, _Drawing.note))
+        if x is None and row.kind not in _RULES:
+            self.text(GUTTER, self.y + 15, row.text, "quiet", "start")
+        else:
+            draw(self, row, x or 0.0, peer)
+        self.y += height
 
     def head(self, index: int) -> str:
         x, width, machine = self.xs[index], self._head(index), self.drawn.lifelines[index]
@@ -155,8 +155,8 @@ class _Drawing:
             f'rx="10"/><text x="{_n(x)}" y="{_n(self.y + 17)}" text-anchor="middle">{_text(name)}</text></g>'
         )
 
-    def arrow(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
-        if x is None or peer is None or x == peer:
+    def arrow(self, row: DiagramRow, x: float, peer: float | None) -> None:
+        if peer is None or x == peer:
             self.note(row, x, peer)
             return
         y, way = self.y + 26, 1 if x > peer else -1
@@ -170,13 +170,10 @@ class _Drawing:
             self.parts.append(f'<path class="tip" d="M{_n(x)} {_n(y)}l{-8 * way} -4v8z"/>')
         self.text((x + peer) / 2, y - 6, row.label, "lost-text" if lost else "label", "middle", abs(x - peer) - 24)
 
-    def change(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
-        if x is not None:
-            self.state(x, row.text)
+    def change(self, row: DiagramRow, x: float, peer: float | None) -> None:
+        self.state(x, row.text)
 
-    def send(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
-        if x is None:
-            return
+    def send(self, row: DiagramRow, x: float, peer: float | None) -> None:
         way = -1 if peer is not None and peer < x else 1
         y = self.y + 11
         self.parts.append(f'<path class="stub" d="M{_n(x)} {_n(y)}h{14 * way}"/>')
@@ -184,44 +181,30 @@ class _Drawing:
         room = x - GUTTER - 24 if way < 0 else 1e9
         self.text(x + 25 * way, y + 4, row.label, "quiet", "end" if way < 0 else "start", room)
 
-    def clock(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
+    def rule(self, row: DiagramRow, x: float, peer: float | None) -> None:
+        """Time passes, or the network falls apart, or is whole again."""
         y = self.y + 15
-        self.parts.append(f'<line class="clock" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
-        self.text(GUTTER + 6, y + 4, row.text, "quiet", "start")
-
-    def rule(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
-        """The network falls apart, or is whole again."""
-        y, parted = self.y + 15, row.kind == "partition"
-        kind = "arrow again lost" if parted else "arrow again"
+        kind, words = _RULES[row.kind]
         self.parts.append(f'<line class="{kind}" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
-        self.text(GUTTER + 6, y + 4, row.text, "lost-text" if parted else "label", "start")
+        self.text(GUTTER + 6, y + 4, row.text, words, "start")
 
-    def stop(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
+    def stop(self, row: DiagramRow, x: float, peer: float | None) -> None:
         """The machine crashes, or halts for good."""
-        if x is None:
-            self.note(row, x, peer)
-            return
         y = self.y + 11
         self.parts.append(f'<path class="arrow lost" d="M{_n(x - 5)} {_n(y - 5)}l10 10m0 -10l-10 10"/>')
         if row.kind == "halt":
             self.parts.append(f'<path class="arrow lost" d="M{_n(x - 9)} {_n(y + 9)}h18"/>')
         self.text(x + 13, y + 4, row.label, "lost-text", "start")
 
-    def restart(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
+    def restart(self, row: DiagramRow, x: float, peer: float | None) -> None:
         """The machine starts again: a ring with an opening."""
-        if x is None:
-            self.note(row, x, peer)
-            return
         y = self.y + 11
         self.parts.append(f'<circle class="stub" cx="{_n(x)}" cy="{_n(y)}" r="6"/>')
         self.parts.append(f'<path class="arrow" d="M{_n(x + 5)} {_n(y - 3)}a6 6 0 1 0 1 3"/>')
         self.parts.append(f'<path class="tip" d="M{_n(x + 6)} {_n(y - 7)}l1 6l-6 -1z"/>')
         self.text(x + 13, y + 4, row.label, "label", "start")
 
-    def note(self, row: DiagramRow, x: float | None, peer: float | None) -> None:
-        if x is None:
-            self.text(GUTTER, self.y + 15, row.text, "quiet", "start")
-            return
+    def note(self, row: DiagramRow, x: float, peer: float | None) -> None:
         self.parts.append(f'<circle class="tip" cx="{_n(x)}" cy="{_n(self.y + 11)}" r="3"/>')
         self.text(x + 9, self.y + 15, row.label, "quiet" if row.kind == "ignore" else "label", "start")
 
@@ -234,19 +217,24 @@ class _Drawing:
         self.text(x, self.y, words, "loop-text", "end")
 
 
-_ROWS: Mapping[RowKind, Callable[[_Drawing, DiagramRow, float | None, float | None], None]] = {
-    "receive": _Drawing.arrow,
-    "again": _Drawing.arrow,
-    "lose": _Drawing.arrow,
-    "drive": _Drawing.arrow,
-    "state": _Drawing.change,
-    "send": _Drawing.send,
-    "clock": _Drawing.clock,
-    "partition": _Drawing.rule,
-    "heal": _Drawing.rule,
-    "crash": _Drawing.stop,
-    "halt": _Drawing.stop,
-    "recover": _Drawing.restart,
+# Rows that go through all lifelines: the classes of the line and of its words.
+_RULES: Mapping[RowKind, tuple[str, str]] = {
+    "clock": ("clock", "quiet"), "partition": ("arrow again lost", "lost-text"), "heal": ("arrow again", "label"),
+}  # fmt: skip
+# The height of a row, and how it is drawn. Another row is a note.
+_ROWS: Mapping[RowKind, tuple[int, Callable[[_Drawing, DiagramRow, float, float | None], None]]] = {
+    "receive": (34, _Drawing.arrow),
+    "again": (34, _Drawing.arrow),
+    "lose": (34, _Drawing.arrow),
+    "drive": (32, _Drawing.arrow),
+    "state": (28, _Drawing.change),
+    "send": (22, _Drawing.send),
+    "clock": (30, _Drawing.rule),
+    "partition": (30, _Drawing.rule),
+    "heal": (30, _Drawing.rule),
+    "crash": (22, _Drawing.stop),
+    "halt": (22, _Drawing.stop),
+    "recover": (22, _Drawing.restart),
 }
 
 

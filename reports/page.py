@@ -1,4 +1,4 @@
-"""One self-contained HTML page: what was explored, drawn in the browser, with nothing fetched from anywhere.
+"""One self-contained HTML page: the exploration, drawn in the browser, with nothing fetched from anywhere.
 
 Theory of operation. Python provides the data, the browser the layout. `page_data` gathers everything as JSON, the
 template takes it in a script element together with the style and the scripts of the folder page/. Paths share their
@@ -15,7 +15,7 @@ from typing import Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot
 from leasehold.reports.diagram import diagram, task_text, update_text
-from leasehold.reports.json_report import constant_value, counts_json, measured_json, snapshot_json
+from leasehold.reports.json_report import constant_value, counts_json, measured_json, picked, plain, snapshot_json
 from leasehold.reports.product import ProductGraph, ProductNode, ProductTable, product, projections, shown, table
 from leasehold.reports.sequence import DiagramRow, SequenceStep, sequence
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
@@ -58,7 +58,7 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
     return {
         "headline": {"verdict": verdict, "words": words, "failures": [p.name for p in failures(exploration)]},
         "setting": {"name": expected.setting, "doc": expected.doc},
-        "system": {"name": system.name, "doc": system.doc, "digest": system.digest},
+        "system": picked(system, "name doc digest"),
         "constants": [{"name": name, "value": constant_value(c), "doc": c.doc} for name, c in system.constants.items()],
         "run": {**counts_json(exploration), **(measured_json(exploration) if measured else {})},
         "machines": steps.machines,
@@ -88,22 +88,14 @@ class _Steps:
         return at
 
     def _step_of(self, parent: int, step: SequenceStep) -> dict[str, Any]:
-        entry: dict[str, Any] = {
-            "p": parent,
-            "title": step.title,
-            "rows": [self._row(row) for row in step.rows],
+        known = {
+            "transition": step.transition or None,
+            "control": plain(step.control) or None,
+            "data": {change.name: change.after for change in step.data} or None,
+            **picked(step, "channels now"),
         }
-        if step.transition:
-            entry["transition"] = step.transition
-        if step.control:
-            entry["control"] = dict(step.control)
-        if step.data:
-            entry["data"] = {change.name: change.after for change in step.data}
-        if step.channels is not None:
-            entry["channels"] = {name: list(messages) for name, messages in step.channels.items()}
-        if step.now is not None:
-            entry["now"] = step.now
-        return entry
+        always = {"p": parent, "title": step.title, "rows": [self._row(row) for row in step.rows]}
+        return always | {name: value for name, value in known.items() if value is not None}
 
     def _row(self, row: DiagramRow) -> list[Any]:
         """Kind, text, lifeline, peer; trailing None values are left out."""
@@ -134,10 +126,7 @@ def _machines(exploration: Exploration) -> tuple[str, ...]:
 def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
     drawn = diagram(role)
     return {
-        "name": role.name,
-        "doc": role.doc,
-        "count": role.count,
-        "parent": role.parent,
+        **picked(role, "name doc count parent"),
         "place": _place(role.place),
         "data": [{"name": d.name, "type": str(d.type), "doc": d.doc} for d in role.data.values()],
         "states": [_state(state, state.name in drawn.terminal) for state in role.states.values()],
@@ -152,25 +141,17 @@ def _state(state: State, terminal: bool) -> dict[str, Any]:
         **({"title": state.title} if state.remembers else {}),
         "initial": state.initial,
         "terminal": terminal,
-        "doc": state.doc,
-        "tasks": list(state.tasks),
-        "ignore": dict(state.ignore),
-        "refuse": dict(state.refuse),
+        **picked(state, "doc tasks ignore refuse"),
         "place": _place(state.place),
     }
 
 
 def _transition(transition: Transition, taken: int) -> dict[str, Any]:
     return {
-        "name": transition.name,
-        "source": transition.source,
-        "target": transition.target,
-        "event": transition.event,
+        **picked(transition, "name source target event"),
         "guard": text(transition.guard) if transition.guard is not None else "",
         "updates": [update_text(u) for u in transition.updates],
-        "also": list(transition.also),
-        "internal": transition.internal,
-        "doc": transition.doc,
+        **picked(transition, "also internal doc"),
         "taken": taken,
         "place": _place(transition.place),
     }
@@ -179,14 +160,10 @@ def _transition(transition: Transition, taken: int) -> dict[str, Any]:
 def _property(result: PropertyResult, exploration: Exploration, expected: Expected, steps: _Steps) -> dict[str, Any]:
     declared = exploration.system.properties.get(result.name)
     return {
-        "name": result.name,
-        "kind": result.kind,
-        "verdict": result.verdict,
+        **picked(result, "name kind verdict"),
         "vacuous": result.name in exploration.vacuous,
         "expected": expected.violated.get(result.name, "") if result.verdict == "violated" else "",
-        "doc": result.doc,
-        "source": result.source,
-        "reason": result.reason,
+        **picked(result, "doc source reason"),
         "claim": text(declared.claim) if declared is not None else "",
         "when": text(declared.when) if declared is not None and declared.when is not None else "",
         "within": declared.within if declared is not None else None,
@@ -211,7 +188,7 @@ def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> di
             {
                 "roles": list(names),
                 "nodes": [_node(node, ends) for node in graph.nodes],
-                "links": [[link.source, link.target, list(link.labels)] for link in graph.links],
+                "links": [list(plain(link).values()) for link in graph.links],
             }
             for names, graph in graphs.items()
         ],
@@ -220,28 +197,14 @@ def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> di
 
 
 def _node(node: ProductNode, ends: dict[int, int]) -> dict[str, Any]:
-    return {
-        "control": list(node.control),
-        "cells": node.cells,
-        "states": node.states,
-        "depth": node.depth,
-        "mark": node.mark,
-        "initial": node.initial,
-        "path": ends.get(node.cell.first),
-    }
+    return {**picked(node, "control cells states depth mark initial"), "path": ends.get(node.cell.first)}
 
 
 def _table(found: ProductTable | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {
-        "row_role": found.row_role,
-        "rows": list(found.rows),
-        "column_roles": list(found.column_roles),
-        "columns": [list(column) for column in found.columns],
-        "nodes": [[row, column, node] for (row, column), node in sorted(found.nodes.items())],
-        "full": found.full,
-    }
+    nodes = [[row, column, node] for (row, column), node in sorted(found.nodes.items())]
+    return {**picked(found, "row_role rows column_roles columns"), "nodes": nodes, "full": found.full}
 
 
 def _place(place: Place) -> str:

@@ -94,7 +94,7 @@ def marks(exploration: Exploration, legal: Exploration | None = None) -> tuple[M
 
 
 def product(exploration: Exploration, legal: Exploration | None = None) -> ProductGraph:
-    """The product graph of what was explored; `legal` as for `marks`."""
+    """The product graph of an exploration; `legal` as for `marks`."""
     system = exploration.system
     nodes = [
         ProductNode(where, 1, cell.states, cell.depth, cell, mark, cell.depth == 0)
@@ -136,7 +136,7 @@ def table(whole: ProductGraph) -> ProductTable | None:
     """The product as a table, its longest role downwards; None where it would be too wide to read.
 
     Roles with one machine show all their states while the table stays below FULL places, otherwise, like roles with
-    several machines, only what is reachable.
+    several machines, only their reachable states.
     """
     if not whole.roles:
         return None

@@ -26,7 +26,7 @@ RowKind: TypeAlias = Literal[
     "crash",  # the machine loses everything but its record
     "halt",  # the machine stops for good
     "recover",  # the machine starts again from its record
-    "retry",  # the machine sends again what was lost
+    "retry",  # the machine sends a lost message again
     "clock",  # a rule through all lifelines: time passes
     "partition",  # the same: the network falls into two sides
     "heal",  # the same: it is whole again
@@ -94,7 +94,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class SequenceStep:
-    """One step: its number from 1, what it is called, its rows, and what it changed."""
+    """One step: its number from 1, its title, its rows, and its changes."""
 
     number: int
     title: str

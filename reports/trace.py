@@ -11,21 +11,31 @@ from leasehold.checker.explore.result import Path, Snapshot, Step
 from leasehold.reports.sequence import SequenceStep, sequence
 
 
-def trace_text(path: Path) -> str:
-    """One numbered paragraph for each step: what happened, then what it changed and sent. Ends in a newline."""
+def trace_text(path: Path, brief: bool = False) -> str:
+    """One numbered paragraph for each step: its title, then its changes and messages. Ends in a newline.
+
+    Briefly, a step is a line, with the control states that it changed.
+    """
     drawn = sequence(path)
-    lines = ["initially"]
-    lines += [f"      {line}" for line in _snapshot(drawn.initial)]
+    lines = [] if brief else ["initially", *(f"      {line}" for line in _snapshot(drawn.initial))]
+    control = path.initial.control
     for step, taken in zip(drawn.steps, path.steps, strict=True):
         if step.number == drawn.loop:
             lines.append("  --- from here on, the steps below repeat for ever ---")
+        if brief:
+            changes = [f"{m}: {control[m]} -> {s}" for m, s in taken.state.control.items() if control[m] != s]
+            if changes and taken.machine is not None:
+                changes[0] = changes[0].removeprefix(f"{taken.machine}: ")
+            lines.append(f"{step.number:>4}  {title_to_tell(taken)}" + (f"  [{'; '.join(changes)}]" if changes else ""))
+            control = taken.state.control
+            continue
         title = f"{step.mark} {step.title}" if step.mark else title_to_tell(taken)
         lines.append(f"{step.number:>4}  {title}" + (f"  ({step.transition})" if step.transition else ""))
         lines += [f"        {line}" for line in _details(step)]
     if drawn.loop is not None:
         ends = drawn.loop > len(drawn.steps)
         lines.append("  --- nothing more happens ---" if ends else f"  --- back to before step {drawn.loop} ---")
-    if drawn.waiting:
+    if drawn.waiting and not brief:
         lines.append("finally on their way")
         lines += [f"      {message}" for message in drawn.waiting]
     return "\n".join(lines) + "\n"

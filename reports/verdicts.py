@@ -48,7 +48,7 @@ def failures(exploration: Exploration) -> tuple[PropertyResult, ...]:
 
 
 def failures_first(exploration: Exploration) -> list[PropertyResult]:
-    """The properties: failures, then what was not decided, then expected violations, then the rest as declared."""
+    """The properties: failures, then undecided ones, then expected violations, then the rest as declared."""
     failed = failures(exploration)
     order: dict[Verdict, int] = {"bounded": 1, "unasked": 1, "violated": 2}
     return sorted(exploration.properties, key=lambda p: 0 if p in failed else order.get(p.verdict, 3))

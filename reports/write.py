@@ -12,8 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from leasehold.checker.crash.analysis import crash
+from leasehold.checker.crash.unmet import explanations
+from leasehold.checker.explore import explore
 from leasehold.checker.explore import result as steps
 from leasehold.checker.explore.result import Exploration
+from leasehold.faults import Budget
+from leasehold.reports.crash import crash_markdown, worst_svg
 from leasehold.reports.dot import NoSvg, product_dot, render, role_dot
 from leasehold.reports.json_report import dumps, json_report
 from leasehold.reports.junit import junit
@@ -24,6 +29,7 @@ from leasehold.reports.page import page
 from leasehold.reports.product import product
 from leasehold.reports.sarif import sarif
 from leasehold.reports.trace import trace_text
+from leasehold.spec.language.load import load
 
 Files: TypeAlias = Iterator[tuple[str, str]]
 Maker: TypeAlias = Callable[[Exploration, Exploration | None, bool], Files]
@@ -40,7 +46,7 @@ def write_report(
     """Writes the files of the named formats, all when none is named, and returns their paths in order.
 
     Args:
-        exploration: what was found.
+        exploration: the exploration.
         folder: where to write; made if it is not there. Files of other names in it are left alone.
         formats: names in FORMATS.
         legal: the exploration of the same system without faults, by which reachable control states are marked.
@@ -87,22 +93,21 @@ def safe_name(words: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", words).lstrip(".") or "_"
 
 
-def _paths(exploration: Exploration) -> Iterator[tuple[str, steps.Path]]:
-    for result in exploration.properties:
-        if result.path is not None:
-            yield result.name, result.path
+def _whole(name: str, make: Callable[[Exploration, Exploration | None, bool], str]) -> Maker:
+    """One file about all of it."""
+    return lambda exploration, legal, measured: iter([(name, make(exploration, legal, measured))])
 
 
-def _html(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield "index.html", page(exploration, legal, measured=measured)
+def _of_paths(ending: str, make: Callable[[steps.Path, str], str]) -> Maker:
+    """A file for each counterexample and witness; `make` takes the path and its title."""
 
+    def made(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
+        for result in exploration.properties:
+            if result.path is not None:
+                title = f"{exploration.system.name}: {result.name}"
+                yield f"paths/{safe_name(result.name)}.{ending}", make(result.path, title)
 
-def _markdown(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield "report.md", markdown(exploration, legal)
-
-
-def _json(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield "report.json", dumps(json_report(exploration, legal, measured=measured))
+    return made
 
 
 def _dot(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
@@ -115,43 +120,76 @@ def _dot(exploration: Exploration, legal: Exploration | None, measured: bool) ->
 def _mermaid(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
     for role in exploration.system.roles.values():
         yield f"roles/{safe_name(role.name)}.mmd", role_mermaid(role)
-    for name, path in _paths(exploration):
-        yield f"paths/{safe_name(name)}.mmd", path_mermaid(path)
-
-
-def _sequence(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    for name, path in _paths(exploration):
-        yield f"paths/{safe_name(name)}.svg", path_svg(path, f"{exploration.system.name}: {name}")
-
-
-def _trace(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    for name, path in _paths(exploration):
-        yield f"paths/{safe_name(name)}.txt", trace_text(path)
+    yield from _of_paths("mmd", lambda path, title: path_mermaid(path))(exploration, legal, measured)
 
 
 def _svg(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield from _sequence(exploration, legal, measured)
+    yield from _SEQUENCE(exploration, legal, measured)
     for path, content in _dot(exploration, legal, measured):
         yield path.removesuffix(".dot") + ".svg", render(content)
 
 
-def _junit(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield "junit.xml", junit(exploration)
-
-
-def _sarif(exploration: Exploration, legal: Exploration | None, measured: bool) -> Files:
-    yield "report.sarif", dumps(sarif(exploration))
-
-
+_SEQUENCE = _of_paths("svg", path_svg)
 FORMATS: Mapping[str, Maker] = {
-    "html": _html,
-    "markdown": _markdown,
-    "json": _json,
+    "html": _whole("index.html", lambda found, legal, measured: page(found, legal, measured=measured)),
+    "markdown": _whole("report.md", lambda found, legal, measured: markdown(found, legal)),
+    "json": _whole("report.json", lambda found, legal, measured: dumps(json_report(found, legal, measured=measured))),
     "dot": _dot,
     "mermaid": _mermaid,
-    "text": _trace,
+    "text": _of_paths("txt", lambda path, title: trace_text(path)),
     "svg": _svg,
-    "junit": _junit,
-    "sarif": _sarif,
+    "junit": _whole("junit.xml", lambda found, legal, measured: junit(found)),
+    "sarif": _whole("report.sarif", lambda found, legal, measured: dumps(sarif(found))),
 }
-COMMITTED: tuple[Maker, ...] = (_html, _markdown, _json, _dot, _mermaid, _trace, _sequence)
+COMMITTED = (*(FORMATS[name] for name in ("html", "markdown", "json", "dot", "mermaid", "text")), _SEQUENCE)
+
+
+# The reports of the systems that come with Leasehold: committed, and compared with the results of the checker.
+
+CRASHES, DRAWING = "crash.md", "worst_crash.svg"
+
+
+def committed(name: str) -> dict[str, bytes]:
+    """The report of a shipped system with its constants as they are declared, by path in the system's folder.
+
+    If the system names the faults that it is checked with, the crash analysis is there, too.
+
+    Raises:
+        SpecError: there is no such system, or it is wrong.
+    """
+    crashes = _crashes(name)
+    return {**committed_files(explore(load(name)), crashes=CRASHES if crashes else ""), **crashes}
+
+
+def _crashes(name: str) -> dict[str, bytes]:
+    """The crash analysis of a system under the faults that it is checked with; nothing if it names none."""
+    faults = load(name).faults
+    if not faults.check:
+        return {}
+    system = load(name, faults.settings)
+    report = crash(system, Budget.parse(faults.check))
+    drawn = worst_svg(report)
+    words = crash_markdown(report, explanations(name, system), DRAWING if drawn is not None else "")
+    files = {CRASHES: words, **({DRAWING: drawn} if drawn is not None else {})}
+    return {file: content.encode() for file, content in files.items()}
+
+
+def differences(folder: Path, files: dict[str, bytes]) -> Iterator[str]:
+    """Says for each file in which a folder and a report differ: it is missing, is outdated, or belongs to none."""
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    for name, content in files.items():
+        if name not in there:
+            yield f"{folder / name}: missing"
+        elif (folder / name).read_bytes() != content:
+            yield f"{folder / name}: outdated"
+    yield from (f"{folder / name}: no longer made" for name in sorted(there - files.keys()))
+
+
+def renew(folder: Path, files: dict[str, bytes]) -> None:
+    """Makes a folder hold exactly the files of a report."""
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if path.relative_to(folder).as_posix() not in files:
+            path.unlink()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from leasehold.impl.server.schemas import MODELS
-from leasehold.reports.shipped import committed, differences, renew
+from leasehold.reports.write import committed, differences, renew
 from leasehold.spec import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[1]

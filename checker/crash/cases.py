@@ -24,7 +24,7 @@ from leasehold.faults import CrashPoint
 from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec.language.lower import Actor
-from leasehold.spec.language.model import System
+from leasehold.spec.language.model import System, machine_name
 
 ANY = "any"  # the mode of a system that tells none apart
 Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
@@ -282,9 +282,12 @@ class CaseFinder:
         if most == NO_RETURN.size:
             way, loop = self.ways.run(numbers[-1])
         found: Path = self.paths.along([*numbers, *way], None if loop is None else len(numbers) + loop)
-        if stop is None:
-            return found
         steps = list(found.steps)
+        if stop is None:  # the actor was down, and stops once more before its recovery has done anything
+            own = {machine_name(self.system.roles[role], i) for role, i in actor.machines}
+            crashes = [i for i, step in enumerate(steps[: crash_at + 1]) if step.kind == "crash"]
+            crash_at = next((i for i in reversed(crashes) if steps[i].machine in own), crashes[-1])
+            stop, point = steps[crash_at], f"{steps[crash_at].event}, then {point}"
         steps[crash_at] = replace(stop, event=point)
         return replace(found, steps=tuple(steps))
 

@@ -17,7 +17,7 @@ twice. It is found exactly: cycles are few and small, and within one all ways ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,11 +58,6 @@ class Convergence:
     worst_exchanges: int | None
     path: Path | None
     ways: Ways | None = field(default=None, repr=False, compare=False)
-
-    def as_json(self) -> dict[str, object]:
-        """All but the paths."""
-        names = ("legal_states", "recovery_states", "other_ends", "converges", "worst_steps", "worst_exchanges")
-        return {name: getattr(self, name) for name in names}
 
 
 def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = False) -> Convergence:
@@ -121,7 +116,7 @@ class Ways:
         may_rest = self.graph.rests(self.asked) & self.astray
         rests = (may_rest & ~ended).nonzero()[0].tolist()
         if rests and not throughout:
-            return self._found(False, path=self.paths.to(rests[0]))
+            return self._found(False, path=self._resting(rests[0]))
         self.astray = self.astray & ~(may_rest & ended)
         self.other_ends = int((may_rest & ended).sum())
         component_of = components_among(self.astray, self.graph)
@@ -148,13 +143,18 @@ class Ways:
         if not todo.any():
             return None
         if rests:
-            path = self.paths.to(rests[0])
+            path = self._resting(rests[0])
         else:
             numbers, loop = liveness.fair_run(lasting, self.astray, graph, self.paths, self.asked)
             assert numbers is not None
             path = self.paths.along(numbers, loop)
         self.stays = leading(todo, graph, self.astray)
         return path
+
+    def _resting(self, n: int) -> Path:
+        """A path to a state in which a run may stay for ever: it repeats nothing but its end."""
+        path: Path = self.paths.to(n)
+        return replace(path, loop=len(path))
 
     def run(self, n: int) -> tuple[list[int], int | None]:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""

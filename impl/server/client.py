@@ -94,12 +94,12 @@ def sockets(at: Path) -> list[Path]:
     """The control sockets at a place: a socket, the configuration of an actor, or a folder of sockets.
 
     Raises:
-        ClientError: there is none.
+        Unreachable: there is none.
     """
     if at.is_dir():
         found = sorted(path for path in at.iterdir() if path.suffix == ".sock" and path.is_socket())
         if not found:
-            raise ClientError(f"there is no socket of an actor in {at}; name a socket, a folder of them, or a config")
+            raise Unreachable(f"there is no socket of an actor in {at}; name a socket, a folder of them, or a config")
         return found
     if at.is_socket():
         return [at]
@@ -107,5 +107,5 @@ def sockets(at: Path) -> list[Path]:
         try:
             return [at.parent / config.read(at).socket]
         except config.ConfigError as error:
-            raise ClientError(str(error)) from None
-    raise ClientError(f"there is nothing at {at}; name the socket of an actor, a folder of them, or a configuration")
+            raise Unreachable(str(error)) from None
+    raise Unreachable(f"there is nothing at {at}; name the socket of an actor, a folder of them, or a configuration")

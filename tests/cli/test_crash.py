@@ -8,6 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from leasehold.checker.explore.result import Path as EvidencePath
+from leasehold.checker.explore.result import Snapshot, Step
+from leasehold.cli import tables
+from leasehold.cli.common import console
 from tests.cli.conftest import LIGHT, Run, as_json, write
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
@@ -78,13 +82,13 @@ def test_what_holds_is_said_in_a_few_lines(run: Run) -> None:
 
 
 def test_the_systems_own_budget_and_settings(run: Run, tmp_path: Path) -> None:
-    own = "faults: {budget: crash=1, set: {clients: 1}}\n"
+    own = "faults: {budget: crash=1, set: {clients: 3}}\n"
     run("init", "mine")
     system = tmp_path / "mine/system.yaml"
-    system.write_text(system.read_text() + own)
+    system.write_text(system.read_text().replace("faults: {check: crash=1}\n", own))
     first = run("crash", "mine").stdout.splitlines()[:2]
-    assert first[0] == "faults crash=1 (system.yaml); clients=1 (set for faults in system.yaml)"
-    assert first[1].startswith("mine  clients=1 ")
+    assert first[0] == "faults crash=1 (system.yaml); clients=3 (set for faults in system.yaml)"
+    assert first[1].startswith("mine  clients=3 ")
     other = run("crash", "mine", "--set", "clients=2", "--faults", "none").stdout.splitlines()[:2]
     assert other[0] == "faults none (--faults)"
     assert other[1].startswith("mine  clients=2 ")
@@ -263,6 +267,33 @@ def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     assert returns["asking", "once"] is False
     assert returns["idle", "idle"] is True
     assert found["worst_path"]["steps"]
+
+
+@pytest.mark.parametrize("verb", [("crash", "--faults", "crash=1"), ("check",)])
+def test_the_run_that_never_returns_is_the_case_that_its_command_shows(
+    verb: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
+    done = run(verb[0], "asked", *verb[1:])
+    assert done.returncode == 1
+    path = done.stdout[done.stdout.index("\ninitially\n") : done.stdout.index("  the worst case is ")]
+    (command,) = [line for line in done.stdout.splitlines() if line.startswith("  leasehold crash ")]
+    words = shlex.split(command)
+    point = words[words.index("--point") + 1]
+    assert re.search(rf"^ +\d+  CRASH .*{re.escape(point)}", path, re.MULTILINE)
+    assert "\n  --- nothing more happens ---\n" in path
+    assert path in run(*words[1:]).stdout
+
+
+def test_a_message_that_is_lost_while_its_sender_is_down_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    state = Snapshot({"asker": "asking"}, {}, {})
+    crashed = Step("crash", "asker", "crash:asker/asking#before-commit", {}, None, None, None, None, (), (), state)
+    lost = Step("lose", "teller", "asked", {}, "asker", None, None, None, (), (), state)
+    for brief in (True, False):
+        tables.path(console(), EvidencePath(state, (crashed, lost)), brief)
+        assert capsys.readouterr().out.endswith(f"(lost)\n{tables.LOST}\n")
+        tables.path(console(), EvidencePath(state, (lost,)), brief)
+        assert capsys.readouterr().out.endswith("(lost)\n")
 
 
 # check

@@ -33,7 +33,7 @@ def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.cli.explore.load_or_exit", press)
+    monkeypatch.setattr("leasehold.cli.explore.load", press)
     done = CliRunner().invoke(cli, WORDS)
     assert (done.exit_code, done.output) == (130, "interrupted\n")
 

@@ -176,7 +176,7 @@ def test_a_counterexample_says_what_was_claimed(run: Run, tmp_path: Path) -> Non
     assert "   1  light: press  [dark -> bright]\n" in run("explore", "broken", "--brief").stdout
 
 
-@pytest.mark.parametrize("verb", [("explore",), ("check",), ("explore", "--faults", "crash=1"), ("crash",)])
+@pytest.mark.parametrize("verb", [("explore",), ("check",), ("explore", "--faults", "crash=1"), ("crash",), ("prove",)])
 def test_the_command_that_replays_a_violation_shows_its_path(verb: tuple[str, ...], run: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "two words", BROKEN)
     (folder / "system.yaml").write_text(

@@ -1,6 +1,6 @@
 """What is committed of a shipped system: its report, and what crashes do to it, each linked to the other."""
 
-from leasehold.reports.shipped import committed
+from leasehold.reports.write import committed
 from leasehold.spec import SHIPPED
 from tests.systems import load
 

@@ -5,8 +5,7 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.reports.dot import HOW_TO_GET_SVG, has_dot
-from leasehold.reports.shipped import differences, renew
-from leasehold.reports.write import FORMATS, committed_files, safe_name, write_report
+from leasehold.reports.write import FORMATS, committed_files, differences, renew, safe_name, write_report
 from leasehold.spec.language.load import load
 
 WITHOUT_DOT = {
