@@ -281,7 +281,7 @@ class Builder(FieldBuilder):
             return None
         parent = text_of(as_mapping(self.files.roles.get(target)), "subsidiary")
         if parent != role:
-            self.sink.error("not_subsidiary", driven.place, target=a(target), role=a(role), role_2=role)
+            self.sink.error("not_subsidiary", driven.place, target=a(target), a_role=a(role), role=role)
             return None
         if event is None:
             self.sink.error("drives_no_event", node.place, name=name, known=sorted(self.names.roles[target].events))
