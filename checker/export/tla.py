@@ -11,7 +11,6 @@ claim nothing of them either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from leasehold.checker.export.shared import (
@@ -27,11 +26,11 @@ from leasehold.checker.export.shared import (
     sentence,
     wrapped,
 )
-from leasehold.checker.export.tla_steps import TlaAction, TlaActions, exists
+from leasehold.checker.export.tla_steps import TlaAction, TlaActions, comment, either, exists
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
-from leasehold.spec.language.model import Datum, Property, Role
+from leasehold.spec.language.model import Property, Role
 
 HELPERS = r"""
 Min(A, B) == IF A < B THEN A ELSE B
@@ -107,10 +106,9 @@ class _TlaModule:
 
     def _header(self) -> list[str]:
         system = self.system
-        about = [line for words in heading(system) for line in wrapped(words, "\\* ", "\\* ")]
+        about = [line for words in heading(system) for line in comment(words)]
         if any(p.kind == "step" for p in system.properties.values()):
-            about += wrapped("TLC judges steps that change something; the explorer also those that change nothing.",
-                             "\\* ", "\\* ")  # fmt: skip
+            about += comment("TLC judges steps that change something; the explorer also those that change nothing.")
         if self.left_out:
             about.append("\\* Not in this module:")
             for left in self.left_out:
@@ -120,54 +118,44 @@ class _TlaModule:
     # State
 
     def _constants(self) -> list[str]:
-        lines = []
-        for name, c in self.system.constants.items():
-            doc = f"  \\* {sentence(c.doc)}" if c.doc else ""
-            lines.append(f"{self.layout.constant(name)} == {self.layout.literal(c.type, c.value)}{doc}")
-        return lines
+        return [
+            f"{self.layout.constant(name)} == {self.layout.literal(c.type, c.value)}{_remark(c.doc)}"
+            for name, c in self.system.constants.items()
+        ]
 
     def _variables(self) -> list[str]:
         words = [self.layout.variable(v) for v in self.steps.variables]
-        lines = ["VARIABLES"]
         docs = {
             **{r.name: r.doc for r in self.system.roles.values()},
             **{c.name: c.doc or f"{c.kind}, from {c.sender} to {c.receiver}" for c in self.system.channels.values()},
         }
-        for n, (name, word) in enumerate(zip(self.steps.variables, words, strict=True)):
-            comma = "," if n + 1 < len(words) else ""
-            doc = f"  \\* {sentence(docs.get(name, ''))}" if docs.get(name) else ""
-            lines.append(f"  {word}{comma}{doc}")
-        return [*lines, "", f"vars == <<{', '.join(words)}>>"]
+        commas = [","] * (len(words) - 1) + [""]
+        lines = [f"  {word}{comma}{_remark(docs.get(name, ''))}"
+                 for name, word, comma in zip(self.steps.variables, words, commas, strict=True)]  # fmt: skip
+        return ["VARIABLES", *lines, "", f"vars == <<{', '.join(words)}>>"]
 
     def _init(self) -> list[str]:
-        lines = ["Init =="]
-        for role in self.system.roles.values():
-            lines.append(f"  /\\ {self.layout.variable(role.name)} {self._first(role)}")
+        tests = [f"{self.layout.variable(role.name)} {self._first(role)}" for role in self.system.roles.values()]
         for channel in self.system.channels.values():
             empty = {"bag": "EmptyBag", "set": "{}"}.get(channel.kind, "<<>>")
             joints = self.layout.joints(channel)
             value = f"[J \\in {joints} |-> {empty}]" if joints else empty
-            lines.append(f"  /\\ {self.layout.variable(channel.name)} = {value}")
-        if self.system.clock is not None:
-            lines.append(f"  /\\ {self.layout.variable('clock')} = 0")
-        if self.system.initially is not None:
-            lines.append(f"  /\\ {term(self.system.initially, TlaBindings(self.layout))}")
-        return lines
+            tests.append(f"{self.layout.variable(channel.name)} = {value}")
+        tests += [] if self.system.clock is None else [f"{self.layout.variable('clock')} = 0"]
+        tests += [] if self.system.initially is None else [term(self.system.initially, TlaBindings(self.layout))]
+        return _all_of("Init", tests)
 
     def _first(self, role: Role) -> str:
-        members = self.layout.members(role.instance)
-        if not any(d.any_initial for d in role.data.values()):
-            fields = [f'state |-> "{role.initial.name}"']
-            fields += [f"{d.name} |-> {self.layout.literal(d.type, d.initial)}" for d in role.data.values()]
-            record = f"[{', '.join(fields)}]"
+        members, several = self.layout.members(role.instance), any(d.any_initial for d in role.data.values())
+        values = {"state": f'"{role.initial.name}"'}
+        values |= {d.name: self.layout.literal(d.type, d.initial) for d in role.data.values() if not d.any_initial}
+        if not several:
+            record = f"[{', '.join(f'{name} |-> {value}' for name, value in values.items())}]"
             return f"= [Me \\in {members} |-> {record}]" if role.indexed else f"= {record}"
-        fields = [f'state : {{"{role.initial.name}"}}']
-        fields += [f"{d.name} : {self._first_values(d)}" for d in role.data.values()]
-        record = f"[{', '.join(fields)}]"
+        sets = {"state": f"{{{values['state']}}}"}
+        sets |= {d.name: self.steps.domain(d) if d.any_initial else f"{{{values[d.name]}}}" for d in role.data.values()}
+        record = f"[{', '.join(f'{name} : {some}' for name, some in sets.items())}]"
         return f"\\in [{members} -> {record}]" if role.indexed else f"\\in {record}"
-
-    def _first_values(self, d: Datum) -> str:
-        return self.steps.domain(d) if d.any_initial else "{" + self.layout.literal(d.type, d.initial) + "}"
 
     # Steps
 
@@ -180,11 +168,10 @@ class _TlaModule:
         for a in actions:
             if a.group is not None:
                 groups.setdefault(a.group, []).append(a)
-        lines = wrapped(
+        lines = comment(
             "What could happen all the time from some point on does happen. (Of a group of which some step changes "
-            "nothing, the explorer takes that step for enough; TLC asks for one that changes something.)",
-            "\\* ", "\\* ",
-        )  # fmt: skip
+            "nothing, the explorer takes that step for enough; TLC asks for one that changes something.)"
+        )
         lines.append("Fairness ==")
         for (name, bound), members in groups.items():
             outer = [w for w in members[0].witnesses if w[0] in bound]
@@ -203,12 +190,15 @@ class _TlaModule:
         f = TlaBindings(self.layout)
         tests = [term(self.system.constraint, f)] if self.system.constraint is not None else []
         for role, d, (low, high) in ranges(self.system):
-            a, b = term(low, f), term(high, f)
-            name = self.layout.variable(role.name)
-            value = f"{name}[Me].{d.name}" if role.indexed else f"{name}.{d.name}"
-            every = f"\\A Me \\in {self.layout.members(role.instance)} : " if role.indexed else ""
-            tests.append(f"{every}{a} <= {value} /\\ {value} <= {b}")
-        return ["\\* States out of these bounds are not explored.", "Bounds ==", *(f"  /\\ ({test})" for test in tests)]
+            every, own = self._every(role)
+            tests.append(f"{every}{term(low, f)} <= {own}.{d.name} /\\ {own}.{d.name} <= {term(high, f)}")
+        about = comment("States out of these bounds are not explored.")
+        return [*about, *_all_of("Bounds", [f"({test})" for test in tests])]
+
+    def _every(self, role: Role) -> tuple[str, str]:
+        """What is said of every machine of a role: the quantifier, and the machine's record."""
+        name = self.layout.variable(role.name)
+        return (f"\\A Me \\in {self.layout.members(role.instance)} : ", f"{name}[Me]") if role.indexed else ("", name)
 
     # Claims
 
@@ -216,11 +206,10 @@ class _TlaModule:
         """What says that a claim holds of a step, whatever action the step is taken for."""
         if not any(asks_what_was_taken(p) for p in self.system.properties.values()):
             return []
-        words = (
+        about = comment(
             "A claim P about steps that asks who consumed what: it holds of every action that a step can be taken for."
         )
-        about = wrapped(words, "\\* ", "\\* ")
-        return [*about, "Judged(P(_, _, _)) ==", *(f"  /\\ {action.judged}" for action in actions)]
+        return [*about, *_all_of("Judged(P(_, _, _))", [action.judged for action in actions])]
 
     def _claims(self) -> list[list[str]]:
         found = [self._types_hold()]
@@ -238,55 +227,43 @@ class _TlaModule:
 
     def _claim(self, p: Property) -> list[str]:
         name = self.layout.names.name(("property", p.name), p.name.capitalize())
-        makers: dict[str, Callable[[Property], tuple[str, list[str]]]] = {
-            "always": self._always, "step": self._step, "sometimes": self._sometimes, "leads_to": self._leads_to,
-        }  # fmt: skip
-        if p.kind not in makers:
-            raise ExportError("that some run leads to it is a claim about branching time", "TLA+ speaks of single runs")
-        formula, where = makers[p.kind](p)
+        f = TlaBindings(self.layout, primed=p.kind == "step")
+        claim, when = term(p.claim, f), term(p.when, f) if p.when is not None else ""
+        implied = f"({when} => {claim})" if when else claim
+        match p.kind:
+            case "always":
+                formula, where = ("Bounds => " if self.bounded else "") + implied, self.invariants
+            case "step":
+                words = ("Bounds' => " if self.bounded else "") + implied
+                if asks_what_was_taken(p):
+                    words = f"Judged(LAMBDA Took_role, Took_instance, Took_event : {words})"
+                formula, where = f"[][{words}]_vars", self.temporal
+            case "sometimes":
+                formula, where = f"~{claim}  \\* what breaks this is the witness", self.sought
+            case "leads_to" if self.bounded:
+                raise ExportError("fairness would be asked of steps out of the bounds", "use the explorer")
+            case "leads_to":
+                if p.within is not None:
+                    why = f"that it comes within {p.within} ticks is not said here, only that it comes"
+                    self.left_out.append(LeftOut(f"{p.name}, within", why))
+                formula, where = f"({when or 'TRUE'}) ~> ({claim})", self.temporal
+            case _:
+                why = "that some run leads to it is a claim about branching time"
+                raise ExportError(why, "TLA+ speaks of single runs")
         where.append(name)
-        return [*wrapped(f"{p.name}: {p.kind}. {p.doc}", "\\* ", "\\* "), f"{name} == {formula}"]
-
-    def _implied(self, p: Property, f: TlaBindings) -> str:
-        claim = term(p.claim, f)
-        return f"({term(p.when, f)} => {claim})" if p.when is not None else claim
-
-    def _always(self, p: Property) -> tuple[str, list[str]]:
-        return ("Bounds => " if self.bounded else "") + self._implied(p, TlaBindings(self.layout)), self.invariants
-
-    def _step(self, p: Property) -> tuple[str, list[str]]:
-        words = ("Bounds' => " if self.bounded else "") + self._implied(p, TlaBindings(self.layout, primed=True))
-        if asks_what_was_taken(p):
-            words = f"Judged(LAMBDA Took_role, Took_instance, Took_event : {words})"
-        return f"[][{words}]_vars", self.temporal
-
-    def _sometimes(self, p: Property) -> tuple[str, list[str]]:
-        return f"~{term(p.claim, TlaBindings(self.layout))}  \\* what breaks this is the witness", self.sought
-
-    def _leads_to(self, p: Property) -> tuple[str, list[str]]:
-        if self.bounded:
-            raise ExportError("fairness would be asked of steps out of the bounds", "use the explorer")
-        f = TlaBindings(self.layout)
-        when = term(p.when, f) if p.when is not None else "TRUE"
-        if p.within is not None:
-            why = f"that it comes within {p.within} ticks is not said here, only that it comes"
-            self.left_out.append(LeftOut(f"{p.name}, within", why))
-        return f"({when}) ~> ({term(p.claim, f)})", self.temporal
+        return [*comment(f"{p.name}: {p.kind}. {p.doc}"), f"{name} == {formula}"]
 
     def _types_hold(self) -> list[str]:
         """Every value stays in its type's range, which the language claims of every system."""
         tests = []
         for role in self.system.roles.values():
-            name = self.layout.variable(role.name)
-            own = f"{name}[Me]" if role.indexed else name
-            for d in role.data.values():
-                if low_high(d.type) is not None:
-                    every = f"\\A Me \\in {self.layout.members(role.instance)} : " if role.indexed else ""
-                    tests.append(every + self._in_range(d.type, f"{own}.{d.name}", 0))
+            every, own = self._every(role)
+            typed = (d for d in role.data.values() if low_high(d.type) is not None)
+            tests += [every + self._in_range(d.type, f"{own}.{d.name}", 0) for d in typed]
         if not tests:
             return []
         self.invariants.append("TypesHold")
-        return ["\\* No int leaves its range.", "TypesHold ==", *(f"  /\\ {test}" for test in tests)]
+        return [*comment("No int leaves its range."), *_all_of("TypesHold", tests)]
 
     def _in_range(self, kind: t.Type, value: str, depth: int) -> str:
         match kind:
@@ -300,11 +277,12 @@ class _TlaModule:
         return " /\\ ".join(tests)
 
     def _deadlock_free(self) -> list[str]:
-        ends = " \\/ ".join(term(e.holds, TlaBindings(self.layout)) for e in self.system.ends or ()) or "FALSE"
+        ends = either(term(e.holds, TlaBindings(self.layout)) for e in self.system.ends or ()) or "FALSE"
         self.invariants.append("DeadlockFree")
         within = "Bounds => " if self.bounded else ""
-        names = ", ".join(e.name for e in self.system.ends or ())
-        about = wrapped(f"deadlock_free: nothing stops but in an allowed end: {names}", "\\* ", "\\* ")
+        about = comment(
+            f"deadlock_free: nothing stops but in an allowed end: {', '.join(e.name for e in self.system.ends or ())}"
+        )
         return [*about, f"DeadlockFree == {within}(ENABLED Next \\/ {ends})"]
 
     def _settings(self) -> str:
@@ -316,3 +294,13 @@ class _TlaModule:
             lines.append("\\* One of these at a time shows a witness, as a run that breaks it:")
         lines += [f"\\* INVARIANT {name}" for name in self.sought]
         return "\n".join(lines) + "\n"
+
+
+def _remark(doc: str) -> str:
+    """A comment at the end of a line."""
+    return f"  \\* {sentence(doc)}" if doc else ""
+
+
+def _all_of(name: str, tests: list[str]) -> list[str]:
+    """The definition of a conjunction."""
+    return [f"{name} ==", *(f"  /\\ {test}" for test in tests)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from leasehold.checker.export.shared import ExportError, described, low_high, wrapped
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
@@ -49,6 +48,10 @@ class TlaAction:
     @property
     def words(self) -> str:
         return exists(self.witnesses) + self.call
+
+
+def comment(words: str) -> list[str]:
+    return wrapped(words, "\\* ", "\\* ")
 
 
 def both(tests: Iterable[str]) -> str:
@@ -227,15 +230,14 @@ class TlaActions:
             for state in role.states:
                 for offer in self.layout.relation.offers[role.name, state]:
                     for choice in offer.choices:
-                        take = self._tick if offer.cause == "tick" else partial(self._local, offer)
-                        yield take(role, choice)
+                        yield self._local(offer, role, choice)
         for receive in self.layout.relation.receives:
             yield from self._arrivals(receive)
         if self.layout.relation.passage is not None:
             yield self._clock(self.layout.relation.passage)
 
     def _about(self, tr: Transition, more: str) -> list[str]:
-        return wrapped(described(tr, more), "\\* ", "\\* ")
+        return comment(described(tr, more))
 
     def _word(self, key: tuple[str, ...], wish: str) -> str:
         return self.layout.names.name(key, wish[0].upper() + wish[1:])
@@ -249,7 +251,7 @@ class TlaActions:
 
     def _define(
         self, name: str, about: list[str], witnesses: list[tuple[str, str]], tests: list[str], w: Writing,
-        group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""),
+        group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""), strong: bool = False,
     ) -> TlaAction:  # fmt: skip
         call = name + (f"({', '.join(n for n, _ in witnesses)})" if witnesses else "")
         lines = [*about, f"{call} ==", *(f"  /\\ {_condition(test)}" for test in tests)]
@@ -262,7 +264,7 @@ class TlaActions:
             lines += [f"     {'IN ' if n == 0 else '   '}/\\ {line}" for n, line in enumerate([*w.tests, *after])]
         else:
             lines += [f"  /\\ {line}" for line in [*w.tests, *after]]
-        return TlaAction(lines, witnesses, call, group, took)
+        return TlaAction(lines, witnesses, call, group, took, strong)
 
     def _state_and_guard(self, role: Role, tr: Transition, f: TlaBindings) -> list[str]:
         tests = [f'{f.machine(role.name, f.me)}.state = "{tr.source}"']
@@ -279,14 +281,14 @@ class TlaActions:
             tests.append("(" + either(term(e, outside) for e in offer.outside) + ")")
         w = Writing(self.layout)
         self._fire(w, role, choice, f)
-        cause, answers = offer.name, "answers " if offer.cause == "answer" else ""
+        cause, answers = offer.name or offer.event, "answers " if offer.cause == "answer" else ""
         several = sum(o.event == offer.event for o in self.layout.relation.offers[role.name, tr.source]) > 1
         about = self._about(tr, f" ({answers}{cause})" if cause != offer.event else "")
-        group = (f"{role.name} {cause}", ("Me",) if role.indexed else ())
-        name = self._name(tr, f"_{cause}" if several else "")
-        fair = group if offer.fair else None
-        made = self._define(name, about, witnesses, tests, w, fair, (role.name, me, offer.event))
-        return replace(made, strong=offer.fair is Fair.STRONG)
+        group = (f"{role.name} {cause}", ("Me",) if role.indexed else ()) if offer.fair else None
+        return self._define(
+            self._name(tr, f"_{cause}" if several else ""), about, witnesses, tests, w, group,
+            (role.name, me, offer.event), offer.fair is Fair.STRONG,
+        )  # fmt: skip
 
     def domain(self, d: Datum) -> str:
         """The values to try of an event's field."""
@@ -310,15 +312,6 @@ class TlaActions:
         tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
         return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers
 
-    def _tick(self, role: Role, choice: Choice) -> TlaAction:
-        tr = choice.transition
-        f = TlaBindings(self.layout, role.name, "Me" if role.indexed else "0")
-        w = Writing(self.layout)
-        self._fire(w, role, choice, f)
-        group = (f"{role.name} tick", ("Me",) if role.indexed else ())
-        return self._define(self._name(tr), self._about(tr, ""), self._bound(role), self._state_and_guard(role, tr, f),
-                            w, group, (role.name, f.me, "tick"))  # fmt: skip
-
     def _clock(self, passage: Passage) -> TlaAction:
         f = TlaBindings(self.layout)
         due = []
@@ -328,7 +321,7 @@ class TlaActions:
             due += [exists(self._bound(offer.role)) + f"({test})" for test in tests]
         w = Writing(self.layout, {"clock": f"{f.read('clock')} + 1"})
         tests = [f"{f.read('clock')} < {passage.clock.horizon}", *(f"~({d})" for d in due)]
-        about = ["\\* The clock ticks, unless it has to wait for a timer."]
+        about = comment("The clock ticks, unless it has to wait for a timer.")
         return self._define(self._word(("clock",), "Clock_ticks"), about, [], tests, w, ("clock", ()))
 
     # Messages
@@ -337,9 +330,8 @@ class TlaActions:
         channel = receive.channel
         for m in receive.messages:
             choices = [c for (name, _), found in receive.choices.items() if name == m.name for c in found]
-            yield from (self._received(channel, m, choice) for choice in choices)
-            if receive.consumes:
-                yield self._ignored(channel, m, choices)
+            ways = [*choices, None] if receive.consumes else choices
+            yield from (self._received(channel, m, choices, choice) for choice in ways)
         if channel.lose and receive.consumes:
             yield self._loss(channel)
 
@@ -354,67 +346,44 @@ class TlaActions:
         names += [("Me", self.layout.members(receiver.instance))] if by_receiver else []
         return names, "From" if by_sender else "0", "Me" if by_receiver else "0"
 
-    def _frame(self, channel: Channel, m: Message) -> tuple[list[tuple[str, str]], TlaBindings, str]:
-        """Of an action that receives a message: its witnesses, its frame, and the joint."""
+    def _remove(self, w: Writing, channel: Channel, ends: tuple[str, str], rest: str) -> None:
+        """The joint of two machines has other content; `{}` stands for what it had."""
+        index, word = self.layout.joint(channel, *ends), self.layout.variable(channel.name)
+        rest = rest.format(f"{word}{index}")
+        w.change(channel.name, f"[{word} EXCEPT !{index} = {rest}]" if index else rest)
+
+    def _received(self, channel: Channel, m: Message, choices: list[Choice], choice: Choice | None) -> TlaAction:
+        """A transition that a message is for; or, where no transition takes it, its consumption all the same."""
+        role = self.system.roles[channel.receiver]
         names, sender, me = self._ends(channel)
         joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
         found = {"bag": [("Msg", f"BagToSet({joint})")], "set": [("Msg", joint)]}.get(channel.kind, [])
         word = "Msg" if found else f"Head({joint})"
         arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
-        return (
-            [*names, *found],
-            TlaBindings(self.layout, channel.receiver, me, sender=sender, arguments=arguments),
-            joint,
-        )
-
-    def _lies(self, channel: Channel, m: Message, joint: str) -> list[str]:
-        if channel.kind in ("bag", "set"):
-            return [f'Msg.kind = "{m.name}"']
-        return [f"{joint} /= <<>>", f'Head({joint}).kind = "{m.name}"']
-
-    def _taken(self, w: Writing, channel: Channel, joint: str, f: TlaBindings) -> None:
-        """The message is no longer on its way."""
-        if channel.kind == "set":
-            return
-        rest = f"RemoveFromBag({joint}, Msg)" if channel.kind == "bag" else f"Tail({joint})"
-        index = self.layout.joint(channel, f.sender, f.me)
-        w.change(channel.name, f"[{self.layout.variable(channel.name)} EXCEPT !{index} = {rest}]" if index else rest)
-
-    def _group(self, channel: Channel) -> tuple[str, tuple[str, ...]]:
-        return f"deliver {channel.name}", tuple(n for n, _ in self._ends(channel)[0])
-
-    def _received(self, channel: Channel, m: Message, choice: Choice) -> TlaAction:
-        role, tr = self.system.roles[channel.receiver], choice.transition
-        witnesses, f, joint = self._frame(channel, m)
-        tests = self._lies(channel, m, joint) + self._state_and_guard(role, tr, f)
+        f = TlaBindings(self.layout, role.name, me, sender=sender, arguments=arguments)
+        tests = [*([] if found else [f"{joint} /= <<>>"]), f'{word}.kind = "{m.name}"']
         w = Writing(self.layout)
-        self._taken(w, channel, joint, f)
-        self._fire(w, role, choice, replace(f, now=dict(w.now)))
-        about, took = self._about(tr, ""), (role.name, f.me, m.name)
-        return self._define(self._name(tr), about, witnesses, tests, w, self._group(channel), took)
-
-    def _ignored(self, channel: Channel, m: Message, choices: list[Choice]) -> TlaAction:
-        """A message that no transition takes is consumed all the same."""
-        role = self.system.roles[channel.receiver]
-        witnesses, f, joint = self._frame(channel, m)
-        taken = ["(" + both(self._state_and_guard(role, c.transition, f)) + ")" for c in choices]
-        tests = self._lies(channel, m, joint) + ([f"~({either(taken)})"] if taken else [])
-        w = Writing(self.layout)
-        self._taken(w, channel, joint, f)
-        about = wrapped(f"{m.name} is ignored or refused. {m.doc}", "\\* ", "\\* ")
-        name = self._word(("ignored", m.name), f"{role.name}_drops_{m.name}")
-        return self._define(name, about, witnesses, tests, w, self._group(channel), (role.name, f.me, m.name))
+        if channel.kind != "set":
+            self._remove(w, channel, (sender, me), "RemoveFromBag({}, Msg)" if channel.kind == "bag" else "Tail({})")
+        if choice is not None:
+            tests += self._state_and_guard(role, choice.transition, f)
+            self._fire(w, role, choice, replace(f, now=dict(w.now)))
+            name, about = self._name(choice.transition), self._about(choice.transition, "")
+        else:
+            taken = ["(" + both(self._state_and_guard(role, c.transition, f)) + ")" for c in choices]
+            tests += [f"~({either(taken)})"] if taken else []
+            name = self._word(("ignored", m.name), f"{role.name}_drops_{m.name}")
+            about = comment(f"{m.name} is ignored or refused. {m.doc}")
+        group = (f"deliver {channel.name}", tuple(n for n, _ in names))
+        return self._define(name, about, [*names, *found], tests, w, group, (role.name, me, m.name))
 
     def _loss(self, channel: Channel) -> TlaAction:
         names, sender, me = self._ends(channel)
-        index = self.layout.joint(channel, sender, me)
-        word = self.layout.variable(channel.name)
-        joint = f"{word}{index}"
+        joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
+        witness, rest = ("I", f"(1..Len({joint}))"), "Without({}, {{I}})"
         if channel.kind == "bag":
-            witness, rest = ("Msg", f"BagToSet({joint})"), f"RemoveFromBag({joint}, Msg)"
-        else:
-            witness, rest = ("I", f"(1..Len({joint}))"), f"Without({joint}, {{I}})"
+            witness, rest = ("Msg", f"BagToSet({joint})"), "RemoveFromBag({}, Msg)"
         w = Writing(self.layout)
-        w.change(channel.name, f"[{word} EXCEPT !{index} = {rest}]" if index else rest)
+        self._remove(w, channel, (sender, me), rest)
         name = self._word(("loss", channel.name), f"{channel.name}_loses")
-        return self._define(name, [f"\\* {channel.name} loses a message."], [*names, witness], [], w, None)
+        return self._define(name, comment(f"{channel.name} loses a message."), [*names, witness], [], w, None)
