@@ -14,15 +14,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice, product
 
-from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State as Cells
+from leasehold.checker.prove.decide.cti import explored_within
 from leasehold.checker.prove.discover.attributes import Attribute, Value, Values, Vocabulary
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.faults import Budget
 from leasehold.spec.language.model import Role, System
 from leasehold.spec.language.source import MAX_NAME
 
@@ -57,16 +56,13 @@ def explored_states(
         budgets: empty words: no faults; left out: none, and the budget that `check` takes.
         seconds: for each exploration; a part of the states is enough, as candidates are proved or left out.
     """
-    words = budgets if budgets is not None else ["", small.faults.usual]
-    bare = replace(small, properties={}, ends=None)
     size = reference_of(small).layout.size
     states: dict[Cells, None] = {}
     explored = []
-    for budget in dict.fromkeys(words):
-        found = explore(bare, Limits(seconds=seconds), budget=Budget.parse(budget) if budget else None)
+    for budget in dict.fromkeys(["", small.faults.usual] if budgets is None else budgets):
+        found, words = explored_within(small, {}, budget, seconds)
         states |= dict.fromkeys(state[:size] for state in found.paths.states)
-        where = f"with {budget}" if budget else "without faults"
-        explored.append(f"{found.distinct:,} states {where}{'' if found.complete else f' ({found.why_incomplete})'}")
+        explored.append(words)
     return ExploredStates(small, tuple(states), tuple(explored))
 
 

@@ -284,11 +284,11 @@ def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
 
 @dataclass(frozen=True)
 class _Cardinality:
-    """A set of instances, or one for each value of some variables, and its size.
+    """A set of instances, or one for each value of some variables, and its size; likewise a number and its sum.
 
     Attributes:
         outer: sorts of the variables; none for a single set.
-        holds: of a member and the variables, whether it is in the set.
+        holds: of a member and the variables, whether it is in the set; or the number.
         size: of the variables.
     """
 
@@ -309,27 +309,40 @@ class Cardinalities:
 
     def __init__(self, sorts: Sorts) -> None:
         self._sorts = sorts
-        self._known: dict[tuple[str, str], _Cardinality] = {}
+        self._sizes: dict[tuple[str, str], _Cardinality] = {}
+        self._sums: dict[tuple[str, str], _Cardinality] = {}
         self._speaks: dict[int, tuple[Term, set[str]]] = {}
-        self._sums: dict[tuple[str, str], tuple[t.Instance, Callable[[Term], Term], Term]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
         """The size of a set, as a number that `facts` speaks of."""
         probe, words = self._of_a_member(type_, holds)
+        return self._number(self._sizes, "size", type_, probe, words)
+
+    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
+        """The sum of a number over all instances, likewise."""
+        probe, words = self._of_a_member(type_, value)
+        if self._open_in(words):
+            raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
+        return self._number(self._sums, "sum", type_, probe, words)
+
+    def _number(
+        self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, words: Term
+    ) -> Term:
+        """The number of a formula about a member that stands for any; the same formula has the same number."""
         outer = self._open_in(words)
         probes = [z3.Const(f"probe!{n}", term.sort()) for n, term in enumerate(outer)]
         words = z3.substitute(words, *zip(outer, probes, strict=True))
         key = type_.name, words.sexpr()
-        if key not in self._known:
+        if key not in known:
             sorts = tuple(term.sort() for term in outer)
-            name = f"size!{type_.name}!{len(self._known)}"
+            name = f"{kind}!{type_.name}!{len(known)}"
             size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
 
             def inside(member: Term, *at: Term) -> Term:
                 return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
 
-            self._known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
-        return self._known[key].size(*outer)
+            known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
+        return known[key].size(*outer)
 
     def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
         """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
@@ -353,17 +366,6 @@ class Cardinalities:
             self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
         return self._speaks[key][1]
 
-    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
-        """The sum of a number over all instances, likewise."""
-        probe, words = self._of_a_member(type_, value)
-        if self._open_in(words):
-            raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
-        key = type_.name, words.sexpr()
-        if key not in self._sums:
-            total = z3.Const(f"sum!{type_.name}!{len(self._sums)}", z3.IntSort())
-            self._sums[key] = type_, lambda m: z3.substitute(words, (probe, m)), total
-        return self._sums[key][2]
-
     def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
         """What is known of the sizes and sums that were asked for.
 
@@ -373,7 +375,7 @@ class Cardinalities:
         """
         names = set().union(*map(self._numbers, mentioned))
         yield from self._known_of_sums(names, points)
-        every = [sized for sized in self._known.values() if sized.name in names]
+        every = [sized for sized in self._sizes.values() if sized.name in names]
         for sized in every:
             yield from self._of_one_size(sized)
         for one, other in combinations(every, 2):
@@ -383,34 +385,21 @@ class Cardinalities:
 
     def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
         """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
-        every = [k for k in self._sums.values() if k[2].decl().name() in names]
-        for type_, value, total in every:
-            yield from self._of_one_sum(type_, value, total)
-        for (type_, f, one), (same, g, other) in combinations(every, 2):
-            if type_ == same:
-                at = [point for of, point in points if of == type_]
-                yield from self._of_two_sums(type_, f, one, g, other, at)
+        every = [total for total in self._sums.values() if total.name in names]
+        for total in every:
+            yield z3.Implies(self._sorts.every(total.of, lambda i, f=total.holds: f(i) == 0), total.size() == 0)
+            yield z3.Implies(self._sorts.every(total.of, lambda i, f=total.holds: f(i) >= 0), total.size() >= 0)
+        for one, other in combinations(every, 2):
+            if one.of == other.of:
+                yield from self._of_two_sums(one, other, [point for of, point in points if of == one.of])
 
-    def _of_one_sum(self, type_: t.Instance, value: Callable[[Term], Term], total: Term) -> Iterator[Term]:
-        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) == 0), total == 0)
-        yield z3.Implies(self._sorts.every(type_, lambda i: value(i) >= 0), total >= 0)
-
-    def _of_two_sums(
-        self, type_: t.Instance, f: Callable[[Term], Term], one: Term, g: Callable[[Term], Term], other: Term,
-        points: Sequence[Term],
-    ) -> Iterator[Term]:  # fmt: skip
-        yield z3.Implies(self._sorts.every(type_, lambda i: f(i) == g(i)), one == other)
+    def _of_two_sums(self, one: _Cardinality, other: _Cardinality, points: Sequence[Term]) -> Iterator[Term]:
+        f, g, every = one.holds, other.holds, self._sorts.every
+        yield z3.Implies(every(one.of, lambda i: f(i) == g(i)), one.size() == other.size())
         for point in points:
-            yield z3.Implies(
-                conjunction(self._sorts.within(type_, point), self._beside(type_, f, g, point)),
-                one - f(point) == other - g(point),
-            )
-
-    def _beside(
-        self, type_: t.Instance, f: Callable[[Term], Term], g: Callable[[Term], Term], point: Term
-    ) -> Term:  # fmt: skip
-        """That two summands are the same everywhere but at one instance."""
-        return self._sorts.every(type_, lambda i: z3.Implies(i != point, f(i) == g(i)))
+            beside = every(one.of, lambda i, point=point: z3.Implies(i != point, f(i) == g(i)))
+            given = conjunction(self._sorts.within(one.of, point), beside)
+            yield z3.Implies(given, one.size() - f(point) == other.size() - g(point))
 
     def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
         whole, at = self._sorts.size(sized.of), self._variables(sized)
