@@ -35,7 +35,7 @@ class GroundSorts(Sorts):
     """Enumerations are numbers; the constants of a step are recorded."""
 
     def __init__(self) -> None:
-        super().__init__({})
+        super().__init__()
         self.made: list[tuple[t.Type, Term]] = []
 
     def sort(self, type_: t.Type) -> Any:
@@ -78,28 +78,27 @@ class GroundVariable:
     def name(self) -> str:
         return f"{'.'.join(self.key)}[{', '.join(map(str, self.at))}]" if self.at else ".".join(self.key)
 
+    def variable(self, sorts: Sorts) -> Term:
+        return z3.Const(self.name, sorts.sort(self.type))
+
 
 class GroundSchema(StateSchema):
     """The state variables, with the messages that are kept."""
 
-    def _add_channel(self, channel: Channel) -> None:
+    def _add_place(self, channel: Channel, kinds: list[Message], at: tuple[t.Type, ...]) -> None:
         if channel.kind == "set":
-            super()._add_channel(channel)
+            super()._add_place(channel, kinds, at)
             return
-        if channel.kind != "mailbox":
-            raise Unencodable(f"{channel.name}, a channel that keeps any number of messages")
-        ends = self.ends(channel)
-        for name in ("sent", "received"):
-            self._add((name, channel.name), ends, NUMBER)
-        for message in self.messages(channel):
-            self._add(("number", channel.name, message.name), (*ends, SLOT), NUMBER)
-            self._add(("there", channel.name, message.name), (*ends, SLOT), t.BOOL)
-            for field in message.fields:
-                self._add(("field", channel.name, message.name, field.name), (*ends, SLOT), field.type)
+        for message in kinds:
+            self._add(("number", channel.name, message.name), at, NUMBER)
+            self._add(("there", channel.name, message.name), at, t.BOOL)
+        self._add_fields(channel, kinds, at)
 
     def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
         if channel.kind == "set":
             yield from super().places(channel, kinds)
+        elif channel.kind != "mailbox":
+            raise Unencodable(f"{channel.name}, a channel that keeps any number of messages")
         else:
             yield from (([kind], (*self.ends(channel), SLOT)) for kind in kinds)
 
@@ -118,11 +117,11 @@ class GroundSchema(StateSchema):
             raise Unencodable(f"a part of the state for each {type_}")
         return members
 
-    def state(self, values: Mapping[GroundVariable, Term]) -> GroundState:
-        """The state with these values."""
+    def unknown(self, name: str) -> GroundState:
+        """A state that is made of one variable for each part."""
         rows: dict[Key, list[tuple[tuple[Term, ...], Term]]] = {}
-        for place, value in values.items():
-            rows.setdefault(place.key, []).append((place.at, value))
+        for part in self.parts():
+            rows.setdefault(part.key, []).append((part.at, part.variable(self.sorts)))
         return GroundState(self, {key: _reader(row) for key, row in rows.items()})
 
 
@@ -130,9 +129,6 @@ class GroundState(SymbolicState):
     """A state whose messages lie in places."""
 
     schema: GroundSchema
-
-    def with_functions(self, functions: Mapping[Key, Function]) -> GroundState:
-        return GroundState(self.schema, functions)
 
     def number(self, channel: Channel, kind: Message, *at: Term) -> Term:
         """The number of a message that is kept."""
@@ -257,19 +253,19 @@ class GroundEncoding(Encoding):
         Unencodable: something has no encoding with finitely many variables.
     """
 
+    makes_sorts, makes_schema = GroundSorts, GroundSchema
     schema: GroundSchema
+    sorts: GroundSorts
 
     def __init__(self, system: System) -> None:
-        self.system, self.scope = system, FaultScope(crash=False, network=False)
-        self.sorts = sorts = GroundSorts()
-        sorts.sizes.update({type_.name: type_.count for type_ in system.counted()})
-        self.constants = {c.name: sorts.literal(c.type, c.value) for c in system.constants.values()}
-        self.schema = GroundSchema(system, sorts)
-        self.relation = GroundRelation(self.schema, self.constants, self.scope)
-        self.made = sorts.made
+        super().__init__(system, scope=FaultScope(crash=False, network=False), relation=GroundRelation)
+        self.made, self.state = self.sorts.made, self.before
         self.places = list(self.schema.parts())
-        self.variables = [z3.Const(p.name, sorts.sort(p.type)) for p in self.places]
-        self.state = self.schema.state(dict(zip(self.places, self.variables, strict=True)))
+        self.variables = [place.variable(self.sorts) for place in self.places]
+
+    def _constants(self, sizes: dict[str, int]) -> dict[str, Any]:
+        self.sorts.sizes.update({type_.name: type_.count for type_ in self.system.counted()})
+        return {c.name: self.sorts.literal(c.type, c.value) for c in self.system.constants.values()}
 
     def rules(self) -> Iterator[GroundStep]:
         """Every step, for each choice of the machines and messages that take part in it."""

@@ -19,12 +19,13 @@ from typing import Any, Literal
 
 import z3
 
+from leasehold.checker.prove.decide.model import UNREAD, ModelReader
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import OptionValue, Term, Unencodable, conjunction, disjunction
+from leasehold.checker.prove.encode.values import Term, Unencodable, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
-from leasehold.spec.language.types import Set, show
+from leasehold.spec.language.types import Enum, Map, Set, show
 
 
 @dataclass(frozen=True)
@@ -117,24 +118,14 @@ class _EventGuards:
         """The values that the guards, and the value of an update, read in a model."""
         if model is None:
             return {}
-        found = {}
+        found, reader = {}, ModelReader(self.encoding, model)
         whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
-        read = {node for e in whole for node in x.walk(e)}
-        for node in read:
-            if isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data) and not isinstance(node.type, Set):
-                if isinstance(node, x.Data) and node.owner is not None:
-                    continue
-                value = term(node, self.frame)
-                if isinstance(value, OptionValue):
-                    if z3.is_false(model.eval(value.some, model_completion=True)):
-                        found[x.text(node)] = "none"
-                        continue
-                    value = value.value
-                if not z3.is_expr(value):
-                    continue  # a map has too many values to show
-                value = model.eval(value, model_completion=True)
-                if z3.is_int_value(value):
-                    found[x.text(node)] = str(value)
-                elif z3.is_true(value) or z3.is_false(value):
-                    found[x.text(node)] = show(node.type, z3.is_true(value))
+        for node in {node for e in whole for node in x.walk(e)}:
+            own = not isinstance(node, x.Data) or node.owner is None
+            read = isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data)
+            if (
+                own and read and not isinstance(node.type, Set | Map | Enum)
+            ):  # sets and maps have too many values to show
+                value = reader.value(node.type, term(node, self.frame))
+                found |= {} if value is UNREAD else {x.text(node): show(node.type, value)}
         return dict(sorted(found.items()))

@@ -64,6 +64,9 @@ class Encoding:
         before: an arbitrary state.
     """
 
+    makes_sorts: type[Sorts] = Sorts
+    makes_schema: type[StateSchema] = StateSchema
+
     def __init__(
         self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
         limit_seconds: float = 10.0, relation: MakesRelation = TransitionRelation,
@@ -72,9 +75,9 @@ class Encoding:
         self.limit = limit_seconds
         self.scope = scope if scope is not None else FaultScope.of(system)
         self.given: list[Term] = []
-        self.sorts = Sorts({})
+        self.sorts = self.makes_sorts()
         self.constants = self._constants(sizes or {})
-        self.schema = StateSchema(system, self.sorts)
+        self.schema = self.makes_schema(system, self.sorts)
         self.relation = relation(self.schema, self.constants, self.scope)
         self.before = self.schema.unknown("s")
         self._meanings: dict[str, tuple[Term, set[Key]]] = {}  # a claim about `before`, and the variables that it reads

@@ -130,18 +130,24 @@ class StateSchema:
         self.variables[key] = variable
 
     def _add_channel(self, channel: Channel) -> None:
-        ends = self.ends(channel)
+        for name in ("sent", "received") if channel.kind != "set" else ():
+            self._add((name, channel.name), self.ends(channel), NUMBER)
+        for kinds, at in self.places(channel, self.messages(channel)):
+            self._add_place(channel, kinds, at)
+
+    def _add_place(self, channel: Channel, kinds: list[Message], at: tuple[t.Type, ...]) -> None:
+        """The variables of the messages of some kinds."""
         if channel.kind == "set":
-            for message in self.messages(channel):
-                self._add(("in", channel.name, message.name), (*ends, *(f.type for f in message.fields)), t.BOOL)
+            self._add(("in", channel.name, kinds[0].name), at, t.BOOL)
             return
-        for name in ("sent", "received"):
-            self._add((name, channel.name), ends, NUMBER)
-        self._add(("present", channel.name), (*ends, NUMBER), t.BOOL)
-        self._add(("kind", channel.name), (*ends, NUMBER), self.kinds(channel))
-        for message in self.messages(channel):
+        self._add(("present", channel.name), at, t.BOOL)
+        self._add(("kind", channel.name), at, self.kinds(channel))
+        self._add_fields(channel, kinds, at)
+
+    def _add_fields(self, channel: Channel, kinds: list[Message], at: tuple[t.Type, ...]) -> None:
+        for message in kinds:
             for field in message.fields:
-                self._add(("field", channel.name, message.name, field.name), (*ends, NUMBER), field.type)
+                self._add(("field", channel.name, message.name, field.name), at, field.type)
 
     # What roles and channels are indexed by
 
@@ -181,7 +187,7 @@ class StateSchema:
     def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
         """Where messages may lie: for some kinds, what they are told apart by, which begins with the channel's ends."""
         if channel.kind == "set":
-            yield from (([kind], self.variables["in", channel.name, kind.name].arguments) for kind in kinds)
+            yield from (([kind], (*self.ends(channel), *(f.type for f in kind.fields))) for kind in kinds)
         else:
             yield kinds, (*self.ends(channel), NUMBER)
 
@@ -243,7 +249,7 @@ class SymbolicState:
 
     def with_functions(self, functions: Mapping[Key, Function]) -> SymbolicState:
         """A state with the same variables."""
-        return SymbolicState(self.schema, functions)
+        return type(self)(self.schema, functions)
 
     def recorded(self) -> tuple[SymbolicState, set[Key]]:
         """The same state, and the keys of its functions that are read of it."""

@@ -61,12 +61,12 @@ class OptionValue:
 class Sorts:
     """The sorts of one system's types, and how many members each has.
 
-    Args:
+    Attributes:
         sizes: the number of instances of a type by its name: a term, or a number that is known.
     """
 
-    def __init__(self, sizes: dict[str, Any]) -> None:
-        self.sizes = sizes
+    def __init__(self) -> None:
+        self.sizes: dict[str, Any] = {}
         self._fresh = count()
         self.open: dict[str, Term] = {}  # the variables of quantifiers that are being built, by name
         self.cardinals = Cardinalities(self)
@@ -387,19 +387,25 @@ class Cardinalities:
         """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
         every = [total for total in self._sums.values() if total.name in names]
         for total in every:
-            yield z3.Implies(self._sorts.every(total.of, lambda i, f=total.holds: f(i) == 0), total.size() == 0)
-            yield z3.Implies(self._sorts.every(total.of, lambda i, f=total.holds: f(i) >= 0), total.size() >= 0)
+            yield from self._of_one_sum(total)
         for one, other in combinations(every, 2):
             if one.of == other.of:
                 yield from self._of_two_sums(one, other, [point for of, point in points if of == one.of])
+
+    def _of_one_sum(self, total: _Cardinality) -> Iterator[Term]:
+        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) == 0), total.size() == 0)
+        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) >= 0), total.size() >= 0)
 
     def _of_two_sums(self, one: _Cardinality, other: _Cardinality, points: Sequence[Term]) -> Iterator[Term]:
         f, g, every = one.holds, other.holds, self._sorts.every
         yield z3.Implies(every(one.of, lambda i: f(i) == g(i)), one.size() == other.size())
         for point in points:
-            beside = every(one.of, lambda i, point=point: z3.Implies(i != point, f(i) == g(i)))
-            given = conjunction(self._sorts.within(one.of, point), beside)
+            given = conjunction(self._sorts.within(one.of, point), self._beside(one, other, point))
             yield z3.Implies(given, one.size() - f(point) == other.size() - g(point))
+
+    def _beside(self, one: _Cardinality, other: _Cardinality, point: Term) -> Term:
+        """That two summands are the same everywhere but at one instance."""
+        return self._sorts.every(one.of, lambda i: z3.Implies(i != point, one.holds(i) == other.holds(i)))
 
     def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
         whole, at = self._sorts.size(sized.of), self._variables(sized)

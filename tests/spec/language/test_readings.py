@@ -460,7 +460,7 @@ def test_an_operator_means_the_same_in_every_reading(world: World, op: str, data
     literals = tuple(x.Literal_(type=o.type, value=evaluate(o, context)) for o in e.operands)
     applied_, expected = replace(e, operands=literals), evaluate(e, context)
     assert same(evaluate(applied_, context), expected)
-    sorts = Sorts({})
+    sorts = Sorts()
     found = term(applied_, Bindings(sorts, None, {}))  # type: ignore[arg-type]  # literals read nothing
     assert z3.is_true(z3.simplify(sorts.equal(found, sorts.literal(e.type, expected)))), (found, expected)
 
