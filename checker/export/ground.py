@@ -44,10 +44,10 @@ class GroundSorts(Sorts):
     def member(self, type_: t.Enum | t.Instance, value: Any) -> Term:
         return z3.IntVal(type_.members.index(value) if isinstance(type_, t.Enum) else value)
 
-    def within(self, type_: t.Type, term: Term) -> Term:
+    def scalar_within(self, type_: t.Type, term: Term) -> Term:
         if isinstance(type_, t.Enum):
             return conjunction(term >= 0, term < len(type_.members))
-        return super().within(type_, term)
+        return super().scalar_within(type_, term)
 
     def constant(self, name: str, type_: t.Type) -> Term:
         made = super().constant(name, type_)
@@ -236,14 +236,11 @@ class GroundRelation(TransitionRelation):
 
 def explored(sorts: Sorts, kind: t.Type, value: Any, low: Term, high: Term) -> Term:
     """That all numbers in a value are within an explored range."""
-    match kind:
-        case t.Map(key=key, of=cell):
-            return sorts.every(key, lambda k: explored(sorts, cell, value.at(k), low, high))
-        case t.Option(of=of) if of is not None:
-            return z3.Implies(value.some, explored(sorts, of, value.value, low, high))
-        case t.Int() | t.Time() | t.Opaque():
-            return conjunction(low <= value, value <= high)
-    return z3.BoolVal(True)
+
+    def between(of: t.Type, number: Term) -> Term:
+        return conjunction(*([low <= number, number <= high] if isinstance(of, t.Int | t.Time | t.Opaque) else []))
+
+    return sorts.every_part(kind, value, between)
 
 
 class GroundEncoding(Encoding):

@@ -118,7 +118,8 @@ class _EventGuards:
         """The values that the guards, and the value of an update, read in a model."""
         if model is None:
             return {}
-        found, reader = {}, ModelReader(self.encoding, model)
+        found: dict[str, str] = {}
+        reader = ModelReader(self.encoding, model)
         whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
         for node in {node for e in whole for node in x.walk(e)}:
             own = not isinstance(node, x.Data) or node.owner is None

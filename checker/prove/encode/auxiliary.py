@@ -76,7 +76,7 @@ def _ranges(encoding: Encoding) -> Iterator[Claim]:
 
 def _inside(encoding: Encoding, variable: StateVariable, s: SymbolicState, *at: Term) -> Term:
     """A variable is within its type; a field is, of a message that is pending."""
-    holds = encoding.within(variable.type, variable.read(s.functions, at))
+    holds = encoding.sorts.within(variable.type, variable.read(s.functions, at))
     if variable.key[0] != "field":
         return holds
     channel = encoding.system.channels[variable.key[1]]

@@ -145,20 +145,10 @@ class Encoding:
         for datum in role.data.values():
             value = s.data(role.name, me, datum.name)
             if datum.any_initial:
-                parts.append(self.within(datum.type, value))
+                parts.append(self.sorts.within(datum.type, value))
             else:
                 parts.append(self.sorts.equal(value, self.sorts.literal(datum.type, datum.initial)))
         return conjunction(*parts)
-
-    def within(self, type_: t.Type, value: Any) -> Term:
-        """That a value, or every part of it, is within its type."""
-        match type_:
-            case t.Map(key=key, of=cell):
-                return self.sorts.every(key, lambda k: self.within(cell, value.at(k)))
-            case t.Option(of=of):
-                assert of is not None
-                return z3.Implies(value.some, self.within(of, value.value))
-        return self.sorts.within(type_, value)
 
     def is_scalar(self, type_: t.Type) -> bool:
         """Whether a value of a type is one term."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Sink
 from leasehold.spec.language.expression import Expression
+from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
 from leasehold.spec.language.parse import parse
@@ -76,11 +77,7 @@ def lemma_scope(system: System) -> Scope:
             frozenset(role.events), role.indexed, {s: names for s, names in made.items() if names},
         )  # fmt: skip
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
-    channels = {
-        c.name: tuple(
-            m.name for m in system.messages.values() if (m.sender, m.receiver) == (c.sender, c.receiver)
-        ) for c in system.channels.values()
-    }  # fmt: skip
+    channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}
     names = DeclaredNames(constants, system.types, roles, messages, channels)
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)

@@ -106,7 +106,20 @@ class Sorts:
         size = self.size(type_)
         return [z3.IntVal(i) for i in range(size)] if isinstance(size, int) else None
 
-    def within(self, type_: t.Type, term: Term) -> Term:
+    def within(self, type_: t.Type, value: Any) -> Term:
+        """That a value, or every part of it, is within its type."""
+        return self.every_part(type_, value, self.scalar_within)
+
+    def every_part(self, type_: t.Type, value: Any, holds: Callable[[t.Type, Term], Term]) -> Term:
+        """That something holds of every scalar that a value is made of; not of the members of sets."""
+        match type_:
+            case t.Map(key=key, of=of):
+                return self.every(key, lambda k: self.every_part(of, value.at(k), holds))
+            case t.Option(of=of) if of is not None:
+                return z3.Implies(value.some, self.every_part(of, value.value, holds))
+        return holds(type_, value)
+
+    def scalar_within(self, type_: t.Type, term: Term) -> Term:
         """That a term of a type's sort is a value of the type."""
         match type_:
             case t.Instance():
