@@ -229,7 +229,7 @@ class TransitionRelation(TaskEffects):
             key = ("data", role.name, update.name)
             if update.key is not None:
                 member = term(update.key, frame)
-                old = s.read(key, *own)
+                old = after.read(key, *own)  # another update may have changed another cell
                 value = _with_cell(self.sorts, old, member, value)
             after = after.put(key, own, value)
         if transition.target != transition.source:

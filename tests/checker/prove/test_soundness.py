@@ -62,6 +62,14 @@ CALLS = {
     "roles/a": CALLING,
     "roles/b": HEARING,
 }
+CELLS = """
+role: a
+data: {m: {type: "map[key, int]"}}
+events: {go: Next.}
+states:
+  s0: {initial: true, on: {go: {to: s1, set: {"m[left]": 1, "m[right]": 2}}}}
+  s1: {ignore: {go: it is over}}
+"""
 CUT_OFF = "role: a\nevents: {one: One is cut off.}\nstates:\n  on: {initial: true, on: {one: {to: off}}}\n" \
     "  off: {ignore: {one: known}}\n"  # fmt: skip
 
@@ -91,6 +99,12 @@ FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
             "roles/a": CUT_OFF, "roles/w": "role: w\nstates:\n  idle: {initial: true}\n",
         }, {}, "partition=1", ANY,
     ),
+    "a.m[left] == 0": (
+        {
+            "system": "types: {key: {members: [left, right]}}\nroles: {a: {}}\nenvironment: {go: {to: a}}\n",
+            "roles/a": CELLS,
+        }, {}, "", ANY,
+    ),
     "b.state != late": (CALLS, {}, "", Setting(scope=FaultScope(crash=False, network=False))),
     "all(m.v == m.number for m in pending(ping))": (CALLS, {}, "crash=1", ANY),
 }  # fmt: skip
@@ -107,7 +121,7 @@ def written(folder: Path, files: Mapping[str, str], claim: str) -> Path:
 
 @pytest.mark.parametrize("claim", FALSE)
 def test_what_is_false_is_not_proved(claim: str, tmp_path: Path) -> None:
-    """Sizes within sizes, counted types, partitions seen by some, mailboxes that forget, gaps between numbers."""
+    """Sizes within sizes, counted types, partitions seen by some, mailboxes that forget, gaps in numbers, two cells."""
     files, settings, faults, setting = FALSE[claim]
     folder = written(tmp_path, files, claim)
     found = explore(load(folder, settings), budget=Budget.parse(faults) if faults else None)
