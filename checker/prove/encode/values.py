@@ -113,8 +113,8 @@ class Sorts:
     def every_part(self, type_: t.Type, value: Any, holds: Callable[[t.Type, Term], Term]) -> Term:
         """That something holds of every scalar that a value is made of; not of the members of sets."""
         match type_:
-            case t.Map(key=key, of=of):
-                return self.every(key, lambda k: self.every_part(of, value.at(k), holds))
+            case t.Map(key=key, of=cell):
+                return self.every(key, lambda k: self.every_part(cell, value.at(k), holds))
             case t.Option(of=of) if of is not None:
                 return z3.Implies(value.some, self.every_part(of, value.value, holds))
         return holds(type_, value)
