@@ -124,9 +124,7 @@ class _EventGuards:
         for node in {node for e in whole for node in x.walk(e)}:
             own = not isinstance(node, x.Data) or node.owner is None
             read = isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data)
-            if (
-                own and read and not isinstance(node.type, Set | Map | Enum)
-            ):  # sets and maps have too many values to show
+            if own and read and not isinstance(node.type, Set | Map | Enum):  # those have too many values to show
                 value = reader.value(node.type, term(node, self.frame))
                 found |= {} if value is UNREAD else {x.text(node): show(node.type, value)}
         return dict(sorted(found.items()))
