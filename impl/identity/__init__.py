@@ -1,1 +1,1 @@
-"""Who says what: keys, signed envelopes, tickets, and whom an actor trusts."""
+"""Identity of actors: keys, signed envelopes, and trust."""

@@ -1,4 +1,4 @@
-"""The signed envelope: what one actor says to another, in bytes that nobody else could have made.
+"""The signed envelope: a message from one actor to another, in bytes that no other actor can make.
 
     leasehold1 FINGERPRINT SIGNATURE
     {"version":1,"system":"lease",...}
@@ -27,22 +27,22 @@ _HEAD = re.compile(rb"leasehold1 ([0-9a-f]{32}) ([A-Za-z0-9_-]{86})\n")
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A message of one machine to another, and all that is needed to judge it.
+    """A message of one machine to another, and the data needed to judge it.
 
     Attributes:
         system: the system of the specification, `lease`.
         digest: of the specification that the sender serves.
-        sender: the actor that says it.
-        receiver: the actor that it is said to.
-        lease: of which lease (or run) it speaks.
+        sender: the actor that sends it.
+        receiver: the actor that it is for.
+        lease: the lease (or run) that it is about.
         sending_machine: `service_manager`, `participant[2]`.
         receiving_machine: the machine that consumes it.
         message: the message's name in the specification.
         number: its sequence number.
         epoch: the sender's incarnation.
         fields: the message's fields by name; not to be changed.
-        credential: words of a third actor, signed by it, where the message presents any; `ticket` on the wire.
-        reply_to: where the sender can be reached, if it wants to say so.
+        credential: a text signed by a third actor, if the message presents one; `ticket` on the wire.
+        reply_to: the sender's address, if it gives one.
         version: of this form.
     """
 

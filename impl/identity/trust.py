@@ -1,8 +1,8 @@
-"""Whom an actor trusts: actors by name, with their keys, as a value that never changes.
+"""Trust sets: the actors that an actor trusts, by name, with their keys, as an immutable value.
 
 Theory of operation. A trust set names the actors that this one talks to. An actor has one *kind*, which is the role it
 may speak for, and any number of keys. A new key is added beside the old ones (`rotate`), which go on for a while or
-until they are revoked; a revoked key stays in the set, so that it cannot come back by mistake. Each change answers a
+until they are revoked; a revoked key stays in the set, so that it cannot come back by mistake. Each change returns a
 new trust set; impl/identity/trust_file.py keeps it in a file and lets a running actor see a change at once.
 
 Ends of keys are calendar time, in seconds since 1970. They have nothing to do with the virtual clock of leases.
@@ -133,7 +133,7 @@ class Trust:
 
 @dataclass(slots=True)
 class Identity:
-    """An actor among others: its name, its key, and whom it trusts. `trust` may be replaced while the actor runs."""
+    """An actor's own identity: its name, its key, and its trust set. `trust` may be replaced while the actor runs."""
 
     name: str
     key: PrivateKey
@@ -210,10 +210,10 @@ def remove(trust: Trust, name: str) -> Trust:
 
 
 def check_actor(name: str, kind: str, address: str) -> None:
-    """Whether an actor can be called so.
+    """Checks the name, role and address of an actor.
 
     Raises:
-        TrustFault: it cannot.
+        TrustFault: one of them cannot be used.
     """
     if not NAME.fullmatch(name):
         raise TrustFault(f"{name[:80]!r} cannot be an actor's name; use up to 64 letters, digits, `.`, `_` and `-`")

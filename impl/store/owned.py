@@ -1,7 +1,7 @@
 """The common part of all stores: who may use one when, and what an error does.
 
-Theory of operation. A store is closed, open, or broken. Whatever fails while it is open (a commit, but also a read, and
-a call that was cancelled half way) breaks it: the connection is dropped, so that the database itself rolls back what
+Theory of operation. A store is closed, open, or broken. Any failure while it is open (of a commit, but also of a read,
+or a call that was cancelled half way) breaks it: the connection is dropped, so that the database itself rolls back what
 was not committed, and every later call is refused with the first reason until `open` starts anew. A store that was
 fenced stays so: its incarnation is over, and only a new `open`, which takes the store with a new epoch, can begin
 another.
@@ -124,14 +124,14 @@ class OwnedStore(ABC):
 
     @abstractmethod
     async def _drop(self) -> None:
-        """Cuts the connection, so that what is not committed is rolled back. Never raises; may be called twice."""
+        """Cuts the connection, so that uncommitted changes are rolled back. Never raises; may be called twice."""
 
     async def _leave(self) -> None:  # noqa: B027 - most stores have nothing to say before they go
         """Lets go of the store in good order, so that the next owner need not wait; `_drop` comes after it."""
 
     @abstractmethod
     def _meaning(self, error: BaseException) -> StoreError | None:
-        """What an error of the driver means; None if it is no driver's: a mistake in here, a cancelled task."""
+        """The meaning of a driver's error; None for other errors: a mistake in here, a cancelled task."""
 
     def _fenced(self, epoch: int, newer: int | None) -> Fenced:
         now = "its actor is no longer in it" if newer is None else f"it has a newer owner, of epoch {newer}"

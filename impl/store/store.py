@@ -2,12 +2,12 @@
 
 Theory of operation (paper, sections 3.3 and 4.2). A store holds the records of one actor: bytes by key, and metadata
 about the actor itself. One commit is one transaction: all of a batch or nothing, durable when it returns. A store has
-one owner at a time. Opening it takes it for its own and raises its *epoch*, the actor's incarnation; whoever held it
-before can commit nothing any more (`Fenced`).
+one owner at a time. Opening it makes the actor its owner and raises its *epoch*, the actor's incarnation; an earlier
+owner can commit nothing any more (`Fenced`).
 
-A commit that fails leaves the actor not knowing what is durable (after a failed fsync a later one may falsely succeed).
-So the store is *broken* from its first error on: it refuses everything until it is opened again, and the actor goes on
-through recovery, which reads what is really there.
+After a failed commit nobody knows what is durable (after a failed fsync a later one may falsely succeed). So the store
+is *broken* from its first error on: it refuses every call until it is opened again, and the actor goes on through
+recovery, which reads the durable records.
 
 Limits of keys and values are the same for every store, so that records can move between them. Keys are any text that
 UTF-8 can write, without NUL, which databases take for the end of a text. Their lengths are bounded by the smallest
@@ -75,11 +75,11 @@ class Fenced(StoreError):
 
 
 class Older(StoreError):
-    """The store is not what its owner left: an older copy, or another store. Who goes on with it forgets leases."""
+    """The store is not the one that its owner left, but an older copy or another: an actor would forget leases."""
 
 
 class Transient(StoreError):
-    """It cannot be used at this moment, and another moment may cure that: opening it again is worth a try."""
+    """The store cannot be used at this moment; opening it again later may succeed."""
 
 
 class Broken(StoreError):

@@ -1,1 +1,1 @@
-"""How messages travel between actors: at least once, in any order."""
+"""Transports carry messages between actors: at least once, in any order."""

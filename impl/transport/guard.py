@@ -1,7 +1,7 @@
-"""The watch over each connection to the HTTP server: how many from one address, and how long before they say something.
+"""Limits on connections to the HTTP server: their number from one address, and the time until the first request.
 
-The web framework bounds what is in a request. It does not bound how slowly a first request comes, nor how many
-connections one address holds; a guard stands in front of each connection and does that.
+The web framework limits the content of requests. It limits neither how slowly a first request comes, nor how many
+connections one address holds; a guard around each connection does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Guards:
     """The guards of one server."""
 
     def __init__(self, reception: Reception, make: Callable[[], asyncio.Protocol]) -> None:
-        """Takes what makes the framework's own protocol for a connection."""
+        """Takes a function that makes the framework's own protocol for a connection."""
         self.reception, self.make = reception, make
         self.count: Counter[str] = Counter()
         self.by_transport: dict[asyncio.BaseTransport, Guard] = {}
@@ -33,7 +33,7 @@ class Guards:
 
 
 class Guard(asyncio.Protocol):
-    """One connection: all is passed on, unless there are too many, or nothing comes."""
+    """One connection: everything is passed on, unless there are too many connections or no request comes in time."""
 
     def __init__(self, guards: Guards) -> None:
         self._guards = guards

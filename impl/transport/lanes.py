@@ -1,8 +1,8 @@
-"""The sending side of transports: lanes, in which frames for one address travel together, and sends with a time limit.
+"""The sending end of transports: queues in which frames for one address share requests, and sends with a time limit.
 
-Theory of operation. A lane sends what waits as one request, and while requests are under way what comes gathers for the
-next: the busier an address, the more frames share a request, and a lone frame never waits. Only so many requests of a
-lane are under way at once. Each frame has its own reply.
+Theory of operation. A queue sends all waiting frames as one request; frames that come while requests are under way
+gather for the next. So the busier an address, the more frames share a request, and a lone frame never waits. The number
+of a queue's requests under way is limited. Each frame has its own reply.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Post: TypeAlias = Callable[[list[bytes]], Awaitable[list[Reply]]]
 
 
 class SendQueue:
-    """What waits for one address."""
+    """The frames that wait for one address."""
 
     def __init__(self, post: Post, limits: TransportLimits) -> None:
-        """Takes what sends one request; it answers one reply to each frame, and raises nothing."""
+        """Takes a function that sends one request; it returns one reply for each frame, and raises nothing."""
         self._post, self._limits = post, limits
         self._waiting: deque[tuple[bytes, asyncio.Future[Reply]]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
@@ -51,7 +51,7 @@ class SendQueue:
             return Reply(Delivery.UNREACHABLE, f"no answer within {self._limits.send_seconds} seconds")
 
     async def close(self) -> None:
-        """Ends all that waits, UNREACHABLE."""
+        """Ends all waiting sends with UNREACHABLE."""
         while self._waiting:
             _, future = self._waiting.popleft()
             if not future.done():
@@ -72,7 +72,7 @@ class SendQueue:
                         future.set_result(reply)
 
     def _next(self) -> list[tuple[bytes, asyncio.Future[Reply]]]:
-        """As much of what waits as one request may carry; what nobody waits for any more is left out."""
+        """As many waiting frames as one request may carry, without those whose senders have stopped waiting."""
         batch: list[tuple[bytes, asyncio.Future[Reply]]] = []
         room = self._limits.body
         while self._waiting and len(batch) < self._limits.batch:

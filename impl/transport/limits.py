@@ -1,4 +1,4 @@
-"""What a transport grants to strangers: sizes, counts, seconds, and how often one may be refused before it must wait.
+"""The limits of a transport: sizes, counts, seconds, and how often a stranger may be refused before it must wait.
 
 Nothing here reads a clock: the time is passed in, in seconds of any steady clock.
 """

@@ -1,9 +1,9 @@
 """The transport for many machines: frames as requests through a NATS server.
 
 An actor listens on one subject, and its address is `nats://server:4222/SUBJECT`. A request carries one frame and is
-answered with one reply; nothing is kept in the server, so what is lost is sent again by the actor. A server tells at
-once when nobody listens on a subject. It does not tell from where a request comes: strangers are told apart by the
-inbox that they want their answers in, which a client can change at will; who may publish is for the server's accounts.
+answered with one reply; the server keeps nothing, so the actor sends lost frames again. A server reports at once that
+nobody listens on a subject. It does not report the source of a request: strangers are distinguished by their inbox for
+answers, which a client can change at will; the server's accounts decide who may publish.
 """
 
 from __future__ import annotations

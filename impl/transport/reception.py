@@ -1,9 +1,9 @@
-"""What every transport does with a frame that came: bounds it, hands it to the actor, and answers for it.
+"""The receiving end of every transport: it checks the limits, hands a frame to the actor, and returns the reply.
 
 Theory of operation. The actor's `receive` runs in a task of its own, so that one frame never waits for another, and
-nothing that a sender does (going away, giving up) cancels a commit that is under way. Whatever goes wrong with one
-frame is answered UNREACHABLE, which is the truth: nobody knows whether it was committed, and its sender sends it
-again. A remote address that is refused too often waits (BUSY) and costs nothing more than that answer.
+nothing that a sender does (going away, giving up) cancels a commit that is under way. Any error while a frame is
+received is answered UNREACHABLE, as nobody knows whether the frame was committed, and its sender sends it again. A
+remote address that is refused too often waits (BUSY) and costs nothing more than that answer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Reception:
     """Receives for one actor.
 
     Attributes:
-        limits: what strangers are granted.
-        closing: nothing is taken any more.
+        limits: for strangers.
+        closing: whether frames are no longer taken.
     """
 
     def __init__(self, receive: Receive, limits: TransportLimits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,17 +36,17 @@ class Reception:
         self._sparse = SparseLog(_log)
 
     def wait(self, peer: str) -> float:
-        """The seconds for which nothing is taken from a remote address; 0: it may speak."""
+        """The seconds for which a remote address has to wait; 0: it may send."""
         return self._refusals.wait(peer, self._clock())
 
     def refused(self, peer: str, reason: str) -> None:
-        """Something of a remote address was refused."""
+        """Counts a refusal of a remote address."""
         now = self._clock()
         self._refusals.add(peer, now)
         self._sparse.warning(now, "refused", "refused what came from %s: %s", peer, reason)
 
     def note(self, kind: str, words: str, *values: object) -> None:
-        """Logs what strangers cause, at a bounded rate."""
+        """Logs events that strangers cause, at a bounded rate."""
         self._sparse.warning(self._clock(), kind, words, *values)
 
     async def take(self, frame: bytes, peer: str) -> Reply:
@@ -66,7 +66,7 @@ class Reception:
         return replies
 
     async def close(self) -> None:
-        """Takes nothing more, waits a moment for what is being received, and then cancels it."""
+        """Takes no more frames, waits a moment for those that are being received, and then cancels them."""
         self.closing = True
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=self.limits.close_seconds)

@@ -1,12 +1,12 @@
-"""What an actor asks of its transport.
+"""The interface of transports.
 
 Theory of operation (paper, section 4.2). A transport carries frames (bytes) to addresses, at least once and in any
-order; sequence numbers make of that what the machines need. It answers whether the receiver has *taken* a frame, that
-is, committed what follows from it; without that answer the sender sends again, for as long as its record asks for it.
-Recovery never depends on what a transport keeps.
+order; sequence numbers give the machines order and uniqueness. The reply says whether the receiver has *taken* a frame,
+that is, committed its effects; without that reply the sender sends again, for as long as its record asks for it.
+Recovery never depends on the state of a transport.
 
-A frame is one signed envelope (impl/identity); a transport neither reads nor trusts it. What limits strangers (size,
-rate, number of connections) is the transport's; who may say what is the actor's.
+A frame is one signed envelope (impl/identity); a transport neither reads nor trusts it. The transport limits strangers
+(size, rate, number of connections); the actor decides who may send which message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 
 
 class Delivery(Enum):
-    """What became of a frame."""
+    """The outcome of sending a frame."""
 
     TAKEN = "taken"  # committed, or a duplicate of what was
     REFUSED = "refused"  # the receiver will never take it: the sender must not send it again
@@ -29,7 +29,7 @@ class Delivery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of a frame, and why it was refused."""
+    """The outcome of sending a frame, and the reason of a refusal."""
 
     answer: Delivery
     reason: str = ""
@@ -46,7 +46,7 @@ class Transport(Protocol):
     """Carries frames."""
 
     async def start(self, receive: Receive) -> str:
-        """Begins to receive; answers the address that others may send to.
+        """Begins to receive; returns the address for other actors.
 
         Raises:
             TransportError: it cannot.
@@ -58,5 +58,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Stops receiving, lets what is being received end within a moment, and gives everything up."""
+        """Stops receiving, gives frames that are being received a moment to end, and closes all connections."""
         ...
