@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 
 def create(path: Path, content: bytes, mode: int) -> None:
@@ -112,3 +113,17 @@ def lock(path: Path, wait: bool = False) -> int | None:
 def table(package: str, file: str) -> Any:
     """The content of a table (YAML) that is shipped with a package."""
     return msgspec.yaml.decode(resources.files(package).joinpath(file).read_bytes())
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which a key that comes twice is an error, as one of the two would be lost."""
+
+    twice = "the key {!r} comes twice"
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(problem=self.twice.format(key.value), problem_mark=key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)

@@ -297,20 +297,15 @@ def _mark(path: Path) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
 
 
-class _TrustLoader(yaml.SafeLoader):
+class _TrustLoader(files.UniqueKeyLoader):
     """Plain YAML in which moments stay texts, nothing is given twice, and nothing refers to another place."""
+
+    twice = "{!r} is given twice"
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.constructor.ConstructorError(None, None, "references are not used here", self.get_mark())
         return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        for i, (key, _) in enumerate(node.value):
-            if key.value in names[:i]:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is given twice", key.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 _TrustLoader.yaml_implicit_resolvers = {

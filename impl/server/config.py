@@ -26,6 +26,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from leasehold.impl.actor.environment import Backoff, Count, RetryPolicy, Seconds
+from leasehold.impl.files import UniqueKeyLoader
 from leasehold.impl.words import did_you_mean
 
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -133,7 +134,7 @@ def read(path: Path) -> Config:
         ConfigError: it cannot be read, or is none.
     """
     try:
-        value = yaml.load(path.read_text("utf-8"), Loader=_UniqueKeyLoader)
+        value = yaml.load(path.read_text("utf-8"), Loader=UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except yaml.YAMLError as error:
@@ -177,19 +178,3 @@ def _words(said: str) -> str:
     if found := _AT.fullmatch(said):
         return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
     return f"it is no configuration: {said[:1].lower()}{said[1:]}"
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML in which a key that comes twice is an error, as one of the two would be lost."""
-
-
-def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = set()
-    for key, _ in node.value:
-        if key.value in seen:
-            raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} comes twice", problem_mark=key.start_mark)
-        seen.add(key.value)
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
