@@ -13,8 +13,7 @@ from leasehold.checker.crash.convergence import Ways
 from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.graph.arrays import numbered, raise_to, spread, sums_before
 from leasehold.checker.explore.graph.edges import Graph
-from leasehold.checker.explore.graph.scc import components_among
-from leasehold.checker.explore.graph.topological import component_layers
+from leasehold.checker.explore.graph.scc import component_layers, components_among
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
@@ -350,7 +349,7 @@ def product_of(system: System) -> Iterator[tuple[str, int]]:
 
 
 def _worst(steps: int, exchanges: int) -> Worst:
-    """What the numbers stand for."""
+    """The worst convergence that the numbers stand for."""
     if steps >= _NEVER:
         return NO_RETURN if steps == _NEVER else NOT_ASKED
     return worst_of(*(None if n == _NO_NUMBER else int(n) for n in (steps, exchanges)))

@@ -26,8 +26,7 @@ from leasehold.checker.explore.graph import liveness
 from leasehold.checker.explore.graph.arrays import raise_to
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness, demands
-from leasehold.checker.explore.graph.scc import components_among, fair_components, leading
-from leasehold.checker.explore.graph.topological import component_layers
+from leasehold.checker.explore.graph.scc import component_layers, components_among, fair_components, leading
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Exploration, Path
 
@@ -36,7 +35,7 @@ MOST_WAYS = 200_000  # that are tried round one component
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """What becomes of a system once faults stop.
+    """The behaviour of a system once faults stop.
 
     Attributes:
         legal_states: states (of those reached under faults) that are reachable without any fault.

@@ -38,7 +38,7 @@ class Unmet:
 
 
 def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanation, ...]:
-    """What a system's crash.yaml says; nothing where there is none.
+    """The explanations of a system's crash.yaml; none where there is no such file.
 
     Raises:
         SpecError: the file is wrong: its shape, or an explanation of what is no crash point.

@@ -80,7 +80,7 @@ REPORT_EVERY = 20_000  # states between two reports of progress
 
 
 class BreadthFirstSearch:
-    """What the searches of all engines have in common.
+    """The base of the searches of all engines.
 
     Attributes:
         engine: its name.
@@ -163,7 +163,7 @@ class BreadthFirstSearch:
         raise NotImplementedError
 
     def _result(self, why: str) -> Exploration:
-        """What was found, with what is decided on the finished graph."""
+        """The result, with the verdicts that need the finished graph."""
         paths, figures = self._paths(), self._figures()
         graph, done = None, not why  # whether every state is visited
         try:
@@ -186,7 +186,7 @@ class BreadthFirstSearch:
         raise NotImplementedError
 
     def _details(self, why: str, paths: Any) -> dict[str, Any]:
-        """What else an exploration has, by name; `why` it is not complete."""
+        """The other fields of an exploration, by name; `why` it is not complete."""
         raise NotImplementedError
 
     def _exploration(self, why: str, properties: Sequence[PropertyResult], **found: Any) -> Exploration:

@@ -53,7 +53,7 @@ class Column:
     members: tuple[Value, ...] | None = None
 
     def key(self, s: State, i: int) -> Any:
-        """What the slice of an instance has here, in an order that all values have."""
+        """The value of an instance's slice here, in an order that all values have."""
         value = s[self.cells[i]]
         if self.shared:
             return (i in value) if self.shared == "set" else ordered(value[i])
@@ -123,7 +123,7 @@ class Canonical:
         return tuple(new)
 
     def moved_action(self, action: Action, p: Permutation) -> tuple[object, ...]:
-        """What is done at which machine, under a permutation: what tells steps to one state apart."""
+        """The action and its machine under a permutation: they tell steps to one state apart."""
         role, sender = action.role, action.sender
         if role is None:
             return action.kind, action.event
@@ -163,7 +163,7 @@ class Canonical:
         return self.permutations // still
 
     def orbits(self, forms: Iterable[State]) -> Orbits:
-        """What forms stand for."""
+        """The orbits that forms stand for."""
         return self.found(sum(map(self.size, forms)))
 
     def found(self, states: int) -> Orbits:
@@ -179,7 +179,7 @@ class Canonical:
     # Slices
 
     def _columns(self, group: Group) -> list[Column]:
-        """What the slices of a group are made of.
+        """The columns that the slices of a group are made of.
 
         Raises:
             Unsliced: a value holds an instance otherwise.
@@ -290,7 +290,7 @@ class Canonical:
         return found
 
     def _view(self, s: State, group: Group, i: int, colours: dict[str, list[int]]) -> Any:
-        """What a state says of an instance, whatever the numbers are."""
+        """A view of an instance in a state that does not depend on numbers."""
 
         def end(role: str, n: int) -> Any:
             if role not in self.group_of:
@@ -340,7 +340,7 @@ class _Joint:
         ]
 
     def content(self, content: Any, p: Permutation) -> Any:
-        """What is on its way, with new numbers in it."""
+        """The messages on their way, with new numbers in them."""
         movers = self.movers
         if movers is None or not content:
             return content
@@ -361,7 +361,7 @@ class _Joint:
                 return tuple([move(e) for e in content])
 
     def seen(self, content: Any, end: Callable[[str, int], Any]) -> Any:
-        """What is on its way, whatever the numbers are."""
+        """The messages on their way, in a form that does not depend on numbers."""
         kind = self.lane.channel.kind
         rank, entries = content if kind == "mailbox" else (0, content)
         found = [

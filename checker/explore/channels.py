@@ -1,4 +1,4 @@
-"""What the kinds of channel do with messages: pure functions over a channel's cell.
+"""The kinds of channel: pure functions over a channel's cell.
 
 Theory of operation. `fifo`, `bag` and `set` are what their names say; a `set` is never consumed, as messages are in
 many TLA+ specs. A `mailbox` is what two sequence numbers per neighbour make of any network (paper, section 4.2): a

@@ -75,7 +75,7 @@ def explore(
 
 
 def _canonical(world: Reference, faults: bool) -> tuple[Canonical | None, tuple[str, ...]]:
-    """What finds one state for each orbit, None where there is no use for it; and sentences why not, or not for all."""
+    """The finder of one state for each orbit, None where it has no use; and sentences why not, or not for all."""
     from leasehold.checker.explore.canonical import MOST_ARRANGED, Canonical
     from leasehold.checker.explore.symmetry import symmetry_of
 

@@ -1,4 +1,4 @@
-"""What a system's `expected.yaml` says must be found, against what was found; and explanations in its other files.
+"""Expectations in a system's `expected.yaml`, compared with an exploration; and explanations in its other files.
 
 A difference is a finding of its own, in both directions: a property that was expected to fail and holds is as wrong as
 one that fails unexpectedly, and an explanation of something that is no longer so is out of date. Explanations in

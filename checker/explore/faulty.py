@@ -41,7 +41,7 @@ class FaultyReference(Reference):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What may happen, in order: what may happen without faults, and what faults add."""
+        """The parts of the system, in order: those without faults, and those that faults add."""
         crashes, changes = self.interrupting, self.relation.changes
         parts = [*super().parts]
         parts += [Part(partial(self._retries, m)) for m in self.machines if self.relation.retries and self._back(m)]
@@ -211,7 +211,7 @@ class FaultyReference(Reference):
     # What else faults add
 
     def _changes(self, changes: list[Change], s: State, of: Sequence[bool]) -> Steps:
-        """What touches nothing but variables that faults have added."""
+        """The steps that touch nothing but variables that faults have added."""
         for change in changes:
             if change.budget and not any(of):
                 continue

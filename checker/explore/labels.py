@@ -18,7 +18,7 @@ Left: TypeAlias = tuple[int, ...]  # of each kind of fault with a limit, how man
 
 @cache
 def after(left: Left, cost: tuple[int, ...]) -> Left | None:
-    """What is left after faults that cost one each of these kinds; None where there are not as many."""
+    """The faults that are left after one each of these kinds; None where there are not as many."""
     rest = list(left)
     for kind in cost:
         rest[kind] -= 1

@@ -39,7 +39,7 @@ class Paths:
         return np.fromiter((bool(holds(s, (), -1)) for s in self.states), dtype=bool, count=len(self.states))
 
     def column(self, cell: int) -> tuple[list[Any], Any]:
-        """What a cell has in some state; and by state which of these it has: an array of numbers."""
+        """The values of a cell in all states, and by state the number of its value: an array."""
         found: dict[Any, int] = {}
         numbers = (found.setdefault(s[cell], len(found)) for s in self.states)
         column = np.fromiter(numbers, dtype=np.int64, count=len(self.states))

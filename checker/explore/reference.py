@@ -123,7 +123,7 @@ class Reference:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What may happen, in order: at the machines, in the channels, and time."""
+        """The parts of the system, in order: machines, channels, and time."""
         parts = [Part(partial(self._machine_steps, m), self.interrupting) for m in self.machines]
         parts += [Part(partial(self._lane_steps, lane), self.interrupting) for lane in self.layout.lanes]
         return parts + ([] if self.layout.clock is None else [Part(self._passage)])
@@ -136,7 +136,7 @@ class Reference:
         return actor is not self.layout.traitor and all(s[at] not in v.stops for at, v in self._stops[actor.name])
 
     def _machine_steps(self, machine: GroundMachine, s: State, which: Sequence[bool]) -> Steps:
-        """What a machine may do by itself: take a local event, or a tick that is due."""
+        """The steps that a machine takes by itself: a local event, or a tick that is due."""
         if not self.running(s, machine):
             return
         for offer in machine.offers[s[machine.cell]]:
@@ -248,7 +248,7 @@ class Reference:
         return at is not None and not s[at]
 
     def _lane_steps(self, lane: Lane, s: State, which: Sequence[bool]) -> Steps:
-        """What may become of the messages of a channel between two machines."""
+        """The steps that deliver, duplicate, reorder or lose messages of a channel between two machines."""
         channel, receive = lane.channel, self._receives[lane.channel.name]
         queue = channels.entries(channel.kind, s[lane.cell])
         if not queue:

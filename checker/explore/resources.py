@@ -1,4 +1,4 @@
-"""What a search shares with its machine: memory, threads and Ctrl-C."""
+"""Memory, threads and Ctrl-C of a search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def held_memory() -> int:
 
 
 def memory_for_a_search(processes: int = 1) -> int | None:
-    """What a process may hold, in bytes, before the machine has to swap; None where the system does not say.
+    """The bytes that a process may hold before the machine has to swap; None where the system does not say.
 
     It is one of so many on this machine that begin now.
     """
@@ -51,7 +51,7 @@ def memory_for_a_search(processes: int = 1) -> int | None:
 
 
 def _left_in_group() -> int:
-    """What the control group of this process, such as a container, has left; very much where it has no limit."""
+    """The bytes that this process's control group, such as a container, has left; very many where it has no limit."""
     try:
         folder = Path("/sys/fs/cgroup")
         return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())

@@ -1,4 +1,4 @@
-"""What an exploration found, as plain immutable values: for the terminal, for JSON and for reports."""
+"""The results of an exploration as plain immutable values: for the terminal, for JSON and for reports."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """What the distinct states of an exploration under symmetry stand for.
+    """The orbits that the distinct states of an exploration under symmetry stand for.
 
     Attributes:
         groups: roles whose instances may change places, those that do so together side by side.

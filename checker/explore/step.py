@@ -11,7 +11,7 @@ FORGED = -1  # the position of a message that was in no channel
 
 
 class Action(NamedTuple):
-    """What happened in a step. The first four are what `took(...)` asks for."""
+    """The action of a step. `took(...)` asks for the first four."""
 
     kind: str
     role: str | None

@@ -36,7 +36,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Symmetry:
-    """What may change places.
+    """The roles whose instances may change places.
 
     Attributes:
         groups: roles whose instances nothing tells apart.
@@ -226,7 +226,7 @@ class _Reader:
                     self._tells(group, f"{verb} `{t.show(kind, value)}`", site, place)
 
     def _in(self, kind: t.Type, words: str, site: _Site, place: Place) -> None:
-        """What is done with a value of a type tells apart the instances that it can hold."""
+        """Notes that a use of a value of a type tells apart the instances that it can hold."""
         for role in roles_in(kind):
             self._tells(self.group_of.get(role), words, site, place)
 

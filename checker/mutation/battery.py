@@ -73,7 +73,7 @@ DEFAULT = Battery((Trial(), Trial(budget=Budget(crash=1)), Trial(budget=Budget.p
 
 
 def battery_of(loader: SystemLoader) -> Battery:
-    """What a system's mutation.yaml says, or DEFAULT where there is none.
+    """The battery of a system's mutation.yaml, or DEFAULT where there is none.
 
     Raises:
         SpecError: the file is wrong: its shape, a budget, a constant, or an explanation of what is no mutant.

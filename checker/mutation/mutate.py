@@ -36,7 +36,7 @@ class MutationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What found a mutant: the property, the trial, and the steps of the counterexample where there is one."""
+    """The kill of a mutant: the property, the trial, and the steps of the counterexample where there is one."""
 
     by: str
     trial: Trial
@@ -45,7 +45,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class MutantOutcome:
-    """What became of a mutant; `cut_short`: in some trial it had far more states than the system, unfound."""
+    """The outcome of a mutant; `cut_short`: in some trial it had far more states than the system, unfound."""
 
     mutation: Mutation
     kill: Kill | None = None
@@ -56,7 +56,7 @@ class MutantOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MutationReport:
-    """What a campaign found, in the order of the mutants."""
+    """The outcomes of a campaign, in the order of the mutants."""
 
     outcomes: tuple[MutantOutcome, ...]
     seconds: float
@@ -180,7 +180,7 @@ def mutate(
 
 
 def baseline_of(system: System, trial: Trial) -> Baseline:
-    """What the system itself gives in a trial.
+    """The results of the system itself in a trial.
 
     Raises:
         MutationError: it cannot be explored to the end.
@@ -233,31 +233,26 @@ def _explored(system: System, limits: Limits, trial: Trial | None = None) -> Exp
 
 # Processes
 
-Systems = Mapping[Settings, System]
-_systems: Systems = {}  # of a worker
+_systems: dict[Settings, System] = {}  # of this process
 
 
-def _start_worker(systems: Systems) -> None:
-    global _systems
+def _start_worker(systems: Mapping[Settings, System]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the terminal
-    _systems = systems
+    _systems.update(systems)
 
 
-def _attempt_here(trial: Trial, baseline: Baseline, mutation: Mutation) -> _Verdict:
-    return _attempt(_systems, trial, baseline, mutation)
-
-
-def _attempt(systems: Systems, trial: Trial, baseline: Baseline, mutation: Mutation) -> _Verdict:
+def _attempt(trial: Trial, baseline: Baseline, mutation: Mutation) -> _Verdict:
     started = time.perf_counter()
-    verdict = judged(mutation.applied(systems[trial.settings]), trial, baseline)
+    verdict = judged(mutation.applied(_systems[trial.settings]), trial, baseline)
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
 class _Pool:
     """Tries mutants in this process or in several."""
 
-    def __init__(self, systems: Systems, jobs: int) -> None:
-        self.systems = systems
+    def __init__(self, systems: Mapping[Settings, System], jobs: int) -> None:
+        _systems.clear()
+        _systems.update(systems)
         self.others = set(multiprocessing.active_children())
         self.pool: ProcessPoolExecutor | None = None
         if jobs > 1:
@@ -278,9 +273,9 @@ class _Pool:
         """Every mutant with its verdict, as they come."""
         if self.pool is None:
             for mutation in mutants:
-                yield mutation, _attempt(self.systems, trial, baseline, mutation)
+                yield mutation, _attempt(trial, baseline, mutation)
             return
-        work = {self.pool.submit(_attempt_here, trial, baseline, mutation): mutation for mutation in mutants}
+        work = {self.pool.submit(_attempt, trial, baseline, mutation): mutation for mutation in mutants}
         for future in as_completed(work):
             yield work[future], future.result()
 

@@ -88,7 +88,7 @@ def raise_to(into: Any, at: Any, values: Any) -> None:
 
 
 def reached_by(starts: Marks, first: Any, targets: Any) -> Marks:
-    """What is reached from some states, `targets[first[n]:first[n + 1]]` being those of the edges of state n."""
+    """The states reached from some states; `targets[first[n]:first[n + 1]]` are the targets of state n's edges."""
     from scipy.sparse.csgraph import breadth_first_order
 
     size = len(starts)

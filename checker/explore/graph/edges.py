@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class EdgeKind(NamedTuple):
-    """What kind of step an edge is, as far as liveness and recovery ask."""
+    """The kind of step that an edge is, as far as liveness and recovery ask."""
 
     group: int  # of fairness: index into `Graph.names`; -1: it is of none
     clock: bool  # the clock ticks
@@ -114,7 +114,7 @@ class Graph:
         return self
 
     def column(self, name: str) -> Any:
-        """What each edge's row has in a field that is a number or a truth."""
+        """By edge, the value of a field of its row that is a number or a truth."""
         values = np.array([getattr(row, name) for row in self.kinds], dtype=np.int32 if name in _NUMBERS else bool)
         return values[self.rows] if len(values) else np.zeros(0, dtype=values.dtype)
 

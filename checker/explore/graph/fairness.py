@@ -4,7 +4,7 @@ Theory of operation. Fairness is asked of *groups* of steps: the messages of one
 turn, the answers of one task, a machine's due tick, the clock, the restart of an actor, and each environment action for
 each machine. A run is *weakly* fair to a group if it takes steps of it again and again, unless the group is impossible
 again and again; *strongly*, unless it is impossible from some point on. What the machines do by themselves is weakly
-fair; of an environment action the specification says it (`fair`). Of a fault nothing is asked.
+fair; the specification says it of environment actions (`fair`). No fairness is asked of faults.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fairness(StrEnum):
     STRONG = "strong"  # what is declared to be fair is so strongly
 
     def of(self, declared: Fair) -> Fair:
-        """What is asked of something for which the specification declares this."""
+        """The fairness asked of a group for which the specification declares this."""
         match self:
             case Fairness.NONE:
                 return Fair.NO
@@ -42,7 +42,7 @@ class Fairness(StrEnum):
 
     @property
     def words(self) -> str:
-        """What is meant, for a reader of verdicts."""
+        """The meaning, for a reader of verdicts."""
         return {
             Fairness.SPEC: "as the specification declares it",
             Fairness.NONE: "nothing need ever happen",
@@ -66,7 +66,7 @@ class Demands:
 def demands(
     system: System, groups: Iterable[Group], fairness: Fairness = Fairness.SPEC, said: Mapping[str, Fair] | None = None
 ) -> Demands:
-    """What fairness asks of a graph.
+    """The groups of a graph to which a run must be fair.
 
     Args:
         system: what declares it.

@@ -1,4 +1,4 @@
-"""Reachability, strongly connected components, and those components in which a fair run can stay.
+"""Reachability, strongly connected components, their topological layers, and those in which a fair run can stay.
 
 Theory of operation. An endless run in a finite graph settles in a strongly connected component of it, or stutters for
 ever in one state. Among some states, a component is *fair* if a run that goes round the whole of it is: each weakly
@@ -15,11 +15,12 @@ remain to be looked at: most lie on no cycle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import components, reached_by, sums_before
+from leasehold.checker.explore.graph.arrays import components, in_order, reached_by, sums_before, topological_layers
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Demands
 
@@ -136,3 +137,42 @@ def _unfair(states: Any, component_of: Any, graph: Graph, asked: Demands, source
         lost |= always & ~taken & word.weak != 0
         out |= possible & (some & ~taken & word.strong)[component_of] != 0
     return lost, out
+
+
+def component_layers(asked: Any, component_of: Any, graph: Graph) -> Iterator[tuple[Any, list[list[int]]]]:
+    """States in layers, each after those that its edges lead to, except within a component.
+
+    Args:
+        asked: truths by state: which are wanted. Edges to others do not count.
+        component_of: by state the number of its strongly connected component among these.
+        graph: the graph; steps that may be taken for ever count.
+
+    Yields:
+        States that are components of their own, as an array, and the larger components, each as a list in order.
+    """
+    for layer in graph.topological.layers:
+        some = layer[asked[layer]]
+        if len(some):
+            yield some, []
+    rest = graph.topological.rest
+    rest = rest[asked[rest]]
+    if len(rest):
+        sources, targets, _ = graph.edges_between(rest)
+        for single, larger in _of_components(np.unique(component_of[rest], return_inverse=True)[1], sources, targets):
+            yield rest[single], [rest[component].tolist() for component in larger]
+
+
+def _of_components(component_of: Any, sources: Any, targets: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The same for few states, of which each component may have several."""
+    begins, ends = component_of[sources], component_of[targets]
+    outer = begins != ends
+    begins, ends = begins[outer], ends[outer]
+    sizes = np.bincount(component_of)
+    order = in_order(ends, len(sizes))
+    behind = begins if order is None else begins[order]  # the components that lead to each component lie together
+    first = sums_before(np.bincount(ends, minlength=len(sizes)))
+    members = np.argsort(component_of, kind="stable")
+    at = np.cumsum(sizes) - sizes
+    for layer in topological_layers(first, behind, np.bincount(begins, minlength=len(sizes))).layers:
+        single = layer[sizes[layer] == 1]
+        yield members[at[single]], [members[at[p] : at[p] + sizes[p]] for p in layer[sizes[layer] > 1]]

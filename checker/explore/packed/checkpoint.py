@@ -38,7 +38,7 @@ class CheckpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What was kept.
+    """The content of a checkpoint.
 
     Attributes:
         about: JSON values.
@@ -50,7 +50,7 @@ class Checkpoint:
 
 
 def key_of(world: Reference, symmetry: bool) -> str:
-    """What tells searches apart that cannot go on from each other's checkpoints: the system, its properties, faults."""
+    """A key of the system, its properties and faults: searches with one key can go on from each other's checkpoints."""
     system = world.system
     frame = Frame(world.layout, system.values(), before="o")
     claims = [

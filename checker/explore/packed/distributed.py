@@ -235,7 +235,7 @@ class DistributedSearch(PackedSearch):
         states = Listed(_MOST, lambda label: self.fields.unpack(workers.came_from(label)[0]))
         paths = Paths(self.world, states, _ProcessLabels(workers))  # type: ignore[arg-type]
         found = self._verdicts(paths, None, not why, why)
-        uses = [sum(column) for column in zip(*workers.each("uses", len(self.model.effects)), strict=True)]
+        uses = [sum(column) for column in zip(*workers.each("uses"), strict=True)]
         return self._exploration(  # without paths: the states go with the processes
             why, found if why else [*_alone(found)], distinct=distinct, generated=generated + self.generated,
             edges=edges, depth=max(self.depth, 0), cut=cut + self.cut, peak_memory_bytes=memory + peak_memory(),
@@ -259,7 +259,7 @@ class DistributedSearch(PackedSearch):
 
 
 def _alone(found: Sequence[PropertyResult]) -> Iterator[PropertyResult]:
-    """What asks for all steps at once is not decided by several processes."""
+    """Properties that ask for all steps at once are not decided by several processes."""
     for one in found:
         if one.verdict == "bounded" and not one.reason:
             yield replace(one, reason="it asks for all steps at once: one process decides it")

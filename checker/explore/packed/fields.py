@@ -219,13 +219,13 @@ class Fields:
         return [self.cells[cell].atoms[None] for cell in cells]
 
     def code(self, atom: int, words: Sequence[int]) -> int:
-        """What an atom holds in a state that lies in words."""
+        """The code of an atom in a state that lies in words."""
         at = self.places[atom]
         return words[at.word] >> at.shift & (1 << at.bits) - 1
 
 
 def _kinds(layout: Layout) -> dict[int, t.Type | tuple[Value, ...]]:
-    """What is known of the cells of machines before the search: a type, or the values."""
+    """By cell of a machine, its type or its values, where they are known before the search."""
     found: dict[int, t.Type | tuple[Value, ...]] = {}
     for role, i in layout.system.machines():
         found[layout.at(role.name, i, None)] = tuple(role.states)

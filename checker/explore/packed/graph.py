@@ -1,4 +1,4 @@
-"""What the packed explorer found, as the reference shows what it finds: sequences over the C part's arrays."""
+"""The results of the packed explorer in the form of the reference's: sequences over the C part's arrays."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PackedStates(Listed):
     def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
         self.kernel, self.fields = kernel, fields
         size, w = kernel.figure(k.COUNT), kernel.words
-        words = self._words = kernel.array(k.STATES, k.U64, size * w)
+        words = self._words = kernel.array("states")
         super().__init__(size, lambda n: fields.unpack(words[n * w : n * w + w]))
         self._values: dict[int, list[Any]] = {}
         self._dense: dict[int, list[Any]] = {}  # by cell of several atoms: the codes that they have together
@@ -139,7 +139,7 @@ class PackedStates(Listed):
         return table[:, at.word] >> np.uint64(at.shift) & np.uint64((1 << at.bits) - 1)
 
     def values(self, cell: int) -> list[Any]:
-        """What a cell has in some state, by the numbers that `codes` gives."""
+        """The values of a cell in all states, by the numbers that `codes` gives."""
         found = self._values.get(cell)
         if found is None:
             place = self.fields.cells[cell]
@@ -160,22 +160,20 @@ class PackedLabels:
     """
 
     def __init__(self, kernel: k.Kernel, budget: Left) -> None:
-        size, states, levels = kernel.figure(k.LABELS), kernel.figure(k.COUNT), kernel.figure(k.LEVELS)
-        u32, u64 = k.U32, k.U64
+        size = kernel.figure(k.LABELS)
         self.kernel = kernel
-        self.parents = kernel.array(k.PARENTS, u32, size)
-        begins = self.first_of_level = [int(n) for n in kernel.array(k.LEVEL_LABELS, u64, levels)]
+        self.parents = kernel.array("parents")
+        begins = self.first_of_level = list(kernel.array("level_labels"))
         self.depths = Listed(size, lambda n: bisect_right(begins, n))
         self.states: Sequence[int] = range(size)
         self.of: Sequence[list[int]] = Listed(size, lambda n: [n])
         self.lefts: Sequence[Left] = Listed(size, lambda n: ())
         if budget:
-            self.states = kernel.array(k.LABEL_STATES, u32, size)
-            lefts = kernel.array(k.LEFTS, u64, size)
-            kinds = range(len(budget))
+            kinds, lefts = range(len(budget)), kernel.array("lefts")
+            first, following = kernel.array("first_label"), kernel.array("label_next")
+            self.states = kernel.array("label_states")
             self.lefts = Listed(size, lambda n: tuple([lefts[n] >> 8 * kind & 127 for kind in kinds]))
-            first, following = kernel.array(k.FIRST_LABEL, u32, states), kernel.array(k.LABEL_NEXT, u32, size)
-            self.of = Listed(states, lambda n: chain(first[n], following))
+            self.of = Listed(len(first), lambda n: chain(first[n], following))
 
     def chain(self, label: int) -> list[int]:
         """The states on the way to a label, from the first on."""
@@ -199,10 +197,8 @@ class PackedCells(Listed):
     """
 
     def __init__(self, kernel: k.Kernel, fields: Fields, product: list[int]) -> None:
-        size = kernel.survey(fields.atoms_of(product))
-        first = kernel.array(k.CELL_FIRST, k.U32, size)
-        counts = kernel.array(k.CELL_STATES, k.U32, size)
-        begins = [int(n) for n in kernel.array(k.LEVEL_STATES, k.U64, kernel.figure(k.LEVELS))]
+        first, counts = kernel.survey(fields.atoms_of(product))
+        begins = list(kernel.array("level_states"))
         states = PackedStates(kernel, fields)
         self.depth = bisect_right(begins, len(states) - 1) if len(states) else 0
 
@@ -211,7 +207,7 @@ class PackedCells(Listed):
             control = tuple([fields.value(cell, words) for cell in product])
             return Cell(control, counts[n], bisect_right(begins, first[n]), first[n])
 
-        super().__init__(size, cell)
+        super().__init__(len(first), cell)
 
 
 class PackedEdges(Sequence[Any]):
@@ -278,9 +274,8 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
     """The steps of a search, as the reference keeps them."""
     graph = Graph(faults_stop)
     rows = np.array([graph.row(change.action) for change in changes], dtype=np.int32)
-    kept = kernel.kept()
     begins, targets, made = (
-        np.frombuffer(kept[name], dtype=kind)
+        np.frombuffer(kernel.array(name), dtype=kind)
         for name, kind in (("begins", np.uint64), ("targets", np.int32), ("edge_changes", np.uint32))
     )
     states = np.array(labels.states[: len(begins)], dtype=np.int32)

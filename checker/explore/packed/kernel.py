@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from ctypes import c_int32, c_uint8, c_uint32, c_uint64
+from ctypes import c_int32, c_uint8, c_uint32, c_uint64, sizeof
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore.packed.fields import BitField
@@ -125,21 +125,17 @@ class Kernel:
     def asked_words(self) -> list[int]:
         return list(self.c.asked_words(self._at)[: self.words])
 
-    def array(self, which: int, kind: Any, items: int) -> Any:
+    def array(self, name: str) -> Any:
         """An array of what was found, where it lies: it is there until the search goes on."""
-        at = self.c.found(self._at, which)
-        return (kind * items).from_address(at) if at else (kind * 0)()
+        size, kind = c_uint64(), ARRAYS[name]
+        at = self.c.kept(self._at, LASTING.index(name), size)
+        return (kind * (size.value // sizeof(kind))).from_address(at) if size.value else (kind * 0)()
 
     # Leaving off, and going on in another process
 
     def kept(self) -> dict[str, Any]:
-        """The arrays of a search that pauses, as bytes where they lie: valid until the search goes on."""
-        found = {}
-        for which, name in enumerate(LASTING):
-            size = c_uint64()
-            at = self.c.kept(self._at, which, size)
-            found[name] = (c_uint8 * size.value).from_address(at) if size.value else b""
-        return found
+        """The arrays of a search that pauses: valid until the search goes on."""
+        return {name: self.array(name) for name in ARRAYS}
 
     def numbers(self) -> list[int]:
         """The numbers that are to be kept besides."""
@@ -175,7 +171,7 @@ class Kernel:
         return found
 
     def outbox(self, process: int) -> tuple[bytes, bytes, bytes]:
-        """What was found in this level for a process: words, labels, and what is left of the faults."""
+        """The states found in this level for a process: words, labels, and the faults that are left."""
         found = []
         for which, size in enumerate((8 * self.words, 4, 8 if self._kinds else 0)):
             count = c_uint64()
@@ -202,11 +198,14 @@ class Kernel:
         """Of each state whether a program says yes; False where an answer is not known, and it is to be asked again."""
         return bool(self.c.mark(self._at, program, (c_uint8 * len(into)).from_buffer(into)))
 
-    def survey(self, atoms: list[int]) -> int:
-        """Counts the combinations of these atoms' values; returns how many there are."""
-        found = int(self.c.survey(self._at, len(atoms), _u32(atoms)))
-        _had(found != NONE)
-        return found
+    def survey(self, atoms: list[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The combinations of these atoms' values: the first state of each, and how many it has."""
+        size = int(self.c.survey(self._at, len(atoms), _u32(atoms)))
+        _had(size != NONE)
+        return self._surveyed(CELL_FIRST, size), self._surveyed(CELL_STATES, size)
+
+    def _surveyed(self, which: int, size: int) -> Sequence[int]:
+        return (c_uint32 * size).from_address(self.c.found(self._at, which)) if size else ()  # type: ignore[return-value]
 
     def survey_edges(self) -> list[tuple[int, int, int]] | None:
         """The steps between the combinations that were surveyed: from, to, tag of the change.
@@ -217,24 +216,25 @@ class Kernel:
         _had(what != NO_MEMORY)
         if what == STEPS:
             return None
-        numbers = iter(self.array(BETWEEN, c_uint32, 3 * self.figure(STEPS_BETWEEN)))
+        numbers = iter(self._surveyed(BETWEEN, 3 * self.figure(STEPS_BETWEEN)))
         return list(zip(numbers, numbers, numbers, strict=True))
 
 
 NONE = 0xFFFFFFFF
-LASTING = (
-    "states", "parents", "label_states", "label_next", "first_label", "last_label", "lefts", "begins", "targets",
-    "edge_changes", "level_states", "level_labels", "uses",
-)  # fmt: skip
+_U32, _U64 = c_uint32, c_uint64
+ARRAYS = {  # the arrays of a search, in the order of engine/found.h
+    "states": _U64, "parents": _U32, "label_states": _U32, "label_next": _U32, "first_label": _U32, "last_label": _U32,
+    "lefts": _U64, "begins": _U64, "targets": _U32, "edge_changes": _U32, "level_states": _U64, "level_labels": _U64,
+    "uses": _U64,
+}  # fmt: skip
+LASTING = tuple(ARRAYS)
 NUMBERS = 7  # that `kept_number` has
-U8, U32, U64 = c_uint8, c_uint32, c_uint64
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
 DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
 OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
 COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, STEPS_BETWEEN = range(11)
 WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
-(STATES, PARENTS, LABEL_STATES, LEFTS, LEVEL_STATES, LEVEL_LABELS, USES, FIRST_LABEL, LABEL_NEXT, CELL_FIRST,
- CELL_STATES, BETWEEN) = range(12)  # fmt: skip
+CELL_FIRST, CELL_STATES, BETWEEN = range(9, 12)
 
 
 def _u32(values: Any) -> Any:

@@ -21,7 +21,7 @@ class Unpackable(Exception):
 
 
 class PackedModel:
-    """What one kernel knows of a model.
+    """The model as one kernel knows it.
 
     Attributes:
         programs: of claims and bounds.

@@ -18,7 +18,7 @@ Box: TypeAlias = tuple[bytes, bytes, bytes]  # states for another process: words
 
 
 class WorkerReply(NamedTuple):
-    """What a worker's kernel asks for, or reports.
+    """A question or a report of a worker's kernel.
 
     Attributes:
         what: as `Kernel.search` returns it.
@@ -78,7 +78,7 @@ class Partition:
         return self._said(self.kernel.search(seconds))
 
     def box(self, process: int) -> Box:
-        """What was found in this level for a process."""
+        """The states found in this level for a process."""
         return self.kernel.outbox(process)
 
     def take_in(self, *boxes: Box) -> WorkerReply:
@@ -111,20 +111,16 @@ class Partition:
         f = self.kernel.figure
         return f(k.COUNT), f(k.GENERATED), f(k.EDGES), f(k.CUT), f(k.LABELS), peak_memory()
 
-    def uses(self, changes: int) -> list[int]:
+    def uses(self) -> list[int]:
         """How often each change was made."""
-        return list(self.kernel.array(k.USES, k.U64, changes))
+        return list(self.kernel.array("uses"))
 
     def survey(self, atoms: list[int]) -> list[CellCount]:
         """The combinations of these atoms' values."""
-        kernel = self.kernel
-        size = kernel.survey(atoms)
-        first, count = (kernel.array(which, k.U32, size) for which in (k.CELL_FIRST, k.CELL_STATES))
-        levels = list(kernel.array(k.LEVEL_STATES, k.U64, kernel.figure(k.LEVELS)))
-        found = []
-        for number, states in zip(first, count, strict=True):
-            label = kernel.first_label(number)
-            found.append(CellCount(label, kernel.came_from(label)[0], states, bisect_right(levels, number)))
+        found, levels = [], list(self.kernel.array("level_states"))
+        for number, states in zip(*self.kernel.survey(atoms), strict=True):
+            label = self.kernel.first_label(number)
+            found.append(CellCount(label, self.kernel.came_from(label)[0], states, bisect_right(levels, number)))
         return found
 
     def came_from(self, label: int) -> tuple[list[int], int, int]:

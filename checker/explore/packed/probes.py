@@ -26,7 +26,7 @@ class Fired:
 
 @dataclass(slots=True)
 class _Probe:
-    """What is done when a program holds for the first time; `violates`: whether that is a violation."""
+    """The reaction to a program that holds for the first time; `violates`: whether that is a violation."""
 
     tell: Callable[[Fired], None]
     violates: bool = False

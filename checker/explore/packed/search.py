@@ -342,16 +342,15 @@ class PackedSearch(BreadthFirstSearch):
         elif self.place is not None and (self.left is not None or self.resumed or self.usual):
             self.place.unlink(missing_ok=True)  # it has served its purpose
             self.left = None
-        uses = self.kernel.array(k.USES, k.U64, len(self.model.effects))
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in self.world.product()])
         return {
-            "cells": cells, "depth": cells.depth, "taken": self._taken(uses), "orbits": self._orbits(paths),
+            "cells": cells, "depth": cells.depth, "checkpoint": str(self.left or ""), "orbits": self._orbits(paths),
             "cell_edges": PackedEdges(self.kernel, self.model.tags, self.model.work_out),
-            "checkpoint": str(self.left or ""),
+            "taken": self._taken(self.kernel.array("uses")),
         }  # fmt: skip
 
     def _orbits(self, paths: PackedPaths) -> Orbits | None:
-        """What the states stand for: slices that are equal lie side by side."""
+        """The orbits that the states stand for: slices that are equal lie side by side."""
         if self.canonical is None:
             return None
         every = self.canonical.permutations

@@ -1,4 +1,4 @@
-/* What was found, for others to look at, and for another process to go on from. */
+/* The results, for others to look at, and for another process to go on from. */
 
 PUBLIC(u64, figure)(const Engine *e, u32 which)
 {
@@ -49,6 +49,7 @@ PUBLIC(int, on_disk)(Engine *e, u32 which, int file)
 /* What is to be kept of a search that pauses: an array, or where there is none of that number, nothing; its bytes. */
 PUBLIC(const void *, kept)(Engine *e, u32 which, u64 *bytes)
 {
+    send_home(e);
     tally(e);
     Pool *p = lasting(e, which);
     *bytes = p ? p->used : 0;

@@ -1,4 +1,4 @@
-/* What happens in the next states: which changes, where they lead, and whether that is known. */
+/* The steps from the next states: their changes, where they lead, and whether that is known. */
 
 static inline u32 class_of(const Engine *e, u64 left)
 {

@@ -1,4 +1,4 @@
-/* What is told of a model. */
+/* The model, as the caller tells it. */
 
 PUBLIC(int, add_test)(Engine *e, u32 root, i32 yes, i32 no)
 {
@@ -37,7 +37,7 @@ PUBLIC(int, add_change)(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u6
     return 1;
 }
 
-/* What is claimed of a kind of step. */
+/* The claims about a kind of step. */
 PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs)
 {
     Asked asked = { (u32)COUNT(e->claims, Claim), n };

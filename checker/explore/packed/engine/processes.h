@@ -26,7 +26,7 @@ PUBLIC(int64_t, begin_level)(Engine *e)
     return (int64_t)(e->level_end - e->searched);
 }
 
-/* What was found for a process: where, and how many; `which` is 0 for words, 1 for labels, 2 for what is left. */
+/* The states found for a process: where, and how many; `which` is 0 for words, 1 for labels, 2 for faults left. */
 PUBLIC(const void *, outbox)(const Engine *e, u32 process, u32 which, u64 *count)
 {
     const Outbox *o = &e->out[process];

@@ -1,4 +1,4 @@
-/* What is searched. */
+/* The state of a search. */
 
 typedef struct { u8 word, shift, bits; } Atom;
 typedef struct { u32 root; i32 yes, no; } Test;             /* of a program; targets below 0 are -1: no, -2: yes */
@@ -26,10 +26,10 @@ typedef struct {
     _Alignas(64) atomic_int status;
 } Block;
 
-/* What is found that another process keeps: words of W each, the label before, what is left of the faults. */
+/* States found that another process keeps: words of W each, the label before, the faults that are left. */
 typedef struct { Pool targets, parents, lefts; } Outbox;
 
-/* What threads tell each other, each in a line of its own. */
+/* Messages between threads, each in a cache line of its own. */
 typedef struct {
     _Alignas(64) _Atomic u64 claimed;   /* blocks that somebody gathers, or has */
     _Alignas(64) _Atomic u64 taken;     /* blocks whose steps were taken */

@@ -1,4 +1,4 @@
-/* What is looked up together: parts that see few bits, and tests of a program. */
+/* Tables in place of trees: for parts that see few bits, and for tests of a program. */
 
 /* Adds the uses of leaves to those of their changes. */
 static void tally(Engine *e)
@@ -196,7 +196,7 @@ static int leaps_new(Engine *e)
     return had;
 }
 
-/* What has not changed for long is looked up together from now on. */
+/* Trees that have not changed for long are replaced by tables from now on. */
 static int settle(Engine *e)
 {
     u64 tests = COUNT(e->tests, Test);

@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.checker.explore.graph.scc import components_among
-from leasehold.checker.explore.graph.topological import component_layers
+from leasehold.checker.explore.graph.scc import component_layers, components_among
 from tests.checker.explore.graph.graphs import Edge, graph
 
 SIZE = 9
