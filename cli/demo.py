@@ -25,7 +25,7 @@ from rich.text import Text
 
 from leasehold.cli.common import Exit, console, print_json, verb
 from leasehold.cli.demo_story import Story
-from leasehold.cli.demo_watch import Watcher
+from leasehold.cli.demo_watch import DemoMonitor
 from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet, FleetError
 
 STYLE = {"up": "green", "down": "bold red", "recovering": "yellow"}
@@ -47,7 +47,7 @@ class Demo:
 
     fleet: Fleet
     story: Story
-    watcher: Watcher
+    watcher: DemoMonitor
     kills: list[tuple[float, str]] = field(default_factory=list)
     crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     news: list[tuple[float, str]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Demo:
         while self.kills and self.kills[0][0] <= self.seconds:
             self.kill(self.kills.pop(0)[1])
         self._revive()
-        look = self.watcher.look()
+        look = self.watcher.observe()
         if look.now:
             self.story.go_on(look.now, {lease for lease in self.story.plans if self.watcher.over(lease)})
         while self.story.said:
@@ -152,7 +152,7 @@ def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | N
     try:
         with fleet:
             story = Story(fleet, seed, most, first=int(time.time()) if used else 1)
-            made = Demo(fleet, story, Watcher(fleet))
+            made = Demo(fleet, story, DemoMonitor(fleet))
             if crash:
                 made.kills = _moments(seed, most or 6)
             ended = _run(made, attended, quiet=as_json)
@@ -197,7 +197,7 @@ def _run(made: Demo, attended: bool, quiet: bool) -> bool:
                 made.watcher.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
                 return True
             time.sleep(LOOK_SECONDS)
-        made.watcher.look()
+        made.watcher.observe()
         made.watcher.at_the_end()
         return True
     return False
@@ -297,7 +297,7 @@ def _leases(demo: Demo) -> Table:
         known = rows[TENANT] or rows[SITE]
         end = max((known["data"][name] for name in known["times"]), default=0) if known else 0
         left = f"{(end - look.now) * demo.fleet.tick_seconds:.0f} s" if end > look.now else ""
-        units = "  ".join(f"{unit}:{look.units[unit]['pid']}" for unit in look.running(lease))
+        units = "  ".join(f"{unit}:{look.units[unit]['pid']}" for unit, of in look.running().items() if of == lease)
         table.add_row(lease, *states, left, units)
     if not lasting:
         table.add_row("none", *("" for _ in ROLES), "", "")

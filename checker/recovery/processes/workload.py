@@ -17,8 +17,8 @@ from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.processes.actors import Actors
-from leasehold.checker.recovery.processes.oracle import Observation, Oracle
 from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.fleet_monitor import FleetMonitor, Observation
 from leasehold.impl.server.client import ClientError, Unreachable
 
 BYSTANDER, LEASE, NEXT = f"{TENANT}:1", f"{TENANT}:2", f"{TENANT}:3"
@@ -79,6 +79,35 @@ class FaultRun:
         return self._result
 
 
+class Oracle(FleetMonitor):
+    """Observes the actors of a case; violations are findings.
+
+    Beside the rules of every fleet: at rest, exactly the units that the site has assigned run, each as one process.
+    """
+
+    def __init__(self, actors: Actors, outcome: CaseOutcome) -> None:
+        super().__init__(actors)
+        self.outcome = outcome
+
+    def say(self, words: str) -> None:
+        self.outcome.say("oracle", words)
+
+    def agrees(self, seen: Observation) -> str:
+        """Empty where the processes are what the site says; else what differs."""
+        if seen.leases[SITE] is None:
+            return "the site does not answer"
+        assigned, running = seen.assigned(), seen.running()
+        return "" if assigned == running else f"the site has assigned {assigned}, and {running} run"
+
+    def one_each(self, seen: Observation) -> str:
+        """Empty where each unit that runs is one process, and no other is left; else what is there."""
+        left = [
+            f"{place.folder.name} is {len(members)} processes" for place in self.fleet.unit_places()
+            if len(members := place.members(thorough=True)) != (place.folder.name in seen.units)
+        ]  # fmt: skip
+        return "; ".join(left)
+
+
 class Workload:
     """Runs the steps.
 
@@ -120,9 +149,8 @@ class Workload:
         self._begin("start")
         for name in ROLES:
             self.actors.start(name)
-        self._wait(lambda seen: self._all_serve())
-        abouts = [about for name in ROLES if (about := self.actors.about(name)) is not None]
-        self._now = max(about["now"] for about in abouts)
+        self._wait(self._all_serve)
+        self._now = self.oracle.last.now
         self._lease("bystander", BYSTANDER, 1)
         self._lease("demand", LEASE, 1)
         for step, units in (("extension", 1), ("grow", 2), ("shrink", 1), ("once_more", 1)):
@@ -249,11 +277,11 @@ class Workload:
     # Observations
 
     def _serves(self, name: str, seen: Observation) -> bool:
-        about = self.actors.about(name)
+        about = seen.abouts[name]
         return about is not None and bool(about["running"])
 
-    def _all_serve(self) -> bool:
-        return all(self._serves(name, self.oracle.last) for name in ROLES)
+    def _all_serve(self, seen: Observation) -> bool:
+        return all(self._serves(name, seen) for name in ROLES)
 
     def _lasts(self, seen: Observation, lease: str, units: int, after: int = 0) -> bool:
         """The lease is active at holder and site, beyond a time, with so many units, which run."""
@@ -288,7 +316,7 @@ class Workload:
             self.attend()
             seen = self.oracle.observe()
             wrong = self.oracle.agrees(seen) or self.oracle.one_each(seen)
-            if not wrong and self._all_serve():
+            if not wrong and self._all_serve(seen):
                 return
             if time.monotonic() > deadline:
                 self.oracle.say(f"at rest ({self._step}): {wrong or 'an actor does not serve'}; {self._where(seen)}")

@@ -1,14 +1,13 @@
-"""Observes a case from outside, and decides whether what it sees is allowed.
+"""Observes a fleet from outside, and checks the observations: for the demo and for cases with real processes.
 
-Theory of operation. The oracle asks the actors for their records, and reads /proc for the processes of the units. These
-are not of one moment: a difference between a record and a process counts only when it is seen twice while the record
-stays the same. The checks follow the paper's invariants (Table 1):
+Theory of operation. The monitor asks the three actors for their records, and reads /proc for the processes of the
+site's units. These are not of one moment, so a difference between two of them counts as a violation only when it is
+seen again in the next observation with the same records. The rules, after the paper's invariants (Table 1):
 
-1. a unit serves one lease at a time, and the broker promises no more than there is;
-2. while a unit is the lease's its process lives on: the same one, whoever crashes;
-3. while the holder says that its lease is active, all its units run;
-4. at rest, exactly the units that the site has assigned run, each for its lease, each one process;
-5. at the end, nothing of any unit is left.
+1. a unit serves one lease at a time;
+2. the broker has promised no more units than there are;
+3. as long as a lease has its units, their processes live on: the same ones, whichever actor crashes meanwhile;
+4. while the holder says that its lease is active and its term lasts, all its units run.
 """
 
 from __future__ import annotations
@@ -16,19 +15,35 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.processes.actors import UNITS, Actors
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.server.client import ClientError
 
 
 @dataclass(slots=True)
 class Observation:
-    """Each actor's leases by name (None: it did not answer), and the processes of units that run."""
+    """An observation of a fleet.
 
-    leases: dict[str, dict[str, dict[str, Any]] | None] = field(default_factory=dict)
+    Attributes:
+        now: the clock, in ticks.
+        abouts: what each actor says of itself; None: it did not answer.
+        leases: each actor's leases by name; None: it did not answer.
+        units: the processes of units that run: pid, start, lease.
+    """
+
+    now: int = 0
+    abouts: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    leases: dict[str, dict[str, dict[str, Any]] | None] = field(default_factory=lambda: dict.fromkeys(ROLES))
     units: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def states(self) -> list[Any]:
+        """The states and data of all leases; they change while there is progress."""
+        return [
+            (name, lease, row["state"], row["data"])
+            for name, held in self.leases.items()
+            for lease, row in (held or {}).items()
+        ]
 
     def row(self, actor: str, lease: str) -> dict[str, Any] | None:
         """A lease at an actor; None where it has none, or does not answer."""
@@ -48,27 +63,33 @@ class Observation:
         return {name: unit["lease"] for name, unit in self.units.items()}
 
 
-class Oracle:
-    """Observes, and collects findings."""
+class FleetMonitor:
+    """Observes a fleet, and collects violations in sentences."""
 
-    def __init__(self, actors: Actors, outcome: CaseOutcome) -> None:
-        self.actors, self.outcome = actors, outcome
-        self.last = Observation(dict.fromkeys(ROLES))
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.last = Observation()
+        self.violations: list[str] = []
         self._births: dict[tuple[str, str], tuple[int, int]] = {}
         self._suspects: dict[str, object] = {}
 
     def say(self, words: str) -> None:
-        self.outcome.say("oracle", words)
+        """Adds a violation."""
+        if words not in self.violations:
+            self.violations.append(words)
 
     def observe(self) -> Observation:
         """Observes once, and checks."""
-        seen = Observation()
+        seen = Observation(self.last.now)
         for name in ROLES:
+            client = self.fleet.client(name)
             try:
-                seen.leases[name] = {row["lease"]: row for row in self.actors.client(name).get("leases")}
+                seen.abouts[name] = client.get("about")
+                seen.leases[name] = {row["lease"]: row for row in client.get("leases")}
             except ClientError:
-                seen.leases[name] = None
-        for place in self.actors.unit_places():
+                seen.abouts[name] = seen.leases[name] = None
+        seen.now = max([seen.now, *(about["now"] for about in seen.abouts.values() if about)])
+        for place in self.fleet.unit_places():
             try:
                 birth = place.birth()
             except HandlerError as error:
@@ -91,8 +112,8 @@ class Oracle:
                 holder[unit] = lease
         rows = (seen.leases[BROKER] or {}).values()
         promised = sum(row["data"]["units"] for row in rows if not row["over"])
-        if promised > UNITS:
-            self.say(f"{promised} units are promised, and there are {UNITS}")
+        if promised > self.fleet.units:
+            self.say(f"{promised} units are promised, and there are {self.fleet.units}")
 
     def _live_on(self, seen: Observation) -> None:
         births = {(unit["lease"], name): (unit["pid"], unit["start"]) for name, unit in seen.units.items()}
@@ -101,33 +122,22 @@ class Oracle:
             if before is not None and before != birth:
                 self.say(f"{name} of {lease} was process {before[0]}, and is now {birth[0]}")
         # As long as the unit is the lease's, also while the site is away, it must be the process that it was.
-        away, assigned = seen.leases[SITE] is None, seen.assigned()
-        kept = {key: birth for key, birth in self._births.items() if away or assigned.get(key[1]) == key[0]}
+        kept = {key: birth for key, birth in self._births.items() if self._still_has(seen, *key)}
         self._births = {**kept, **births}
+
+    def _still_has(self, seen: Observation, lease: str, unit: str) -> bool:
+        row = seen.row(SITE, lease)
+        has = row is not None and not row["over"] and int(unit.rpartition("-")[2]) in row["data"]["assigned"]
+        return has or seen.leases[SITE] is None
 
     def _run_while_active(self, seen: Observation) -> None:
         suspects: dict[str, object] = {}
         for lease, row in (seen.leases[TENANT] or {}).items():
             data = row["data"]
             running = list(seen.running().values()).count(lease)
-            if row["state"] == "active" and running < data["lease_units"]:
+            if row["state"] == "active" and seen.now < data["lease_end"] and running < data["lease_units"]:
                 words = f"{lease} is active with {data['lease_units']} units, and {running} run"
                 suspects[words] = (data["lease_end"], row["since"])
                 if self._suspects.get(words) == suspects[words]:
                     self.say(words)
         self._suspects = suspects
-
-    def agrees(self, seen: Observation) -> str:
-        """Empty where the processes are what the site says; else what differs."""
-        if seen.leases[SITE] is None:
-            return "the site does not answer"
-        assigned, running = seen.assigned(), seen.running()
-        return "" if assigned == running else f"the site has assigned {assigned}, and {running} run"
-
-    def one_each(self, seen: Observation) -> str:
-        """Empty where each unit that runs is one process, and no other is left; else what is there."""
-        left = [
-            f"{place.folder.name} is {len(members)} processes" for place in self.actors.unit_places()
-            if len(members := place.members(thorough=True)) != (place.folder.name in seen.units)
-        ]  # fmt: skip
-        return "; ".join(left)
