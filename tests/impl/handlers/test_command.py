@@ -121,10 +121,10 @@ def test_an_executable_left_behind_by_a_dead_actor_is_ended_first(tmp_path: Path
     slow = f"echo $$ >{tmp_path}/shell; sleep 600"
     script = f"""
         import asyncio
-        from leasehold.impl.handlers.command import Command
-        from leasehold.impl.handlers.handler import Action
-        handler = Command(directory={str(tmp_path / "locks")!r}, setup=["sh", "-c", {slow!r}])
-        asyncio.run(handler.act(Action("setup", "tenant:1", "u-0", 1, {{}})))
+        from leasehold.impl.handlers.command import CommandHandler
+        from leasehold.impl.handlers.handler import HandlerAction
+        handler = CommandHandler(directory={str(tmp_path / "locks")!r}, setup=["sh", "-c", {slow!r}])
+        asyncio.run(handler.act(HandlerAction("setup", "tenant:1", "u-0", 1, {{}})))
     """
     actor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     try:

@@ -105,14 +105,14 @@ def die(base: Path, verb: str, number: int, point: str, starter: Path = STARTER,
     script = f"""
         import asyncio, os, signal
         from pathlib import Path
-        from leasehold.impl.handlers.handler import Action
-        from leasehold.impl.handlers.process import Process
+        from leasehold.impl.handlers.handler import HandlerAction
+        from leasehold.impl.handlers.process import ProcessHandler
         def at(name):
             if name == {point!r}:
                 os.kill(os.getpid(), signal.SIGKILL)
         async def main():
-            handler = Process({str(base)!r}, grace=0.2, at=at, starter=Path({str(starter)!r}){more})
-            await handler.act(Action({verb!r}, "tenant:1", "u-0", {number}, {{"end": 7}}))
+            handler = ProcessHandler({str(base)!r}, grace=0.2, at=at, starter=Path({str(starter)!r}){more})
+            await handler.act(HandlerAction({verb!r}, "tenant:1", "u-0", {number}, {{"end": 7}}))
         asyncio.run(main())
     """
     ended = subprocess.run(
@@ -267,10 +267,10 @@ def test_a_start_left_behind_by_a_dead_actor_does_no_harm(
     script = f"""
         import asyncio
         from pathlib import Path
-        from leasehold.impl.handlers.handler import Action
-        from leasehold.impl.handlers.process import Process
-        handler = Process({str(base)!r}, starter=Path({str(slow)!r}))
-        asyncio.run(handler.act(Action("setup", "tenant:1", "u-0", 1, {{"end": 7}})))
+        from leasehold.impl.handlers.handler import HandlerAction
+        from leasehold.impl.handlers.process import ProcessHandler
+        handler = ProcessHandler({str(base)!r}, starter=Path({str(slow)!r}))
+        asyncio.run(handler.act(HandlerAction("setup", "tenant:1", "u-0", 1, {{"end": 7}})))
     """
     actor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     try:
@@ -490,8 +490,8 @@ def test_without_privileges(tmp_path: Path) -> None:
     script = """
         import asyncio, os, sys
         from leasehold.impl.handlers.handler import HandlerError
-        from leasehold.impl.handlers.handler import Action
-        from leasehold.impl.handlers.process import STARTER, Process
+        from leasehold.impl.handlers.handler import HandlerAction
+        from leasehold.impl.handlers.process import STARTER, ProcessHandler
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
@@ -501,9 +501,9 @@ def test_without_privileges(tmp_path: Path) -> None:
         sys.executable = able[0]
         async def main():
             command = ["sh", "-c", "mkdir -p a/b; touch a/b/c; chmod 000 a/b a; exec sleep 60"]
-            h = Process(sys.argv[1] + "/units", command, limits={"files": 64}, grace=0.2)
+            h = ProcessHandler(sys.argv[1] + "/units", command, limits={"files": 64}, grace=0.2)
             def act(verb, number, **properties):
-                return h.act(Action(verb, "l", "u", number, {"end": 7}, properties=properties))
+                return h.act(HandlerAction(verb, "l", "u", number, {"end": 7}, properties=properties))
             try:
                 up = await act("setup", 1)
                 assert up.facts["alive"]
