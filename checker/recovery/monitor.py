@@ -12,7 +12,6 @@ different causes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from leasehold.checker.explore.faulty import reference_of
@@ -28,14 +27,6 @@ from leasehold.spec.language.model import Drive, System
 from leasehold.spec.language.python_source import Frame, source
 
 
-@dataclass(frozen=True, slots=True)
-class MonitoredProperty:
-    """One property, compiled."""
-
-    name: str
-    holds: Callable[..., Any]
-
-
 class MonitoredProperties:
     """The properties that can be evaluated on the states and steps of a running system."""
 
@@ -45,8 +36,8 @@ class MonitoredProperties:
         self.layout = self.world.layout
         frame = Frame(self.layout, system.values(), before="o")
         lanes = {lane.cell for lane in self.layout.lanes}
-        self.states: list[MonitoredProperty] = []
-        self.steps: list[MonitoredProperty] = []
+        self.states: dict[str, Callable[..., Any]] = {}
+        self.steps: dict[str, Callable[..., Any]] = {}
         self.left_out: list[str] = []
         tasks = [task for role in system.roles.values() for task in role.tasks.values()]
         self.driven = {task.event for task in tasks if isinstance(task, Drive)}
@@ -60,9 +51,9 @@ class MonitoredProperties:
             if cells is None or cells & lanes:
                 self.left_out.append(p.name)
             elif p.kind == "always":
-                self.states.append(MonitoredProperty(p.name, function(words)))
+                self.states[p.name] = function(words)
             else:
-                self.steps.append(MonitoredProperty(p.name, step_function(words)))
+                self.steps[p.name] = step_function(words)
 
 
 class PropertyMonitor:
@@ -118,16 +109,12 @@ class PropertyMonitor:
     def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
         self._state = after
         self.asked += 1
-        for claim in self.properties.states:
-            if not claim.holds(after, (), -1):
-                self._say(claim, action)
-        for claim in self.properties.steps if action is not None else ():
-            if not claim.holds(before, after, action):
-                self._say(claim, action)
-
-    def _say(self, claim: MonitoredProperty, action: Action | None) -> None:
+        broken = [name for name, holds in self.properties.states.items() if not holds(after, (), -1)]
+        if action is not None:
+            broken += [name for name, holds in self.properties.steps.items() if not holds(before, after, action)]
         what = "a commit of several steps" if action is None else f"{action.role or 'time'} {action.event}".strip()
-        self.broken.setdefault(claim.name, f"at tick {self.sim.time.now}, after {what}")
+        for name in broken:
+            self.broken.setdefault(name, f"at tick {self.sim.time.now}, after {what}")
 
     def _action(self, notice: Notice) -> Action:
         role, _, rest = notice.machine.partition("[")

@@ -135,15 +135,15 @@ class RandomRun(SimulatedRun):
             case "weather":
                 long, lose, twice, slow = act.numbers
                 self.sim.network.conditions = NetworkConditions(lose / 10, twice / 10, lose / 20, slow / 2)
-                self._later(long, self._fine)
+                self._later(long, partial(setattr, self.sim.network, "conditions", NO_FAULTS))
             case "disk":
                 self.disks[act.who].fault = DiskFault[act.more]
-                self._later(act.numbers[0], partial(self._repair_disk, act.who))
+                self._later(act.numbers[0], partial(setattr, self.disks[act.who], "fault", None))
             case "skew":
                 self.sim.clocks[act.who].ahead = act.numbers[0]
             case "handler":
                 self.handler = act.more, act.numbers[1]
-                self._later(act.numbers[0], self._handlers_work)
+                self._later(act.numbers[0], partial(setattr, self, "handler", ("", 0)))
 
     def _client(self, act: PlannedEvent) -> None:
         lease, numbers = f"{SERVICE_MANAGER}:{act.who}", act.numbers
@@ -197,15 +197,6 @@ class RandomRun(SimulatedRun):
         if actor is not None:
             self.sim.gone(name, actor)
 
-    def _fine(self) -> None:
-        self.sim.network.conditions = NO_FAULTS
-
-    def _repair_disk(self, name: str) -> None:
-        self.disks[name].fault = None
-
-    def _handlers_work(self) -> None:
-        self.handler = "", 0
-
     def _delay(self, action: Any, chance: random.Random) -> int:
         return 2 if self.handler == (action.verb, 0) else 0
 
@@ -226,8 +217,8 @@ class RandomRun(SimulatedRun):
 
     def _end_faults(self) -> None:
         """Faults are over, everybody runs, and demands end."""
-        self._fine()
-        self._handlers_work()
+        self.sim.network.conditions = NO_FAULTS
+        self.handler = "", 0
         self.sim.network.cut.clear()
         for clock in self.sim.clocks.values():
             clock.ahead = 0
