@@ -184,7 +184,9 @@ class SqliteDisk:
             with suppress(sqlite3.Error):
                 connection.close()
         for store in self._stores:
-            store._lock.give_up()
+            if store._lock is not None:
+                os.close(store._lock)
+                store._lock = None
         self._open.clear()
         self._stores.clear()
 

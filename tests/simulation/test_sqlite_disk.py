@@ -571,6 +571,7 @@ def test_cases_of_the_recovery_campaign(folder: Path, scripts: list[Script]) -> 
     assert played(folder, False, some) == []
 
 
+@pytest.mark.long
 def test_cases_of_the_recovery_campaign_fail_where_fsyncs_lie(folder: Path, scripts: list[Script]) -> None:
     some = scripts[::200]
     assert len(played(folder, True, some)) > len(some) / 2
