@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from leasehold.faults.budget import Budget
-from leasehold.spec.language.lower import Actor, Change, Crash, FaultCell, Relation, Variable, lower
+from leasehold.spec.language.lower import Change, Crash, FaultCell, ModelActor, Relation, Variable, lower
 from leasehold.spec.language.model import System
 
 UP, DOWN, GONE = True, False, None  # GONE is halted for good; only UP is true
@@ -35,7 +35,7 @@ def lower_with_faults(system: System, budget: Budget | None) -> Relation:
 def crash(relation: Relation, count: int) -> Relation:
     """Each actor may stop by itself, and the actors of a node together (paper, sections 3.2 and 5.1)."""
     known = {a.name: a for a in relation.actors}
-    groups: dict[str, tuple[Actor, ...]] = {name: (actor,) for name, actor in known.items()}
+    groups: dict[str, tuple[ModelActor, ...]] = {name: (actor,) for name, actor in known.items()}
     for node, names in relation.system.faults.nodes.items():
         groups[node] = tuple(known[n] for n in names if n in known)
     crashes = tuple(Crash(name, actors, "crash", together=True) for name, actors in groups.items())

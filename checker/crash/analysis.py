@@ -29,7 +29,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.faults import Budget, CrashPoint, crash_points
 from leasehold.faults.budget import deepening
-from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System
 
 Watch = Callable[[Progress], None] | None
@@ -106,7 +106,7 @@ class CrashReport:
         return not self.broken and (self.convergence is None or self.convergence.converges)
 
     @property
-    def traitor(self) -> Actor | None:
+    def traitor(self) -> ModelActor | None:
         """The actor that may do anything."""
         return _traitor(self.faulty)
 
@@ -170,7 +170,7 @@ def crash(
     )  # fmt: skip
 
 
-def _traitor(faulty: Exploration) -> Actor | None:
+def _traitor(faulty: Exploration) -> ModelActor | None:
     world = faulty.paths.world
     return world.layout.traitor if world.faulty else None
 

@@ -22,7 +22,7 @@ from leasehold.checker.explore.result import Path, Step
 from leasehold.faults import CrashPoint
 from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
-from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System, machine_name
 
 ANY = "any"  # the mode of a system that tells none apart
@@ -168,14 +168,14 @@ class CaseFinder:
         at = self._example_at[group]
         return self.names(self._example[group], at if at < len(self.points) else None, self._actor_at(at))
 
-    def _actor_at(self, at: int) -> Actor:
+    def _actor_at(self, at: int) -> ModelActor:
         layout = self.world.layout
         if at >= len(self.points):
             return layout.actors[at - len(self.points)]
         _, role, instance = self.points[at]
         return layout.of[role, instance]
 
-    def crashes(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, int | None, Actor]]:
+    def crashes(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, int | None, ModelActor]]:
         """States after a crash, the number of its point (None: before recovery has done anything), and who stopped."""
         among = np.ones(len(self.group), dtype=bool) if groups is None else np.isin(self.group, list(groups))
         keys = self.stopped.astype(np.int64) * (len(self.points) + len(self.actors)) + self.stopped_at
@@ -186,7 +186,7 @@ class CaseFinder:
             at = int(self.stopped_at[n])
             yield int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
 
-    def worst_in(self, state: int, actor: Actor) -> dict[str, Worst]:
+    def worst_in(self, state: int, actor: ModelActor) -> dict[str, Worst]:
         """In which modes an actor that is down may restart, and the worst that follows."""
         found = ((mode, (int(w[0][state]), int(w[1][state]))) for mode, w in self.worst[actor.name].items())
         return {mode: _worst(*numbers) for mode, numbers in found if numbers[0] != _NONE}
@@ -195,7 +195,7 @@ class CaseFinder:
         s = self.states[state]
         return tuple([s[c] for c in self.product])
 
-    def names(self, state: int, number: int | None, actor: Actor) -> list[str]:
+    def names(self, state: int, number: int | None, actor: ModelActor) -> list[str]:
         """The points of the catalogue that a crash stands for."""
         if number is None:
             return list(dict.fromkeys(p for n in self._at(state, actor, RECOVERING) for p in self.restarting[n]))
@@ -205,11 +205,11 @@ class CaseFinder:
             names = [*names, *(p for n in self._at(state, actor, BEFORE) for p in self.by_effect[n])]
         return list(dict.fromkeys(f"{n}{at}{group}" for n in names))
 
-    def _at(self, state: int, actor: Actor, where: str) -> Iterator[str]:
+    def _at(self, state: int, actor: ModelActor, where: str) -> Iterator[str]:
         for role, i in actor.machines:
             yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
 
-    def _restarts(self, actor: Actor) -> dict[str, Any]:
+    def _restarts(self, actor: ModelActor) -> dict[str, Any]:
         """For each mode, and state in which an actor is down, the worst that follows a restart.
 
         Between the crash and the restart the others take their steps, and no other fault comes.
@@ -290,11 +290,11 @@ class CaseFinder:
         steps[crash_at] = replace(stop, event=point)
         return replace(found, steps=tuple(steps))
 
-    def _into(self, starts: list[tuple[int, int | None, Actor]]) -> tuple[list[int], Step | None, Actor]:
+    def _into(self, starts: list[tuple[int, int | None, ModelActor]]) -> tuple[list[int], Step | None, ModelActor]:
         """The states on a shortest way to one of these crashes, and the crash; None where the actor is down already."""
         labels = self.paths.labels
-        best: tuple[list[int], Step | None, Actor] | None = None
-        wanted: dict[int, list[tuple[int, Actor]]] = {}
+        best: tuple[list[int], Step | None, ModelActor] | None = None
+        wanted: dict[int, list[tuple[int, ModelActor]]] = {}
         for state, at, actor in starts:
             if at is not None:
                 wanted.setdefault(state, []).append((at, actor))
@@ -319,7 +319,7 @@ class CaseFinder:
         assert best is not None
         return best
 
-    def until_restart(self, state: int, actor: Actor, mode: str, most: int | None = None) -> list[int]:
+    def until_restart(self, state: int, actor: ModelActor, mode: str, most: int | None = None) -> list[int]:
         """A shortest way from a crash to a restart in a mode: the states after the first.
 
         With `most`, the way back from there has this size.

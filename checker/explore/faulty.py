@@ -29,7 +29,7 @@ from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP, lower_with_faults
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
-from leasehold.spec.language.lower import Actor, Change, Crash, lower
+from leasehold.spec.language.lower import Change, Crash, ModelActor, lower
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
@@ -91,14 +91,14 @@ class FaultyReference(Reference):
     def _some_crashes(self, which: Sequence[bool]) -> list[Crash]:
         return [c for c in self.relation.crashes if which[self.interrupting.index(c.budget)]]
 
-    def _stopping(self, s: Any, own: Actor, which: Sequence[bool]) -> list[Crash]:
+    def _stopping(self, s: Any, own: ModelActor, which: Sequence[bool]) -> list[Crash]:
         """The crashes in which an actor stops while it is at work."""
         return [
             c for c in self._some_crashes(which)
             if own in c.actors and (not c.together or all(s[self.up[a.name]] is UP or a is own for a in c.actors))
         ]  # fmt: skip
 
-    def _down(self, s: Any, actors: Sequence[Actor]) -> State:
+    def _down(self, s: Any, actors: Sequence[ModelActor]) -> State:
         new = opened(s)
         for at in (self.up[actor.name] for actor in actors):
             if new[at] is UP:
@@ -177,7 +177,7 @@ class FaultyReference(Reference):
             new, self._stopping(s, self.layout.of[action.role, action.instance], which), action, point
         )
 
-    def _recover(self, actor: Actor, s: State, which: Sequence[bool]) -> Steps:
+    def _recover(self, actor: ModelActor, s: State, which: Sequence[bool]) -> Steps:
         """An actor restarts: it does the work of every machine's state again, and may crash again in the midst."""
         if s[self.up[actor.name]] is not DOWN:
             return

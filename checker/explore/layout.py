@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.spec.language.lower import Actor, Machine, Relation, Variable
+from leasehold.spec.language.lower import Machine, ModelActor, Relation, Variable
 from leasehold.spec.language.model import Channel, Role, machine_name
 from leasehold.spec.language.python_source import SourceLayout
 from leasehold.spec.language.types import Value, show
@@ -93,7 +93,7 @@ class Layout(SourceLayout):
         self.clock = self._cells(1) if system.clock is not None else None
         self.base = self.size
         self.actors = relation.actors
-        self.of: dict[tuple[str, int], Actor] = {m: actor for actor in self.actors for m in actor.machines}
+        self.of: dict[tuple[str, int], ModelActor] = {m: actor for actor in self.actors for m in actor.machines}
         self.traitor = relation.byzantine
         self.added = {(v.name, key): self._cells(1) for v in relation.variables for key in v.keys}
         self.lead = {key: self.added[v.name, key] for v in relation.variables if v.leads for key in v.keys}
@@ -108,11 +108,11 @@ class Layout(SourceLayout):
         """The first values of the cells that faults add."""
         return [v.initial for v in self.relation.variables for _ in v.keys]
 
-    def stopping(self, actor: Actor) -> list[tuple[int, Variable]]:
+    def stopping(self, actor: ModelActor) -> list[tuple[int, Variable]]:
         """Cells that say whether the machines of an actor take steps."""
         return [(self.added[v.name, actor.name], v) for v in self.relation.variables if v.stops]
 
-    def separating(self, one: Actor, other: Actor) -> list[tuple[int, tuple[Value, ...]]]:
+    def separating(self, one: ModelActor, other: ModelActor) -> list[tuple[int, tuple[Value, ...]]]:
         """Cells, and their values while which messages between two actors wait."""
         pair = frozenset((one.name, other.name))
         return [

@@ -12,7 +12,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import lower_with_faults
 from leasehold.spec.language.diagnostics import near_miss
-from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System
 
 
@@ -43,10 +43,10 @@ class Deviant(FaultyReference):
             s = self._read(s, self.layout.of[action.role, action.instance])
         return super().effects(s, action)
 
-    def _recover(self, actor: Actor, s: State, which: Sequence[bool]) -> Steps:
+    def _recover(self, actor: ModelActor, s: State, which: Sequence[bool]) -> Steps:
         yield from super()._recover(actor, self._read(s, actor), which)
 
-    def _read(self, s: State, actor: Actor) -> State:
+    def _read(self, s: State, actor: ModelActor) -> State:
         """The state once an actor has read its records again."""
         return s
 

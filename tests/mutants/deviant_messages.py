@@ -19,7 +19,7 @@ from leasehold.checker.explore.reference import Steps
 from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
 from leasehold.faults.points import AFTER, point_name, work_done
-from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Call, System
 from tests.mutants.deviant import Deviant, OfRoles
 
@@ -151,7 +151,7 @@ class SendNumbersFromReceived(OfRoles):
                 self.back[other.cell] = lane
                 self.ahead[lane.cell] = self._cell(0)
 
-    def _read(self, s: State, actor: Actor) -> State:
+    def _read(self, s: State, actor: ModelActor) -> State:
         new = opened(s)
         for lane in self.layout.lanes:
             at = self.ahead.get(lane.cell)

@@ -11,7 +11,7 @@ from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.reference import Steps
 from leasehold.faults import Budget
 from leasehold.faults.lowering import UP
-from leasehold.spec.language.lower import Actor
+from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Send, System
 from leasehold.spec.language.types import Value
 from tests.mutants.deviant import Deviant
@@ -36,7 +36,7 @@ class NoRecovery(Deviant):
     def _recovering(self, s: Any, machines: list[GroundMachine]) -> list[GroundPiece]:
         return super()._recovering(s, [m for m in machines if not self._forgets(s, m)])
 
-    def _read(self, s: State, actor: Actor) -> State:
+    def _read(self, s: State, actor: ModelActor) -> State:
         new = opened(s)
         for name in actor.machines:
             if name in self.idle and self._forgets(s, self.by_name[name]):
@@ -72,7 +72,7 @@ class Unrecoverable(Deviant):
         super().__init__(system, budget, arguments)
         self.lost = frozenset(map(self.place, self.arguments))
 
-    def _recover(self, actor: Actor, s: State, which: Sequence[bool]) -> Steps:
+    def _recover(self, actor: ModelActor, s: State, which: Sequence[bool]) -> Steps:
         if not any((m.role.name, s[m.cell]) in self.lost for m in self.machines_of[actor.name]):
             yield from super()._recover(actor, s, which)
 
@@ -88,7 +88,7 @@ class RecoverTo(Deviant):
             role, state = self.place(source)
             self.to[role, state] = self.known(target.strip(), system.roles[role].states)
 
-    def _read(self, s: State, actor: Actor) -> State:
+    def _read(self, s: State, actor: ModelActor) -> State:
         new = opened(s)
         for machine in self.machines_of[actor.name]:
             new[machine.cell] = self.to.get((machine.role.name, s[machine.cell]), s[machine.cell])
@@ -103,7 +103,7 @@ class FieldNotSaved(Deviant):
         every = [f"{role.name}.{name}" for role in system.roles.values() for name in role.data]
         self.lost = [self.known(a, every).partition(".")[::2] for a in self.arguments]
 
-    def _down(self, s: Any, actors: Sequence[Actor]) -> State:
+    def _down(self, s: Any, actors: Sequence[ModelActor]) -> State:
         new = opened(s)
         stopped = [a for a in actors if new[self.up[a.name]] is UP]
         for role, instance in (m for a in stopped for m in a.machines):

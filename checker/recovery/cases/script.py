@@ -28,7 +28,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
-from leasehold.spec.language.lower import Actor, work_of
+from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
 from leasehold.spec.language.types import Value
 
@@ -111,7 +111,7 @@ class ScriptGenerator:
 
     def every(self) -> Iterator[Script]:
         """A script for each case, in the order of cells, points and modes."""
-        best: dict[Case, tuple[int, int, int | None, Actor]] = {}
+        best: dict[Case, tuple[int, int, int | None, ModelActor]] = {}
         for state, at, actor in self.finder.crashes():
             modes = self.finder.worst_in(state, actor)
             if not modes:
@@ -181,7 +181,7 @@ class ScriptGenerator:
                 return False
         return True
 
-    def _script(self, case: Case, state: int, at: int | None, actor: Actor) -> Script:
+    def _script(self, case: Case, state: int, at: int | None, actor: ModelActor) -> Script:
         cell, point, mode = case
         if at is None:  # the actor is down, and its recovery does not get far
             chain = self.finder.paths.chain(state)
@@ -239,7 +239,7 @@ class ScriptGenerator:
         sender = None if action.lane is None else (action.lane.channel.sender, action.lane.sender)
         return ScriptStep(action.kind, machine, action.event, action.fields, sender, "", (), self._control(after))
 
-    def _stop(self, before: State, crash: Action, after: State, point: str, actor: Actor) -> ScriptStep:
+    def _stop(self, before: State, crash: Action, after: State, point: str, actor: ModelActor) -> ScriptStep:
         """The crash, at the point that the case names."""
         bare = point.partition("@")[0]
         role, _, rest = bare.removeprefix("crash:").partition("/")

@@ -1,12 +1,12 @@
 """The last phase of the language: a system as state variables and guarded actions, which every reading renders."""
 
 from leasehold.spec.language.lower.form import (
-    Actor,
     Change,
     Choice,
     Crash,
     FaultCell,
     Machine,
+    ModelActor,
     Offer,
     Passage,
     Piece,
@@ -17,12 +17,12 @@ from leasehold.spec.language.lower.form import (
 from leasehold.spec.language.lower.lowering import lower, messages_of, work_of
 
 __all__ = [
-    "Actor",
     "Change",
     "Choice",
     "Crash",
     "FaultCell",
     "Machine",
+    "ModelActor",
     "Offer",
     "Passage",
     "Piece",

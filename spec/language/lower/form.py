@@ -150,7 +150,7 @@ class Machine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class ModelActor:
     """A server: machines that crash together."""
 
     name: str
@@ -224,7 +224,7 @@ class Crash:
     """
 
     name: str
-    actors: tuple[Actor, ...]
+    actors: tuple[ModelActor, ...]
     budget: str
     together: bool
 
@@ -254,11 +254,11 @@ class Relation:
     moves: Mapping[tuple[str, str, str], tuple[Choice, ...]]
     receives: tuple[Receive, ...]
     passage: Passage | None
-    actors: tuple[Actor, ...]
+    actors: tuple[ModelActor, ...]
     limits: Mapping[str, int] = field(default_factory=dict)
     unlimited: frozenset[str] = frozenset()
     variables: tuple[Variable, ...] = ()
     crashes: tuple[Crash, ...] = ()
     changes: tuple[Change, ...] = ()
     retries: bool = False
-    byzantine: Actor | None = None
+    byzantine: ModelActor | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leasehold.spec.language.expression import Expression
-from leasehold.spec.language.lower.form import Actor, Choice, Machine, Offer, Passage, Piece, Receive, Relation
+from leasehold.spec.language.lower.form import Choice, Machine, ModelActor, Offer, Passage, Piece, Receive, Relation
 from leasehold.spec.language.model import (
     Call,
     Channel,
@@ -121,16 +121,16 @@ def messages_of(system: System, channel: Channel) -> tuple[Message, ...]:
     return tuple(m for m in system.messages.values() if (m.sender, m.receiver) == ends)
 
 
-def _actors(system: System) -> Iterator[Actor]:
+def _actors(system: System) -> Iterator[ModelActor]:
     machines = [(role, Machine(role.name, i)) for role, i in system.machines()]
     for name, roles in system.actors.items():
         played = tuple(machine for role, machine in machines if role.name in roles)
         if played:
-            yield Actor(name, played)
+            yield ModelActor(name, played)
     declared = {role for roles in system.actors.values() for role in roles}
     for role, machine in machines:
         if role.name not in declared:
-            yield Actor(machine_name(role, machine.instance), (machine,))
+            yield ModelActor(machine_name(role, machine.instance), (machine,))
 
 
 _Moves = dict[tuple[str, str, str], tuple[Choice, ...]]
