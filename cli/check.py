@@ -18,7 +18,7 @@ from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import Difference, differences, expectation_for
-from leasehold.checker.prove import ANY, StoredProof, Unencodable, store, stored
+from leasehold.checker.prove import ANY, StoredProof, Unencodable, stopped_by_signals, store, stored
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import crash_report, search, tables
 from leasehold.cli.common import Exit, console, interruptible, print_json, system_options, verb, writing
@@ -205,7 +205,7 @@ def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Seque
 def _proof(model: System) -> StoredProof | None:
     """A proof that is made now, and kept. What contradicts a property is left to the exploring that follows."""
     try:
-        with interruptible(), Status("encoding") as status:
+        with interruptible(), stopped_by_signals(), Status("encoding") as status:
             return store(prove_all(model, ANY, watch=ProofProgress(status).steps), ANY)
     except Unencodable as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)

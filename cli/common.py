@@ -36,16 +36,20 @@ class Exit(IntEnum):
 
     HOLDS = 0, "all holds, or the search that was asked for (`explore --max-states`, `--depth`) contradicts nothing"
     VIOLATED = 1, (
-        "a property is violated; for `check` also any other difference from `expected.yaml`; for `crash`, `check` "
-        "and `explore --faults` also a system that does not return; for `mutate` a survivor that nothing "
-        "explains; for `migrate` records that do not fit; for the verbs that talk to actors: the actor said no"
+        "a property is violated; for `prove` also a lemma; for `check` also any other difference from "
+        "`expected.yaml`; for `crash`, `check` and `explore --faults` also a system that does not return; for "
+        "`mutate` a survivor that nothing explains; for `migrate` records that do not fit; for the verbs that talk to "
+        "actors: the actor said no"
     )  # fmt: skip
     BAD_SPEC = 2, (
         "the specification, a setting, a configuration or the command is wrong, nobody answers, there is no more "
         "memory, or the output cannot be written"
     )  # fmt: skip
-    UNDECIDED = 3, "nothing is contradicted, but `prove` leaves a property undecided, or a limit cut `check` short"
-    INTERRUPTED = 130, "Ctrl-C ended the work before anything was violated"
+    UNDECIDED = (
+        3,
+        "nothing is contradicted, but `prove` leaves a property or a lemma undecided, or a limit cut `check` short",
+    )
+    INTERRUPTED = 130, "Ctrl-C, or for `prove` SIGTERM too, ended the work before anything was violated"
     NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"
 
 

@@ -23,6 +23,7 @@ from leasehold.checker.prove import (
     Unencodable,
     Unproved,
     lemmas_yaml,
+    stopped_by_signals,
     store,
 )
 from leasehold.checker.prove import certificate as certified
@@ -80,7 +81,7 @@ def prove(
 
     For properties that are not inductive, the prover searches small settings for a run that violates them; then it
     tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
-    Exit codes: 0, all is proved; 1, a run contradicts a property; 3, some property is undecided.
+    Exit codes: 0, all is proved; 1, a run contradicts a property or a lemma; 3, some property or lemma is undecided.
 
     Example:  leasehold prove lease
               leasehold prove two_phase_commit --instances participant=3 --json
@@ -91,7 +92,7 @@ def prove(
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), FaultScope(False, False) if no_faults else None, limit)
     try:
-        with interruptible(), Status("encoding") as status:
+        with interruptible(), stopped_by_signals(), Status("encoding") as status:
             shown = ProofProgress(status)
             found = prove_all(
                 model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
@@ -167,7 +168,7 @@ def _json(found: Proof) -> dict[str, Any]:
         "for": found.for_what,
         "faults": found.scope.words,
         "properties": [_verdict_json(v) for v in found.properties],
-        "lemmas": [_verdict_json(v) for v in found.verdicts if v.kind == "lemma"],
+        "lemmas": [_verdict_json(v) for v in found.lemma_verdicts],
         "not_asked": found.others,
         "guards": [picked(g, "kind where words witness certain") for g in found.guards],
         "proved": verdicts["proved"],
@@ -204,14 +205,15 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
         note = f"{len(v.path)} steps" if v.path is not None else v.reason
         table.add_row(v.name, v.kind, f"[{colours[v.verdict]}]{v.verdict}[/]", v.method, escape(note))
     screen.print(table)
-    lemmas = [v for v in found.verdicts if v.kind == "lemma"]
+    lemmas = found.lemma_verdicts
     missing = [v for v in lemmas if v.verdict != "proved"]
     screen.print(
         f"with {counted(len(lemmas), 'lemma')} of lemmas.yaml ({len(lemmas) - len(missing)} of them hold) and "
         f"{found.helpers:,} that are there by themselves", soft_wrap=True,
     )  # fmt: skip
     for v in missing:
-        screen.print(f"lemma {v.name}: {escape(v.reason)}", soft_wrap=True)
+        words = "[red]false[/]: a run violates it" if v.path is not None else f"not proved: {escape(v.reason)}"
+        screen.print(f"lemma {v.name} is {words}", soft_wrap=True)
     for g in found.guards:
         values = ", ".join(f"{name}={value}" for name, value in g.witness.items())
         sure = "" if g.certain else " (the solver cannot say)"
@@ -235,4 +237,6 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
             screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))
             tables.path(screen, v.path, brief)
             options = ["--faults", v.faults] if v.faults else []
+            if v.kind == "lemma":
+                continue  # `explore` knows the properties alone
             screen.print(f"replay it:  {replay(v.name, options=options)}", markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from leasehold.checker.prove.decide.certificate import Unproved, certificate
 from leasehold.checker.prove.decide.induction import ANY, LIMIT_SECONDS, Setting
 from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
+from leasehold.checker.prove.decide.set_aside import stopped_by_signals
 from leasehold.checker.prove.encode.lemma import lemmas_yaml
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.checker.prove.encode.values import Unencodable
@@ -26,6 +27,7 @@ __all__ = [
     "certificate",
     "lemmas_yaml",
     "prove",
+    "stopped_by_signals",
     "store",
     "stored",
 ]

@@ -63,7 +63,7 @@ def prove(
     induction = induct(system, setting, jobs=jobs, watch=watch)
     written = [c for c in induction.claims.values() if c.kind in (*PROVABLE, "lemma")]
     more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell)
-    open_ = [c.name for c in written if c.name not in induction.proved and c.kind in PROVABLE]
+    open_ = [c.name for c in written if c.name not in induction.proved]
     if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
         more.search(open_, progress)
     encoding = setting.encoding(system)
@@ -135,10 +135,11 @@ class Strategies:
         """Tries everything for some properties.
 
         Args:
-            names: those that are not proved.
+            names: properties and lemmas that are not proved. For lemmas, it only searches for runs that violate them.
             progress: hears how far exploring is.
         """
         self.explore(names, progress)
+        names = [n for n in names if self.induction.claims[n].kind in PROVABLE]
         for attempt in (self.k_induction, self.discover):
             can = [n for n in self._open(names) if n in self.induction.claims and not self._why_not(n)]
             if can:
@@ -173,14 +174,17 @@ class Strategies:
         return self.induction.claims[name].why_not
 
     def explore(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
-        """The shortest runs that violate properties, without faults first."""
+        """The shortest runs that violate properties or lemmas, without faults first."""
+        asked = replace(self.small, properties={**self.small.lemmas, **self.small.properties})
         parted = ["partition=1"] if steps_read_reachability(self.small) else []  # `reachable` is arbitrary in a proof
         faults = [*parted, self.small.faults.usual]
         for words in dict.fromkeys(["", *(faults if self.induction.scope != NO_FAULTS else [])]):
             if not self._open(names):
                 return
             self.tell("exploring")
-            explored = explore(self.small, progress=progress, budget=Budget.parse(words) if words else None)
+            explored = explore(asked, progress=progress, budget=Budget.parse(words) if words else None)
+            if explored.interrupted:
+                raise KeyboardInterrupt
             self.explored.append(f"{explored.distinct:,} states" + (f" with {words}" if words else " without faults"))
             for result in explored.properties:
                 if result.name in self._open(names) and result.verdict == "violated" and result.path is not None:
@@ -217,6 +221,8 @@ class Strategies:
         if found.proved:
             self.lemmas, self.induction = found.lemmas, found.induction
             self.proved |= dict.fromkeys(found.proved, "induction, with lemmas from explored states")
+            again = {n: how for n, how in found.induction.proved.items() if n in self.system.lemmas}
+            self.proved = {**again, **self.proved}
             self.strengthened = with_lemmas(self.system, found.lemmas)
 
     def _cti(self, name: str) -> None:

@@ -178,13 +178,33 @@ def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, w
             found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
     side_conditions = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
     if side_conditions:  # then the relation may lack steps, and nothing follows
-        reason = f"not known: {side_conditions[0].removeprefix(SIDE_CONDITION)}"
-        found.undecided |= dict.fromkeys(found.proved, reason)
+        found.undecided |= dict.fromkeys(found.proved, _side_condition_reason(side_conditions[0]))
         found.proved, found.whole = {}, False
     found.broken_by = {n: s for n, s in found.broken_by.items() if n not in found.proved}
     found.undecided = {n: s for n, s in found.undecided.items() if n not in found.proved}
     found.seconds = time.perf_counter() - began
     return found
+
+
+def _side_condition_reason(name: str) -> str:
+    """Why nothing is proved, where a side condition of some step was not shown."""
+    words = name.removeprefix(SIDE_CONDITION)
+    message, again, _ = words.partition(" is sent again as it was")
+    needed = f"message {message}, sent again, is the one that was sent before" if again else words
+    return f"the proof would need that {needed}; the solver could not show that: nothing is proved"
+
+
+def _gave_up(question: str, reason: str, seconds: float) -> str:
+    """Why a claim is undecided, where the solver gave up.
+
+    Args:
+        question: what it was asked, after "whether".
+        reason: as the solver gives it.
+        seconds: the limit that it had.
+    """
+    if reason in OUT_OF_TIME:
+        return f"the solver did not decide within {seconds:g} s whether {question}; give --limit more"
+    return f"the solver gave up on whether {question}: {reason}"
 
 
 def _is_enough(system: System, found: Induction) -> bool:
@@ -213,7 +233,7 @@ def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> 
         if answer == z3.sat:
             found.broken_by[claim.name] = START
         elif answer == z3.unknown:
-            found.undecided[claim.name] = f"the solver cannot decide {START}: {solver.reason_unknown()}"
+            found.undecided[claim.name] = _gave_up(f"it holds in {START}", solver.reason_unknown(), encoding.limit)
         if answer != z3.unsat:
             lost.add(claim.name)
         solver.pop()
@@ -244,15 +264,16 @@ def _largest(
             for name in answer.broken:
                 found.broken_by.setdefault(name, answer.name)
             for name, reason in answer.unknown.items():
-                found.undecided.setdefault(name, f"the solver cannot decide {answer.name}: {reason}")
+                found.undecided.setdefault(name, reason)
             lost |= {*answer.broken, *answer.unknown} & left
             asked += 1
             if watch is not None:
                 watch(asked, max(asked, found.steps), len(left - lost) + len(found.proved))
             if setting.is_over:
-                found.undecided |= dict.fromkeys(left - lost, "the time limit was reached")
+                reason = f"the time ended while it was asked whether {answer.name} keeps it; give --limit more"
+                found.undecided |= dict.fromkeys(left - lost, reason)
                 if round_.last:
-                    found.undecided[f"{SIDE_CONDITION}those of all steps"] = "the time limit was reached"
+                    found.undecided[f"{SIDE_CONDITION}messages that are sent again are those sent before"] = reason
                 return set()
         left = left - lost
         waiting = set() if round_.alone else {n for n, names in used.items() if names & lost}
@@ -295,9 +316,17 @@ class _Asker:
             _add(spent, question.spent)
         return _StepResult(
             work.step, step.name, tuple(loss.claim for loss in undischarged if loss.model is not None),
-            {loss.claim: loss.reason for loss in undischarged if loss.model is None},
+            {
+                loss.claim: _gave_up(_keeps(step.name), loss.reason, seconds or self.encoding.limit)
+                for loss in undischarged
+                if loss.model is None
+            },
             frozenset().union(*(question.used for question in questions)), sum(q.queries for q in questions), spent,
         )  # fmt: skip
+
+
+def _keeps(step: str) -> str:
+    return f"the step {step!r} keeps it"
 
 
 _asker: _Asker | None = None
@@ -327,7 +356,9 @@ def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | 
                 try:
                     yield future.result()
                 except GIVEN_UP as error:
-                    reason = "time" if isinstance(error, TimeoutError) else "the solver crashed"
+                    over = isinstance(error, TimeoutError)
+                    limit = STEP_LIMITS * setting.limit_seconds
+                    reason = _gave_up(_keeps(names[work.step]), "timeout" if over else "it crashed", limit)
                     if not isinstance(error, TimeoutError) and work not in crashed:
                         crashed.add(work)
                         waiting.appendleft(work)
@@ -336,7 +367,7 @@ def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | 
                     else:
                         unknown = dict.fromkeys(work.asked, reason)
                         if work.last:  # nor were its side conditions
-                            unknown[f"{SIDE_CONDITION}those of {names[work.step]}"] = reason
+                            unknown[f"{SIDE_CONDITION}what {names[work.step]!r} sends again was sent before"] = reason
                         yield _StepResult(work.step, names[work.step], (), unknown, frozenset(), 1, {})
 
         yield ask
@@ -351,5 +382,6 @@ def _halves(work: _StepQuery) -> list[_StepQuery]:
     ]  # fmt: skip
 
 
+OUT_OF_TIME = ("timeout", "canceled")  # reasons of the solver
 STEP_LIMITS = 8  # times the limit of one question, for all questions about a step
 SMALL = 20  # roles times messages: below, another process takes longer to start than the questions take

@@ -96,5 +96,10 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every property that induction is for is proved."""
-        return all(v.verdict == "proved" for v in self.properties)
+        """Whether every property that induction is for is proved, and every lemma."""
+        return all(v.verdict == "proved" for v in self.verdicts)
+
+    @property
+    def lemma_verdicts(self) -> list[ClaimVerdict]:
+        """Those on lemmas.yaml."""
+        return [v for v in self.verdicts if v.kind == "lemma"]

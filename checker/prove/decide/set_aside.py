@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from signal import SIG_IGN, SIGINT, signal
+from signal import SIG_IGN, SIGINT, SIGTERM, set_wakeup_fd, signal
+from threading import Thread
 from typing import Any, TypeVar
 
+import z3
 from pebble import ProcessExpired, ProcessPool
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
+STOPPING = (SIGINT, SIGTERM)  # signals that end a proof
 GIVEN_UP = (TimeoutError, ProcessExpired)  # raised by the result of a question that was not answered
 
 
@@ -67,9 +71,73 @@ def worker_pool(
     context = multiprocessing.get_context("spawn")
     with ProcessPool(count, initializer=_begin, initargs=(begin, *known), context=context) as pool:
         try:
+            with _no_stopping():
+                pool.schedule(_nothing)  # the first task starts the processes
             yield WorkerPool(pool, count, seconds)
         finally:
             pool.stop()  # type: ignore[no-untyped-call]
+
+
+class _Stop:
+    """Whether a signal that ends a proof came, and whether it has to wait."""
+
+    came = waits = False
+
+
+_stop = _Stop()
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt in the context at once, also while the solver works in this process.
+
+    Python runs a handler when the solver returns, so a thread breaks the solver off. Only the first signal counts:
+    worker processes are being stopped then. For the main thread alone.
+    """
+
+    def stop(*_: object) -> None:
+        for number in STOPPING:
+            signal(number, SIG_IGN)
+        _stop.came = True
+        if not _stop.waits:
+            raise KeyboardInterrupt
+
+    def break_off() -> None:
+        with receiver:
+            while receiver.recv(1):
+                z3.main_ctx().interrupt()
+
+    _stop.came = False
+    z3.set_param("ctrl_c", False)  # with its own handler the solver would return as if it had given up
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    Thread(target=break_off, daemon=True).start()
+    before = {number: signal(number, stop) for number in STOPPING}
+    woken = set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        _stop.came = False
+        set_wakeup_fd(woken)
+        for number, handler in before.items():
+            signal(number, handler)
+        sender.close()  # then the thread ends
+
+
+@contextmanager
+def _no_stopping() -> Iterator[None]:
+    """Signals that end a proof wait: a process that is half started would print a traceback."""
+    _stop.waits = True
+    try:
+        yield
+    finally:
+        _stop.waits = False
+    if _stop.came:
+        raise KeyboardInterrupt
+
+
+def _nothing() -> None:
+    pass
 
 
 def _begin(begin: Callable[..., None] | None, *known: Any) -> None:
