@@ -15,14 +15,14 @@ def press(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("where", [
-    "leasehold.checker.crash.convergence.convergence", "leasehold.cli.explore.explore_with_progress@2",
+    "leasehold.checker.crash.convergence.convergence", "leasehold.cli.search.explore_with_progress@2",
 ])  # fmt: skip
 def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, _, second = where.partition("@")
     if second:
-        from leasehold.cli import explore
+        from leasehold.cli import search
 
-        calls = iter([explore.explore_with_progress, press])
+        calls = iter([search.explore_with_progress, press])
         monkeypatch.setattr(place, lambda *args, **more: next(calls)(*args, **more))
     else:
         monkeypatch.setattr(place, press)

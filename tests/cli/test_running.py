@@ -213,6 +213,7 @@ def test_a_configuration_is_checked_without_starting(fleet: Fleet) -> None:
     assert ended.stdout.startswith("site can run as authority: specification ")
 
 
+@pytest.mark.long
 def test_a_signal_ends_it_well(tmp_path: Path) -> None:
     """SIGTERM: exit code 0, the socket is gone, and the units go on."""
     fleet = Fleet(tmp_path, units=2, tick_seconds=0.25)

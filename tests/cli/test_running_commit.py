@@ -82,6 +82,7 @@ def wait_for(folder: Path, run: str, wanted: dict[str, str]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_a_transaction_commits_although_its_coordinator_is_killed(folder: Path) -> None:
     run = leasehold(folder, "begin", "coordinator", "begin").strip()
     assert run == "chief:1"

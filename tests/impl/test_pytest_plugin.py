@@ -45,6 +45,7 @@ def test_an_actor_may_stay_away_for_a_while(leasehold_cluster_of: Callable[..., 
     assert cluster.now == 21
 
 
+@pytest.mark.long
 @pytest.mark.leasehold_cluster(units=2, processes=True)
 def test_the_same_in_processes(leasehold_cluster: ProcessCluster) -> None:
     """Three processes, files, HTTP, and units that are processes; a crash is a SIGKILL."""

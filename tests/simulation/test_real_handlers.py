@@ -139,6 +139,7 @@ def test_cases_around_setup_and_teardown(scripts: list[Script], worlds: Worlds) 
     stage.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", [p for p in AMID if "modifying" not in p])
 def test_the_site_dies_amid_an_action(scripts: list[Script], worlds: Worlds, point: str) -> None:
     """What the action has left half done is found by the next, at each point of the handler."""

@@ -142,7 +142,9 @@ def test_ctrl_c_is_for_the_one_that_leads(tmp_path: Path) -> None:
     (["--workers", "2", "--engine", "reference"], "--engine is for a search by one process"),
     (["--workers", "2", "--fairness", "none"], "--fairness is for a search by one process"),
     (["--workers", "2", "--cluster", "tcp://127.0.0.1:1"], "give one of the two"),
-    (["--cluster", "nowhere"], "--cluster: no scheduler answers at nowhere"),
+    pytest.param(
+        ["--cluster", "nowhere"], "--cluster: no scheduler answers at nowhere", marks=pytest.mark.long
+    ),
 ], ids=str)  # fmt: skip
 def test_what_does_not_go_together(words: list[str], says: str, run: Run) -> None:
     done = run("explore", "two_phase_commit", *words)

@@ -131,8 +131,9 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
 @pytest.mark.parametrize(
     ("draw", "count"),
     [
-        pytest.param(by_chance, 30, id="messages"),
+        pytest.param(by_chance, 10, id="few messages"),
         pytest.param(busy, 5, id="few types"),
+        pytest.param(by_chance, 30, id="messages", marks=pytest.mark.long),
         pytest.param(busy, 20, id="types", marks=pytest.mark.long),
     ],
 )

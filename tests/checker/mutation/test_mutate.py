@@ -214,7 +214,7 @@ def test_a_sample_of_the_lease() -> None:
 
 
 @pytest.mark.parametrize(
-    "count", [5, pytest.param(20, marks=pytest.mark.long), pytest.param(383, marks=pytest.mark.slow)]
+    "count", [3, pytest.param(20, marks=pytest.mark.long), pytest.param(383, marks=pytest.mark.slow)]
 )
 def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search stops at the first violation too, what is found until then does not depend on who searches."""

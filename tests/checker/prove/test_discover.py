@@ -47,6 +47,7 @@ def test_discovered_lemmas_make_a_proof(found: Strengthened) -> None:
     assert {c.name for c in found.lemmas} <= found.induction.proved.keys()
 
 
+@pytest.mark.long
 def test_lemmas_that_are_kept_hold_in_every_explored_state(found: Strengthened) -> None:
     """Also those about messages, under a crash."""
     _, small = bare("two_phase_commit")
@@ -58,6 +59,7 @@ def test_lemmas_that_are_kept_hold_in_every_explored_state(found: Strengthened) 
     assert {p.verdict for p in explored.properties} == {"exhausted"}, [(p.name, p.verdict) for p in explored.properties]
 
 
+@pytest.mark.long
 def test_it_can_be_pasted(found: Strengthened, tmp_path: Path) -> None:
     """As the lemmas.yaml of the specification it proves the same."""
     folder = tmp_path / "two_phase_commit"

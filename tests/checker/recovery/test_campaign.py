@@ -58,6 +58,7 @@ def test_each_cell_and_each_point_once(scripts: list[Script], stage: CaseRunner)
     stage.close()
 
 
+@pytest.mark.long
 def test_an_actor_stops_twice(scripts: list[Script], stage: CaseRunner) -> None:
     """At every point that is passed after the restart of a case, in some cells."""
     struck = set()
@@ -105,6 +106,7 @@ for script in scripts:
 """
 
 
+@pytest.mark.long
 def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) -> None:
     """All that actors tell, and all that is on their disks, is the same in two processes that hash differently."""
     import pickle

@@ -85,6 +85,7 @@ def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None
     assert {case.script.point for case in order[: 2 * len(points)]} == points
 
 
+@pytest.mark.long
 def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[Script]) -> None:
     stage = CaseRunner(system)
     for case in islice(in_order(scripts), 100):
@@ -134,6 +135,7 @@ def test_every_bug_is_caught_in_the_campaign(system: System, scripts: list[Scrip
     assert [caught.bug for caught in found] == [bug.name for bug in bugs()]
 
 
+@pytest.mark.long
 def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
     stage = CaseRunner(system)
     heard: list[tuple[int, int, str]] = []
