@@ -25,6 +25,7 @@ from leasehold.checker.prove import (
     lemmas_yaml,
     stopped_by_signals,
     store,
+    stored,
 )
 from leasehold.checker.prove import certificate as certified
 from leasehold.checker.prove import prove as prove_all
@@ -42,7 +43,7 @@ from leasehold.cli.common import (  # fmt: skip
 from leasehold.cli.progress import Status
 from leasehold.cli.search import replay_command, search_progress
 from leasehold.impl.words import counted
-from leasehold.reports.json_report import path_json, picked
+from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
 
 
@@ -58,7 +59,8 @@ from leasehold.spec import System, load
     type=click.FloatRange(min=0.1),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="For one question to the solver, and for each strategy for a property that is not inductive.",
+    help="For one query to the solver, and for each strategy for each property that is not inductive. It bounds "
+    "neither exploring nor the whole proof, which takes as long as all of these together.",
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
@@ -68,10 +70,12 @@ from leasehold.spec import System, load
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="Write the proof as SMT-LIB, for another solver to check.",
 )  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Prove it anew, also where a proof of all of it is kept.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
     system: str, settings: Mapping[str, str], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
-    jobs: int | None, no_search: bool, certificate: Path | None, brief: bool,
+    jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
+    brief: bool,
 ) -> Exit:  # fmt: skip
     """Prove the properties of SYSTEM about states and steps.
 
@@ -81,6 +85,9 @@ def prove(
 
     For properties that are not inductive, the prover searches small settings for a run that violates them; then it
     tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
+    A proof of all properties and lemmas is kept, and shown when the same is asked again; --fresh proves it anew, and so
+    do --certificate, --instances and --no-faults. A property whose `when` is never true is proved, but vacuous.
+
     Exit codes: 0, all is proved; 1, a run contradicts a property or a lemma; 3, some property or lemma is undecided.
 
     Example:  leasehold prove lease
@@ -91,17 +98,13 @@ def prove(
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), FaultScope(False, False) if no_faults else None, limit)
-    try:
-        with interruptible(), stopped_by_signals(), Status("encoding") as status:
-            shown = ProofProgress(status)
-            found = prove_all(
-                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
-            )
-    except Unencodable as error:
-        raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
-    store(found, setting)
+    whole = not (fresh or setting.sizes or no_faults or certificate)
+    found = kept_proof(model) if whole else None
+    if found is None:
+        found = _proved(model, setting, small, jobs)
     if certificate is not None and found.induction is not None:
-        _write(certificate, certified(found.strengthened or model, setting, found.induction))
+        with interruptible(), stopped_by_signals():
+            _write(certificate, certified(found.strengthened or model, setting, found.induction))
     if as_json:
         print_json(_json(found))
     else:
@@ -113,6 +116,20 @@ def prove(
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
     return Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED
+
+
+def _proved(model: System, setting: Setting, small: System | None, jobs: int | None) -> Proof:
+    """A proof that is made now, and kept."""
+    try:
+        with interruptible(), stopped_by_signals(), Status("encoding") as status:
+            shown = ProofProgress(status)
+            found = prove_all(
+                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
+            )
+    except Unencodable as error:
+        raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
+    store(found, setting)
+    return found
 
 
 def _write(file: Path, parts: Iterator[str]) -> None:
@@ -136,6 +153,12 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
             no_such(wrong, name, names, f"roles with instances: {', '.join(names) or 'none'}")
         found[name] = int(number)
     return found
+
+
+def kept_proof(model: System) -> Proof | None:
+    """The proof of all properties and lemmas that was kept, if there is one."""
+    found = stored(model)
+    return found.proof(model) if found is not None and found.whole else None
 
 
 class ProofProgress:
@@ -167,9 +190,12 @@ def _json(found: Proof) -> dict[str, Any]:
         "instances": "any" if found.any_number else "as set",
         "for": found.for_what,
         "faults": found.scope.words,
+        "assumptions": plain(found.assumptions),
+        "kept": found.kept or None,
         "properties": [_verdict_json(v) for v in found.properties],
         "lemmas": [_verdict_json(v) for v in found.lemma_verdicts],
         "not_asked": found.others,
+        "vacuity_unknown": found.vacuity_open,
         "guards": [picked(g, "kind where words witness certain") for g in found.guards],
         "proved": verdicts["proved"],
         "undecided": verdicts["undecided"],
@@ -182,6 +208,8 @@ def _json(found: Proof) -> dict[str, Any]:
 
 def _verdict_json(v: ClaimVerdict) -> dict[str, Any]:
     made = picked(v, "name kind verdict method") | {"seconds": round(v.seconds, 3)}
+    if v.vacuous:
+        made["vacuous"] = v.vacuous
     if v.reason:
         made["reason"] = v.reason
     if v.fixed:
@@ -197,13 +225,18 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
     system = found.system
     screen.print(f"[bold]{system.name}[/]  spec {system.digest[:12]}", soft_wrap=True)
     screen.print(f"for {found.for_what}", markup=False, soft_wrap=True)
+    for line in found.assumptions.lines if found.assumptions is not None else ():
+        screen.print(line, markup=False, soft_wrap=True, style="dim")
+    if found.kept:
+        screen.print(f"proved on {found.kept} and kept; --fresh proves it anew", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_edge=False)
     for name in ("property", "kind", "verdict", "by", ""):
         table.add_column(name, overflow="fold")
     colours = {"proved": "green", "counterexample": "red", "undecided": "yellow"}
     for v in found.properties:
-        note = f"{len(v.path)} steps" if v.path is not None else v.reason
-        table.add_row(v.name, v.kind, f"[{colours[v.verdict]}]{v.verdict}[/]", v.method, escape(note))
+        note = f"{len(v.path)} steps" if v.path is not None else v.vacuous or v.reason
+        word = "[yellow]proved, but vacuous[/]" if v.vacuous else f"[{colours[v.verdict]}]{v.verdict}[/]"
+        table.add_row(v.name, v.kind, word, v.method, escape(note))
     screen.print(table)
     lemmas = found.lemma_verdicts
     missing = [v for v in lemmas if v.verdict != "proved"]
@@ -222,6 +255,9 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
         )
     if found.others:
         screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
+    if found.vacuity_open:
+        names = ", ".join(found.vacuity_open)
+        screen.print(f"not known whether they are vacuous: {names}", style="dim", markup=False, soft_wrap=True)
     screen.print(f"{found.steps:,} steps, {found.questions:,} questions, {found.seconds:,.1f} s", style="dim")
     if found.lemmas:
         screen.print("\nlemmas that were found; lemmas.yaml would keep them:", soft_wrap=True)

@@ -142,6 +142,13 @@ def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
     for verdict, words in lines.items():
         if verdict in shown:
             screen.print(f"{verdict}: {words}", markup=False, style="dim", soft_wrap=True)
+        if verdict == "proved" and verdict in shown and proof.assumptions is not None:
+            for line in proof.assumptions.lines:
+                screen.print(f"  {line}", markup=False, style="dim", soft_wrap=True)
+    for p in found.properties:
+        if p.name in proof.vacuous and proof.strongest(p) == "proved":
+            words = f"{p.name} is proved, but vacuous: {proof.vacuous[p.name]}"
+            screen.print(words, markup=False, style="yellow", soft_wrap=True)
     contradicted(screen, proof.contradicted(found.properties))
 
 

@@ -59,6 +59,7 @@ def json_report(
     if proof is not None:
         report["proof"] = {"for": proof.words, "instances": "any" if proof.any_number else "as set"}
         report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
+        report["proof"]["assumptions"] = plain(proof.assumptions)
     report["unvisited_transitions"] = list(exploration.unvisited_transitions)
     report["vacuous"] = list(exploration.vacuous)
     expected = expectations(exploration)
@@ -119,13 +120,16 @@ def _symmetry(exploration: Exploration) -> dict[str, Any]:
 def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredProof | None = None) -> dict[str, Any]:
     """One verdict; `path` is there when there is one and it is wanted.
 
-    With a proof, `explored` is what exploring says, and `method` is there when it is proved.
+    With a proof, `explored` is what exploring says. When it is proved, `method` is there, and `vacuous` is the reason
+    where it is also proved that its antecedent is never true.
     """
     found = picked(result, "name kind verdict doc source reason")
     if proof is not None:
         found |= {"verdict": proof.strongest(result), "explored": result.verdict}
         if found["verdict"] == "proved":
             found["method"] = proof.proved[result.name]
+            if result.name in proof.vacuous:
+                found["vacuous"] = proof.vacuous[result.name]
     if paths and result.path is not None:
         found["path"] = path_json(result.path)
     return found

@@ -6,7 +6,8 @@ prover searches for counterexamples and lemmas:
 1. Exploring small settings: is there a run that violates the property? The shortest is its counterexample.
 2. k-induction (decide/k_induction.py): does it hold after several steps along which it has held?
 3. Lemmas (discover/): candidates from explored states, of which induction keeps those that hold for any number.
-4. What is still open is undecided; it has its counterexample to induction (decide/cti.py), and whether the explorer
+4. Vacuity: an antecedent that no explored state or step has is negated, and proved as a property is.
+5. What is still open is undecided; it has its counterexample to induction (decide/cti.py), and whether the explorer
    reaches that.
 
 Each has its limit, which the user sets. Nothing is ever assumed.
@@ -19,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from leasehold.checker.explore import Path, Progress, explore
+from leasehold.checker.explore import Limits, Path, Progress, explore
+from leasehold.checker.prove.decide.assumptions import assumptions
 from leasehold.checker.prove.decide.cti import CounterexampleToInduction, counterexample_to_induction
 from leasehold.checker.prove.decide.guards import guard_findings
 from leasehold.checker.prove.decide.induction import ANY, START, Induction, Setting, Watch, induct
@@ -34,10 +36,12 @@ from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_reachability
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
 from leasehold.faults import Budget
-from leasehold.spec.language.model import Call, System
+from leasehold.spec.language.expression import negation
+from leasehold.spec.language.model import Call, Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
 NO_FAULTS = FaultScope(crash=False, network=False)
+VACUITY_LIMITS = 8.0  # times the limit, for the proof that antecedents are never true
 HANGS = 3.0  # times the limit, after which a solver is given up that does not keep to it
 
 
@@ -66,6 +70,7 @@ def prove(
     open_ = [c.name for c in written if c.name not in induction.proved]
     if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
         more.search(open_, progress)
+    more.antecedents(progress, is_asked=small is not None)
     encoding = setting.encoding(system)
     return Proof(
         system, [more.verdict(claim) for claim in written],
@@ -79,6 +84,7 @@ def prove(
         ],
         scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
         induction=more.induction, guards=guard_findings(encoding), lemmas=more.lemmas, strengthened=more.strengthened,
+        assumptions=assumptions(encoding, setting, searches=small is not None), vacuity_open=more.vacuity_open,
         seconds=time.perf_counter() - began,
     )  # fmt: skip
 
@@ -115,6 +121,9 @@ class Strategies:
         ctis: for each property that is still open: its counterexample to induction.
         explored: what was explored to look for runs.
         spent: seconds by property.
+        vacuous: for each property that is proved, and whose antecedent is never true: why.
+        vacuity_explored: those of them that exploring has shown, in the small setting alone.
+        vacuity_open: properties that are proved, of which it is not known.
     """
 
     def __init__(
@@ -130,6 +139,9 @@ class Strategies:
         self.lemmas: list[CandidateLemma] = []
         self.ctis: dict[str, CounterexampleToInduction] = {}
         self.explored: list[str] = []
+        self.vacuous: dict[str, str] = {}
+        self.vacuity_explored: set[str] = set()
+        self.vacuity_open: list[str] = []
 
     def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
         """Tries everything for some properties.
@@ -152,7 +164,13 @@ class Strategies:
         name = claim.name
         found = ClaimVerdict(name, claim.kind, "undecided", seconds=self.spent.get(name, 0.0))
         if name in self.proved:
-            return replace(found, verdict="proved", method=self.proved[name])
+            return replace(
+                found,
+                verdict="proved",
+                method=self.proved[name],
+                vacuous=self.vacuous.get(name, ""),
+                vacuity_explored=name in self.vacuity_explored,
+            )
         if name in self.runs:
             path, faults = self.runs[name]
             return replace(found, verdict="counterexample", method="explored", path=path, faults=faults)
@@ -225,6 +243,59 @@ class Strategies:
             self.proved = {**again, **self.proved}
             self.strengthened = with_lemmas(self.system, found.lemmas)
 
+    def antecedents(self, progress: Callable[[Progress], None] | None = None, *, is_asked: bool = True) -> None:
+        """Finds the properties that are proved because their antecedents are never true.
+
+        Args:
+            progress: hears how far exploring is.
+            is_asked: whether the small setting is explored; else all are left open.
+        """
+        properties = self.small.properties
+        unseen = {n for n in self.proved if n in properties and properties[n].when is not None}
+        if not unseen or not is_asked:
+            self.vacuity_open = sorted(unseen)
+            return
+        self.tell("antecedents")
+        unseen = self._never_explored(unseen, "", progress)
+        if unseen:
+            self._prove_vacuous(unseen)
+        unseen -= self.vacuous.keys()
+        if unseen and self.induction.scope != NO_FAULTS and self.small.faults.usual:
+            unseen = self._never_explored(unseen, self.small.faults.usual, progress)
+        self.vacuity_open = [n for n in self.vacuity_open if n in unseen]
+        unseen -= {*self.vacuity_open}
+        self.vacuity_explored = unseen
+        for name in unseen:
+            self.vacuous[name] = f"no explored {_case(properties[name])} of a small setting has its antecedent"
+
+    def _never_explored(self, names: set[str], faults: str, progress: Callable[[Progress], None] | None) -> set[str]:
+        """The properties whose antecedents no explored case has; they are open where exploring is cut short."""
+        asked = replace(self.small, properties={n: self.small.properties[n] for n in sorted(names)}, ends=None)
+        limits = Limits(seconds=HANGS * self.setting.limit_seconds)
+        found = explore(asked, limits, progress=progress, budget=Budget.parse(faults) if faults else None)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        if not found.complete:
+            self.vacuity_open = sorted(names)
+            return names
+        return names & {*found.vacuous}
+
+    def _prove_vacuous(self, names: set[str]) -> None:
+        """Proves, as properties are proved, that antecedents are never true."""
+        system, negated = self.strengthened, {}
+        for name in sorted(names):
+            p = system.properties[name]
+            assert p.when is not None
+            negated[f"the antecedent of {name} is never true"] = replace(p, claim=negation(p.when), when=None)
+        claims = {words: replace(p, name=words) for words, p in negated.items()}
+        limited = replace(self.setting, until=time.perf_counter() + VACUITY_LIMITS * self.setting.limit_seconds)
+        found = induct(
+            replace(system, properties={**system.properties, **claims}), limited, jobs=self.jobs, watch=self.watch
+        )
+        for words, p in negated.items():
+            if words in found.proved:
+                self.vacuous[p.name] = f"no {_case(p)} has its antecedent"
+
     def _cti(self, name: str) -> None:
         at = self.induction.broken_by.get(name)
         if at is None or self._why_not(name):
@@ -238,6 +309,10 @@ class Strategies:
 
     def _spend(self, name: str, seconds: float) -> None:
         self.spent[name] = self.spent.get(name, 0.0) + seconds
+
+
+def _case(p: Property) -> str:
+    return "step" if p.kind == "step" else "state"
 
 
 def _run_k_induction(system: System, setting: Setting, proved: frozenset[str], name: str) -> tuple[int, float]:

@@ -112,3 +112,134 @@ def test_a_signal_breaks_the_solver_off(number: signal.Signals) -> None:
         solver.check()
     assert time.monotonic() - began < 30
     assert z3.Solver().check() == z3.sat  # the next query is not broken off
+
+
+VACUOUS = """\
+properties:
+  it_hangs: {always: mirror.state == hanging}
+  what_never_is: {when: mirror.seen > 1, always: mirror.there == 7}
+  what_is: {when: mirror.seen == 0, always: mirror.there == 0}
+  what_is_never_done: {when: took(mirror.look) and old(mirror.seen) > 1, step: mirror.there == 7}
+"""
+LEMMAS = "lemmas: {nothing_is_seen: {always: mirror.seen == 0}, nothing_is_there: {always: mirror.there == 0}}\n"
+
+
+def test_a_proof_says_what_is_vacuous(run: Run, mirror: Path) -> None:
+    """So does `check`, by the same word, of the same properties."""
+    (mirror / "invariants.yaml").write_text(VACUOUS)
+    (mirror / "lemmas.yaml").write_text(LEMMAS)
+    words = {
+        "what_never_is": "no state has its antecedent", "what_is_never_done": "no step has its antecedent",
+    }  # fmt: skip
+    done = run("prove", "mirror")
+    assert done.returncode == 0, done.stdout
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for name, kind in (("what_never_is", "always"), ("what_is_never_done", "step")):
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        assert line.startswith(f"{name} {kind} proved, but vacuous ")
+        assert line.endswith(words[name])
+    assert done.stdout.count("vacuous") == 2
+    for again in (("--fresh",), ()):
+        found = as_json(run("prove", "mirror", "--json", *again))
+        assert {p["name"]: p["vacuous"] for p in found["properties"] if "vacuous" in p} == words
+        assert {p["verdict"] for p in found["properties"]} == {"proved"}
+    checked = run("check", "mirror")
+    for name, why in words.items():
+        assert f"{name} is proved, but vacuous: {why}" in checked.stdout
+    found = as_json(run("check", "mirror", "--json"))
+    assert set(found["vacuous"]) == set(words)
+    assert {p["name"]: p["vacuous"] for p in found["properties"] if "vacuous" in p} == words
+
+
+def test_what_is_vacuous_in_explored_states_alone(run: Run, mirror: Path) -> None:
+    """Nothing proves that the antecedent is never true, as a lemma is missing; such a proof is not kept as whole."""
+    (mirror / "invariants.yaml").write_text(
+        "properties: {it_hangs: {when: mirror.seen == 1, always: mirror.state == hanging}}\n"
+    )
+    done = run("prove", "mirror")
+    assert done.returncode == 0
+    assert "proved, but vacuous" in done.stdout
+    assert "no explored state of a small setting has its antecedent" in done.stdout
+    assert as_json(run("prove", "mirror", "--json"))["kept"] is None
+    unknown = run("prove", "mirror", "--no-search")
+    assert "not known whether they are vacuous: it_hangs" in unknown.stdout
+
+
+def test_a_kept_proof_is_shown(run: Run, mirror: Path) -> None:
+    """The same is said again, without the solver; --fresh, --no-faults, or another lemma makes another."""
+    (mirror / "lemmas.yaml").write_text(LEMMAS)
+    first = as_json(run("prove", "mirror", "--json"))
+    assert first["kept"] is None
+    second = as_json(run("prove", "mirror", "--json"))
+    assert len(second["kept"]) == len("2026-01-31")
+    assert "and kept; --fresh proves it anew" in run("prove", "mirror").stdout
+    for found in (first, second):
+        for v in (*found["properties"], *found["lemmas"]):
+            del v["seconds"]
+        del found["kept"], found["seconds"], found["explored"]
+    assert first == second
+    for words in (("--fresh",), ("--no-faults",)):
+        assert as_json(run("prove", "mirror", "--json", *words))["kept"] is None
+    (mirror / "lemmas.yaml").write_text(LEMMAS.replace("nothing_is_there", "there_is_nothing"))
+    assert as_json(run("prove", "mirror", "--json"))["kept"] is None
+
+
+PIPES = {
+    "system.yaml": """
+system: pipes
+constants:
+  most: {type: int, value: 3, min: 1}
+  writers: {type: int, value: 2, min: 1}
+  eager: {type: bool, value: true}
+roles:
+  writer: {instances: writers}
+  reader: {}
+channels: {pipe: {from: writer, to: reader, kind: fifo}}
+environment:
+  write: {to: writer, when: "eager and any(reachable(reader, w) for w in writer)"}
+clock: {horizon: 3}
+""",
+    "messages.yaml": "messages: {word: {from: writer, to: reader}}\n",
+    "roles/writer.yaml": """
+role: writer
+tasks: {word: {send: word}}
+events: {write: Somebody writes.}
+states:
+  idle: {initial: true, on: {write: {to: writing}}}
+  writing: {tasks: [word], ignore: {write: it writes}}
+""",
+    "roles/reader.yaml": """
+role: reader
+data: {words: {type: int, min: 0, max: most}}
+states:
+  reading: {initial: true, on: {word: {to: reading, when: words < most, set: {words: words + 1}}}, ignore: {word: full}}
+""",
+    "invariants.yaml": "properties: {few: {always: reader.words <= most}}\n",
+}
+
+
+def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
+    """Values of constants, numbers of machines, faults that are left out, clocks, settings: in text and in JSON."""
+    write(tmp_path / "pipes", PIPES)
+    done = run("prove", "pipes", "--limit", "7")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [
+        "machines: reader 1, writer any number from 1 on",
+        "constants: most = 3 (bounds a type, a first value or a number of machines), writers any from 1 on, eager any",
+        "faults left out: crashes and faults of the network but those that channels declare, as channel pipe is a fifo",
+        "assumed: nobody is Byzantine: every role follows its text; events from outside come as `environment` says, "
+        "with fields within their types; all actors' clocks agree; `reachable` is arbitrary: in any state, any two "
+        "machines may be apart",
+        "methods: queries of at most 7 s, induction, k-induction over at most 3 steps, lemmas from explored states",
+    ]
+    assert done.stdout.splitlines()[2 : 2 + len(lines)] == lines
+    made = as_json(run("prove", "pipes", "--json", "--instances", "writer=2", "--no-search"))["assumptions"]
+    assert made["machines"] == {"reader": "1", "writer": "2 (--instances)"}
+    assert made["constants"]["writers"] == "2 (--instances)"
+    assert made["faults_left_out"].endswith("as channel pipe is a fifo")
+    assert made["most_steps"] == 0
+    without = as_json(run("prove", "two_phase_commit", "--json", "--no-faults", "--no-search"))["assumptions"]
+    assert without["faults_left_out"].endswith(", as --no-faults asks")
+    checked = run("check", "pipes")
+    assert f"  {lines[0]}\n" in checked.stdout
+    assert as_json(run("check", "pipes", "--json"))["proof"]["assumptions"]["limit_seconds"] == 7

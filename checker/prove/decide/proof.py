@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from leasehold.checker.explore import Path
+from leasehold.checker.prove.decide.assumptions import Assumptions
 from leasehold.checker.prove.decide.cti import CounterexampleToInduction
 from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Induction
@@ -30,6 +31,8 @@ class ClaimVerdict:
         faults: the budget of faults under which that was found; empty: none.
         fixed: for which numbers of instances it is proved, where it is not for those that were asked for.
         cti: the counterexample to induction of one that is undecided.
+        vacuous: why one that is proved says nothing: its antecedent is never true; empty: it is, or was not asked.
+        vacuity_explored: exploring has shown that, in a small setting alone; nothing proves it.
         seconds: of the solver; of a question about several claims each has its share.
     """
 
@@ -42,6 +45,8 @@ class ClaimVerdict:
     faults: str = ""
     fixed: str = ""
     cti: CounterexampleToInduction | None = None
+    vacuous: str = ""
+    vacuity_explored: bool = False
     seconds: float = 0.0
 
 
@@ -61,6 +66,10 @@ class Proof:
         guards: what is wrong with guards and updates, for all data.
         lemmas: found on the way, that prove something; for the user to keep.
         strengthened: the system with these lemmas.
+        assumptions: all that the proof depends on.
+        vacuity_open: properties of which it is not known whether their antecedents are ever true.
+        kept: the day on which a proof that was read from the proof store was made; empty: it is made now.
+        kept_for: for what that one holds, in words.
     """
 
     system: System
@@ -78,6 +87,10 @@ class Proof:
     guards: list[GuardFinding] = field(default_factory=list)
     lemmas: list[CandidateLemma] = field(default_factory=list)
     strengthened: System | None = None
+    assumptions: Assumptions | None = None
+    vacuity_open: list[str] = field(default_factory=list)
+    kept: str = ""
+    kept_for: str = ""
     seconds: float = 0.0
 
     def of(self, answer: ProofVerdict) -> list[ClaimVerdict]:
@@ -86,6 +99,8 @@ class Proof:
     @property
     def for_what(self) -> str:
         """For what a property holds that is proved."""
+        if self.kept:
+            return self.kept_for
         some = [f"any number of {' and '.join(self.any_number)} machines"] if self.any_number else []
         parts = [f"recovery of {' and '.join(self.piecewise)} machines one by one"] if self.piecewise else []
         return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words, *parts])

@@ -26,15 +26,18 @@ import z3
 
 from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore import PropertyResult
+from leasehold.checker.prove.decide.assumptions import Assumptions
+from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Setting
-from leasehold.checker.prove.decide.proof import PROVABLE, Proof
+from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
+from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec import language
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Faults, System
 
-FORM = 2  # of the files; another number is another proof
+FORM = 3  # of the files; another number is another proof
 MOST_BYTES = 1_000_000  # a longer file is none of ours
 
 
@@ -66,6 +69,14 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         faults: for which it holds, in words.
         what: all that it holds for, in words.
         made: the day, as 2026-01-31.
+        assumptions: all that it depends on.
+        vacuous: for each property whose antecedent is proved to be never true: why.
+        whole: whether it has proved every property about states and steps, and every lemma, and knows of all of them
+            whether they are vacuous; then it takes the place of a new proof.
+        lemmas: those of lemmas.yaml that hold, and by which method.
+        found_lemmas: those that the prover has found.
+        guards: what is wrong with guards and updates.
+        helpers: auxiliary invariants that hold.
     """
 
     proved: dict[str, str]
@@ -73,11 +84,37 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     faults: str
     what: str
     made: str
+    assumptions: Assumptions | None = None
+    vacuous: dict[str, str] = msgspec.field(default_factory=dict)
+    whole: bool = False
+    lemmas: dict[str, str] = msgspec.field(default_factory=dict)
+    found_lemmas: list[CandidateLemma] = msgspec.field(default_factory=list)
+    guards: list[GuardFinding] = msgspec.field(default_factory=list)
+    helpers: int = 0
+    steps: int = 0
+    questions: int = 0
 
     @property
     def words(self) -> str:
         """For what it holds."""
         return f"for {self.what}"
+
+    def proof(self, system: System) -> Proof:
+        """The proof of a system, as it was made then; without the induction that a certificate needs."""
+        properties = [p for p in system.properties.values() if p.name in self.proved]
+        verdicts = [
+            ClaimVerdict(
+                p.name, "step" if p.kind == "step" else "always", "proved", self.proved[p.name],
+                vacuous=self.vacuous.get(p.name, ""),
+            ) for p in properties
+        ]  # fmt: skip
+        lemmas = [ClaimVerdict(name, "lemma", "proved", self.lemmas[name]) for name in system.lemmas]
+        return Proof(
+            system, [*verdicts, *lemmas], others=[n for n in system.properties if n not in self.proved],
+            helpers=self.helpers, any_number=self.any_number, steps=self.steps, questions=self.questions,
+            guards=self.guards, lemmas=self.found_lemmas, assumptions=self.assumptions, kept=self.made,
+            kept_for=self.what, scope=FaultScope.of(system),
+        )  # fmt: skip
 
     def proves(self, result: PropertyResult) -> bool:
         return result.name in self.proved and result.kind in PROVABLE
@@ -103,7 +140,8 @@ def stored(system: System) -> StoredProof | None:
     except (OSError, ValueError, RecursionError):
         return None
     known = {p.name for p in system.properties.values() if p.kind in PROVABLE}
-    return found if found.proved and found.proved.keys() <= known else None
+    lemmas = found.lemmas.keys() >= system.lemmas.keys() or not found.whole
+    return found if found.proved and found.proved.keys() <= known and lemmas else None
 
 
 def store(proof: Proof, setting: Setting) -> StoredProof | None:
@@ -113,11 +151,18 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
         return None
     made = StoredProof(
         proved=proved, any_number=proof.any_number, faults=proof.scope.words, what=proof.for_what,
-        made=datetime.now(UTC).date().isoformat(),
+        made=datetime.now(UTC).date().isoformat(), assumptions=proof.assumptions,
+        vacuous={v.name: v.vacuous for v in proof.properties if v.vacuous and not v.vacuity_explored},
+        whole=proof.holds and not proof.vacuity_open and not any(v.vacuity_explored for v in proof.properties),
+        lemmas={v.name: v.method for v in proof.lemma_verdicts if v.verdict == "proved"}, found_lemmas=proof.lemmas,
+        guards=proof.guards, helpers=proof.helpers, steps=proof.steps, questions=proof.questions,
     )  # fmt: skip
     earlier = stored(proof.system)
     if earlier is not None and earlier.what == made.what:
-        made = msgspec.structs.replace(made, proved={**earlier.proved, **made.proved})
+        best = earlier if earlier.whole else made
+        made = msgspec.structs.replace(
+            best, proved={**earlier.proved, **made.proved}, vacuous={**earlier.vacuous, **made.vacuous}
+        )
     with contextlib.suppress(OSError, ValueError, RecursionError):
         file = _file(proof.system)
         if file is not None and _sources() == _SOURCES:  # processes that proved may have begun later

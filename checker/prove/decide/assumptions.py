@@ -1,0 +1,110 @@
+"""The assumptions of a proof: all that it depends on besides the text of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leasehold.checker.prove.decide.induction import Setting
+from leasehold.checker.prove.decide.k_induction import DEPTH
+from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.lint import expressions
+from leasehold.spec.language.model import Constant, System
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """For what a proof holds, and what it takes for granted.
+
+    Attributes:
+        machines: numbers of machines by role, and of counted types, in words.
+        constants: their values, in words: one value, or which.
+        faults_left_out: which faults no step has, and why; empty where steps have all that the prover knows.
+        assumed: what holds in every run by assumption.
+        limit_seconds: for one query to the solver.
+        most_steps: of k-induction; 0: only induction was tried.
+    """
+
+    machines: Mapping[str, str]
+    constants: Mapping[str, str]
+    faults_left_out: str
+    assumed: tuple[str, ...]
+    limit_seconds: float
+    most_steps: int
+
+    @property
+    def lines(self) -> list[str]:
+        """In words, one line for each kind."""
+        parts = [("machines", self._listed(self.machines)), ("constants", self._listed(self.constants))]
+        parts += [("faults left out", self.faults_left_out), ("assumed", "; ".join(self.assumed))]
+        more = f"k-induction over at most {self.most_steps} steps, lemmas from explored states"
+        methods = (
+            f"queries of at most {self.limit_seconds:g} s, induction{f', {more}' if self.most_steps else ' alone'}"
+        )
+        return [f"{name}: {words}" for name, words in [*parts, ("methods", methods)] if words]
+
+    @staticmethod
+    def _listed(values: Mapping[str, str]) -> str:
+        return ", ".join(f"{name} {words}" for name, words in values.items())
+
+
+def assumptions(encoding: Encoding, setting: Setting, *, searches: bool = True) -> Assumptions:
+    """What a proof with this encoding depends on; `searches` says whether more than induction was tried."""
+    system = encoding.system
+    counted = {type_.name: _number(encoding, setting, type_) for type_ in system.counted()}
+    single = {role.name: "1" for role in system.roles.values() if not role.indexed}
+    return Assumptions(
+        machines={**single, **counted},
+        constants={name: _value(system, setting, c) for name, c in system.constants.items()},
+        faults_left_out=_left_out(system, setting, encoding.scope), assumed=tuple(_assumed(system)),
+        limit_seconds=setting.limit_seconds, most_steps=DEPTH if searches else 0,
+    )  # fmt: skip
+
+
+def _number(encoding: Encoding, setting: Setting, type_: t.Instance) -> str:
+    if type_.name in setting.sizes:
+        return f"{setting.sizes[type_.name]} (--instances)"
+    is_any = type_.counted_by and type_.counted_by not in encoding.system.bounding
+    return "any number from 1 on" if is_any else str(type_.count)
+
+
+def _value(system: System, setting: Setting, constant: Constant) -> str:
+    counted = [type_ for type_ in system.counted() if type_.counted_by == constant.name]
+    for type_ in counted:
+        if type_.name in setting.sizes:
+            return f"{setting.sizes[type_.name]} (--instances)"
+    if constant.name in system.bounding:
+        return f"= {t.show(constant.type, constant.value)} (bounds a type, a first value or a number of machines)"
+    lows = [1] if counted else []
+    if isinstance(constant.type, t.Int) and constant.type.low is not None:
+        lows.append(constant.type.low)
+    return f"any from {max(lows)} on" if lows else "any"
+
+
+def _left_out(system: System, setting: Setting, scope: FaultScope) -> str:
+    missing = [
+        *(["crashes"] if not scope.crash else []), *(["faults of the network but those that channels declare"]
+        if not scope.network else []),
+    ]  # fmt: skip
+    if not missing:
+        return ""
+    other = [f"channel {c.name} is a {c.kind}" for c in system.channels.values() if c.kind != "mailbox"]
+    why = "as --no-faults asks" if setting.scope is not None else f"as {', '.join(other)}"
+    return f"{' and '.join(missing)}, {why}"
+
+
+def _assumed(system: System) -> list[str]:
+    found = ["nobody is Byzantine: every role follows its text"]
+    if system.environment:
+        found.append("events from outside come as `environment` says, with fields within their types")
+    if system.initially is not None:
+        found.append("the first state is as `initially` says")
+    if system.clock is not None:
+        found.append("all actors' clocks agree")
+    every = [*expressions(system), *(e for p in system.lemmas.values() for e in (p.when, p.claim) if e is not None)]
+    if any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every):
+        found.append("`reachable` is arbitrary: in any state, any two machines may be apart")
+    return found
