@@ -153,7 +153,7 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
         proved=proved, any_number=proof.any_number, faults=proof.scope.words, what=proof.for_what,
         made=datetime.now(UTC).date().isoformat(), assumptions=proof.assumptions,
         vacuous={v.name: v.vacuous for v in proof.properties if v.vacuous and not v.vacuity_explored},
-        whole=proof.holds and not proof.vacuity_open and not any(v.vacuity_explored for v in proof.properties),
+        whole=_is_whole(proof),
         lemmas={v.name: v.method for v in proof.lemma_verdicts if v.verdict == "proved"}, found_lemmas=proof.lemmas,
         guards=proof.guards, helpers=proof.helpers, steps=proof.steps, questions=proof.questions,
     )  # fmt: skip
@@ -168,6 +168,13 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
         if file is not None and _sources() == _SOURCES:  # processes that proved may have begun later
             _write(file, msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
     return made
+
+
+def _is_whole(proof: Proof) -> bool:
+    """Whether nothing is left to be proved, or to be known about vacuity."""
+    decided = proof.holds and not proof.vacuity_open and not any(v.vacuity_explored for v in proof.properties)
+    asked = {v.name for v in proof.verdicts} | set(proof.others)
+    return decided and asked >= proof.system.properties.keys() | proof.system.lemmas.keys()
 
 
 def _write(file: Path, content: bytes) -> None:
