@@ -31,6 +31,11 @@ typedef int none;
 
 
 class BuildEngine(build_ext):
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if os.name == "nt" and self.compiler is None:
+            self.compiler = "mingw32"  # MinGW-w64 has POSIX threads, which the engine needs
+
     def build_extension(self, ext: Extension) -> None:
         folder = Path(self.build_temp)
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,6 +47,9 @@ class BuildEngine(build_ext):
                 ext.sources.append(str(source))
         ext.extra_compile_args = ["-O2", "-g0", "-std=gnu11", "-fvisibility=hidden", "-pthread"]
         ext.extra_link_args = ["-pthread"]
+        if self.compiler.compiler_type == "mingw32":
+            ext.extra_link_args += ["-static"]
+            self.compiler.dll_libraries = []  # Python's C library: this one uses that of MinGW-w64
         compile_all = self.compiler.compile
 
         def compile_each(sources: list[str], **options: object) -> list[str]:
@@ -53,7 +61,10 @@ class BuildEngine(build_ext):
         super().build_extension(ext)
 
     def get_ext_filename(self, fullname: str) -> str:
-        return str(Path(*fullname.split("."))) + ".so"
+        return str(Path(*fullname.split("."))) + (".dll" if os.name == "nt" else ".so")
+
+    def get_libraries(self, ext: Extension) -> list[str]:
+        return []  # it calls nothing of Python
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []  # no module that Python imports

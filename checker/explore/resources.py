@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -12,6 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+if sys.platform != "win32":
+    import resource
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,7 +25,9 @@ TO_DECIDE = 50  # bytes for each edge that deciding on a finished graph takes: 3
 
 
 def peak_memory() -> int:
-    """The most memory that this process has held, in bytes."""
+    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    if sys.platform == "win32":
+        return 0
     peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

@@ -1,10 +1,12 @@
 """A system as a Promela model for SPIN, with the same states.
 
 Theory of operation. One process takes one step after another: an `atomic` that chooses among the alternatives, one for
-each choice, machine, message and witness, and then judges the step. Neither the choice nor the judgement leaves a
-state between: SPIN stores what lies before and after an `atomic`. What is part of a state is global and in canonical
-form (promela_channels.py); all else is hidden. So SPIN stores exactly the states that the explorer counts, and one more
-where there are several initial states: the one before one of them is chosen.
+each choice, machine, message and witness, then carries it out and judges the step. SPIN stores no state between: it
+stores what lies before and after an `atomic`. The time of `spin -a` grows with the square of the number of statements
+after inlining. So statements that several alternatives share stand once, under numbers that the alternatives set. What
+is part of a state is global and in canonical form (promela_channels.py); all else is hidden. So SPIN stores exactly the
+states that the explorer counts, and one more where there are several initial states: the one before one of them is
+chosen.
 
 A step out of the bounds (`constraint`, explored ranges of data) is taken back, so that it leads nowhere new. It is
 possible all the same, so a state with no other steps is no deadlock, as for the explorer.
@@ -139,8 +141,11 @@ class _Model:
             ]
             lines.append("")
         if self.system.clock is not None:
-            lines += [f"/* the clock, from 0 to {self.system.clock.horizon} */", "int clock;"]
-        return lines
+            lines += [f"/* the clock, from 0 to {self.system.clock.horizon} */", "int clock;", ""]
+        about = (
+            "/* the step that is being carried out: what it takes out of a channel, and what else it does; else 0 */"
+        )
+        return [*lines, about, "short Take, Then;"]
 
     def _declared(self, owner: str, old: bool = False) -> str:
         """The declaration of a role's records, or of a channel's lanes."""
@@ -217,20 +222,28 @@ class _Model:
         lines = ["active proctype Steps() {", *(f"\t{line}" for line in first)]
         lines += ["end:"] if self.system.ends is None else []
         lines += ["\tdo", "\t:: atomic {", "\t\tif"]
-        remember = ["Remember()"] if self._kept() else []
+        shared: dict[str, dict[str, int]] = {"Take": {"": 0}, "Then": {"": 0}}
         section = ""
         for a in alternatives:
             if a.section != section:
                 section = a.section
                 lines += wrapped(section, "\t\t/* ", "\t\t * ", " */")
             noted = [*self.properties.consumed(a), *([f"Fair({groups.get(a.group, 0)})"] if groups else [])]
-            body = [f'printf("{a.label}\\n")', *remember, *a.body, *noted]
+            numbers = [
+                f"{name} = {shared[name].setdefault('; '.join(statements), len(shared[name]))}"
+                for name, statements in (("Take", a.take), ("Then", a.then))
+            ]
+            body = [f'printf("{a.label}\\n")', *a.first, *noted, *numbers]
             lines.append(f"\t\t:: d_step {{ {a.guard} -> {'; '.join(body)} }}")
         if self.properties.of("leads_to"):
             lines += ["#ifdef LIVENESS", "\t\t:: d_step { true -> Fair(0) }  /* nothing need happen */", "#endif"]
         if not alternatives:
             lines.append("\t\t:: false")
-        lines += ["\t\tfi;", "\t\td_step { Judge() }" if judge else "\t\tskip", "\t}"]
+        lines += ["\t\tfi;", "\t\td_step { Remember() };" if self._kept() else "\t\tskip;"]
+        for name, texts in shared.items():
+            cases = [f"\t\t:: d_step {{ {name} == {n} -> {text or 'skip'} }}" for text, n in texts.items()]
+            lines += ["\t\tif", *cases, "\t\tfi;"]
+        lines += [f"\t\td_step {{ {'Judge(); ' * judge}Take = 0; Then = 0 }}", "\t}"]
         lines += [line if line.startswith("#") else f"\t{line}" for line in monitors]
         return [*lines, "\tod", "}"]
 

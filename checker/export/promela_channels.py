@@ -10,9 +10,7 @@ The operations are inlines of each channel: in the texts below `$c` is the chann
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
-from itertools import pairwise
 from string import Template
 
 from leasehold.checker.export.promela_layout import PromelaNames
@@ -21,6 +19,7 @@ from leasehold.spec.language.model import Channel
 
 SCRATCH = {
     "At": "a slot",
+    "Gap": "a slot that is being filled",
     "First": "the slot of the oldest message of a kind",
     "Enough_slots": "false: a channel holds more messages than its bound, which is then too small",
 }
@@ -30,12 +29,26 @@ SLOTTED = """
 #define Length_$c(Lane) ($length)
 inline Copy_$c(To, Source) { $copy }
 inline Drop_$c(Lane, Place) {  /* takes out what lies in a slot, and closes up */
-	$close;
+	Gap = Place;
+	do
+	:: Gap < $last -> Copy_$c(Lane.slot[Gap], Lane.slot[Gap + 1]); Gap++
+	:: else -> break
+	od;
 	$clear
 }
 inline Append_$c(Lane) {
 	At = Length_$c(Lane); Enough_slots = At <= $last; assert(Enough_slots);
 	Copy_$c(Lane.slot[At], New_$c); At = 0
+}
+"""
+INSERT = """
+inline Insert_$c(Lane, Place) {  /* moves what lies in a slot and after it up, and puts the message in New_$c there */
+	Gap = $last;
+	do
+	:: Gap > Place -> Copy_$c(Lane.slot[Gap], Lane.slot[Gap - 1]); Gap--
+	:: else -> break
+	od;
+	Copy_$c(Lane.slot[Gap], New_$c)
 }
 """
 MAILBOX = """
@@ -50,8 +63,7 @@ BAG = """
 #define Less_$c(A, B) ($less)
 inline Put_$c(Lane) {  /* sends the message in New_$c */
 	At = $before; Enough_slots = Length_$c(Lane) <= $last; assert(Enough_slots);
-	$open;
-	Copy_$c(Lane.slot[At], New_$c); At = 0
+	Insert_$c(Lane, At); At = 0
 }
 """
 PUT = """
@@ -64,8 +76,15 @@ RANKED = """
 /* where the first message lies that was not received before */
 #define Next_$c(Lane) ($next)
 inline Rank_$c(Lane) {  /* numbers to ranks: 0 stays, the others become 1, 2, ... in their order */
-	Rank = 0; Last = 0;
-	$ranks;
+	Rank = 0; Last = 0; Gap = 0;
+	do
+	:: Gap <= $last ->
+		Rank = Rank + ($gap.number > Last);
+		Last = MAX(Last, $gap.number);
+		$gap.number = ($gap.number > 0 -> Rank : 0);
+		Gap++
+	:: else -> break
+	od;
 	Lane.newest = (Lane.newest == 0 -> 0 : (Lane.newest == Last -> Rank : Rank + 1))
 }
 inline Overtake_$c(Lane) {  /* what was numbered up to Number is stale, and numbers count from it */
@@ -73,7 +92,11 @@ inline Overtake_$c(Lane) {  /* what was numbered up to Number is stale, and numb
 	:: Lane.slot[0].kind != 0 && Lane.slot[0].number <= Number -> Drop_$c(Lane, 0)
 	:: else -> break
 	od;
-	$counts;
+	Gap = 0;
+	do
+	:: Gap <= $last -> $gap.number = ($gap.kind != 0 -> $gap.number - Number : 0); Gap++
+	:: else -> break
+	od;
 	Lane.newest = Lane.newest - Number
 }
 inline Receive_$c(Lane, Place) {
@@ -84,10 +107,9 @@ inline Receive_$c(Lane, Place) {
 	fi
 }
 inline Receive_copy_$c(Lane, Place) {  /* a copy stays on its way, under the number last received */
-	Copy_$c(New_$c, Lane.slot[Place]); Number = New_$c.number; New_$c.number = 0; At = 0;
+	Copy_$c(New_$c, Lane.slot[Place]); Number = New_$c.number; New_$c.number = 0;
 	Overtake_$c(Lane);
-	$open;
-	Copy_$c(Lane.slot[0], New_$c);
+	Insert_$c(Lane, 0);
 	Rank_$c(Lane)
 }
 inline Put_again_$c(Lane) {  /* sends a message again, under the number that it had */
@@ -120,23 +142,14 @@ def operations(names: PromelaNames, channel: Channel) -> list[str]:
     slots = [f"Lane.slot[{k}]" for k in range(count)]
     alike = [f"({slot}.kind == New_{c}.kind{f' && {slot}.number > 0' * ranked})" for slot in slots]
 
-    def moves(test: str, pairs: Iterable[tuple[int, int]]) -> str:
-        """Copies from one slot to another, where a test holds of the number of the first."""
-        return ";\n\t".join(
-            "; ".join(
-                f"{slots[k]}.{cell} = ({test.format(k)} -> {slots[n]}.{cell} : {slots[k]}.{cell})" for cell in cells
-            )
-            for k, n in pairs
-        )
-
-    text = Template(SLOTTED + MAILBOX * mailbox + RANKED * ranked + (BAG if bag else PUT)).substitute(
+    parts = [SLOTTED, INSERT * (ranked or bag), MAILBOX * mailbox, RANKED * ranked, BAG if bag else PUT]
+    text = Template("".join(parts)).substitute(
         c=c,
         last=count - 1,
+        gap="Lane.slot[Gap]",
         length=" + ".join(f"({slot}.kind != 0)" for slot in slots),
         copy="; ".join(f"To.{cell} = Source.{cell}" for cell in cells),
         clear="; ".join(f"{slots[-1]}.{cell} = 0" for cell in cells),
-        close=moves("{} >= Place", pairwise(range(count))) or "skip",
-        open=moves("{} > At", pairwise(reversed(range(count)))) or "skip",
         alike=" + ".join(alike),
         first=reduce(lambda found, k: f"({alike[k]} -> {k} : {found})", reversed(range(count - 1)), str(count - 1)),
         less=_less(cells),
@@ -144,12 +157,6 @@ def operations(names: PromelaNames, channel: Channel) -> list[str]:
         same=" && ".join(f"A.{cell} == B.{cell}" for cell in cells),
         there=" || ".join(f"Same_{c}({slot}, New_{c})" for slot in slots),
         next=" + ".join(f"({slot}.kind != 0 && {slot}.number == 0)" for slot in slots),
-        ranks=";\n\t".join(
-            f"Rank = Rank + ({slot}.number > Last); Last = ({slot}.number > Last -> {slot}.number : Last); "
-            f"{slot}.number = ({slot}.number > 0 -> Rank : 0)"
-            for slot in slots
-        ),
-        counts="; ".join(f"{slot}.number = ({slot}.kind != 0 -> {slot}.number - Number : 0)" for slot in slots),
         forget=f"Forget_{c}(Lane); " * mailbox + f"Lane.newest++; New_{c}.number = Lane.newest; " * ranked,
         rank=f"; Rank_{c}(Lane)" * ranked,
     )

@@ -1,7 +1,7 @@
 """The steps of a lowered form in Promela: one alternative for each choice, machine, message and witness.
 
-They stand in the order of `Reference.successors`. An alternative is one `d_step`: its guard says exactly whether the
-step is possible, and nothing in it blocks. A statement is one string; the work of a machine's task is an inline.
+They stand in the order of `Reference.successors`. The guard of an alternative says exactly whether the step is
+possible, and nothing after it blocks. A statement is one string; the work of a machine's task is an inline.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class Alternative:
     Attributes:
         section: what it stands under.
         label: what happens, in words.
+        first: statements that assert something of the state before.
+        take: statements that take a message out of a channel.
+        then: statements that are left: updates and work.
         took: role, instance and event, where a machine consumes one.
         group: of weak fairness; None: it need never happen.
     """
@@ -56,7 +59,9 @@ class Alternative:
     section: str
     label: str
     guard: str
-    body: Sequence[str]
+    first: Sequence[str] = ()
+    take: Sequence[str] = ()
+    then: Sequence[str] = ()
     took: tuple[str, int, str] | None = None
     group: tuple[Any, ...] | None = None
 
@@ -140,21 +145,23 @@ class PromelaSteps:
             guard = both([self._holds(choice, f), *tests, *self._room(choice, f)])
             section, label = f"{role.name}: {described(choice.transition, cause)}", f"{choice.transition.name} by {who}"
             took, group = (role.name, i, offer.event), fair_group(offer, i)
-            yield Alternative(section, label, guard, self._take(choice, f), took, group)
+            alone, then = self._alone(choice, f), self._carry_out(choice, f)
+            yield Alternative(section, label, guard, alone, (), then, took, group)
 
     def _holds(self, choice: Choice, f: PromelaBindings) -> str:
         """That a machine is where a choice begins, and its guard holds."""
         guard = [word(choice.guard, f)] if choice.guard is not None else []
         return both([self.names.stands_in(f.role, f.me, choice.transition.source), *guard])
 
-    def _take(
-        self, choice: Choice, f: PromelaBindings, moved: Sequence[str] = (), then: PromelaBindings | None = None
-    ) -> list[str]:
-        """The statements of a choice: it is the only one, what moves before it, its updates, and its work."""
+    def _alone(self, choice: Choice, f: PromelaBindings) -> list[str]:
+        """Asserts that a choice is the only one."""
         tr = choice.transition
         others = [self._holds(c, f) for c in self.relation.moves[f.role, tr.source, tr.event] if c is not choice]
-        alone = self._asserted("Guards_disjoint", opposite(either(others)))
-        return [*alone, *moved, *self._commit(choice, then or f), *(self._start(f, piece) for piece in choice.work)]
+        return self._asserted("Guards_disjoint", opposite(either(others)))
+
+    def _carry_out(self, choice: Choice, f: PromelaBindings) -> list[str]:
+        """The updates and the work of a choice."""
+        return [*self._commit(choice, f), *(self._start(f, piece) for piece in choice.work)]
 
     def _asserted(self, name: str, test: str) -> list[str]:
         return [] if test == "true" else [f"{self._hide(name)} = {test}; assert({name})"]
@@ -227,7 +234,8 @@ class PromelaSteps:
         got = [self._hide(f"Got_{driven.name}_{event}_{n}") for n in range(len(words))]
         f = self._frame(driven, it, self.names.named(self.system.fields_of(driven.name, event), got))
         choices = [c for state in driven.states for c in self.relation.moves.get((driven.name, state, event), ())]
-        cases = [f":: {self._holds(c, f)} -> {'; '.join(self._take(c, f))}" for c in choices]
+        taken = [[*self._alone(c, f), *self._carry_out(c, f)] for c in choices]
+        cases = [f":: {self._holds(c, f)} -> {'; '.join(body)}" for c, body in zip(choices, taken, strict=True)]
         return [*assigned(got, words), f"if {' '.join(cases)} :: else fi"]
 
     def _put(self, lane: Lane, event: str, words: list[str], again: bool) -> list[str]:
@@ -352,16 +360,14 @@ class PromelaSteps:
         choices = [c for (name, _), found in receive.choices.items() if name == message.name for c in found]
         for choice in choices:
             guard = both([source.test, self._holds(choice, f), *self._room(choice, f)])
-            body = self._take(choice, f, source.take, then) or ["skip"]
-            what = f"{choice.transition.name}, {label}"
-            yield Alternative(
-                f"{role.name}: {described(choice.transition, source.how)}", what, guard, body, took, group
-            )
+            alone, carried_out = self._alone(choice, f), self._carry_out(choice, then)
+            section, what = f"{role.name}: {described(choice.transition, source.how)}", choice.transition.name
+            yield Alternative(section, f"{what}, {label}", guard, alone, source.take, carried_out, took, group)
         if receive.consumes:
             guard = both([source.test, opposite(either([self._holds(c, f) for c in choices]))])
             what = f"{message.name} is ignored or refused"
             section = f"{role.name}: {what}{source.how}"
-            yield Alternative(section, f"{what}, {label}", guard, source.take, took, group)
+            yield Alternative(section, f"{what}, {label}", guard, (), source.take, (), took, group)
 
     def _again(self, receive: Receive, lane: Lane, k: int, way: str) -> Iterator[Alternative]:
         """A message is received that was received before: no choice is taken, and answers are sent again."""
@@ -375,7 +381,7 @@ class PromelaSteps:
                 guard = both([test, f"({place}.slot[{k}].number == 0)"])
                 resend = self._resend(receive, lane) if not answers else []
                 take = f"Receive_{channel.name}({place}, {k})"
-                yield Alternative(section, f"a duplicate, {way}", guard, [take, *resend], None, group)
+                yield Alternative(section, f"a duplicate, {way}", guard, (), [take], resend, None, group)
 
     def _resend(self, receive: Receive, lane: Lane) -> list[str]:
         """The receiver's state's messages to the sender are sent again."""
@@ -405,7 +411,7 @@ class PromelaSteps:
         may, cost = self._fault(lane, "lose")
         return Alternative(
             f"{channel.name} loses a message", f"{place} loses the message in slot {k}",
-            both([f"({place}.slot[{k}].kind != 0)", may]), [f"Drop_{channel.name}({place}, {k})", *rank, *cost],
+            both([f"({place}.slot[{k}].kind != 0)", may]), (), [f"Drop_{channel.name}({place}, {k})", *rank, *cost],
         )  # fmt: skip
 
     def _fault(self, lane: Lane, fault: str) -> tuple[str, list[str]]:
@@ -428,7 +434,7 @@ class PromelaSteps:
             for choice in offer.choices
         ]
         guard = both([f"(clock < {passage.clock.horizon})", opposite(either(due))])
-        yield Alternative("the clock", "the clock ticks", guard, ["clock++"], None, ("clock",))
+        yield Alternative("the clock", "the clock ticks", guard, then=["clock++"], group=("clock",))
 
 
 # Statements

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-FILE = Path(__file__).with_name("_engine.so")
+FILE = Path(__file__).with_name("_engine.dll" if os.name == "nt" else "_engine.so")
 MOST_WORDS = 64  # of a state: the node of a tree has 6 bits for the word
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),

@@ -92,6 +92,8 @@ class PackedSearch(BreadthFirstSearch):
             raise Unpackable(f"it puts slices in order, and {canonical.why_unsliced}")
         if canonical is not None and any(group.count > MOST_ALIKE for group in canonical.groups):
             raise Unpackable(f"it takes up to {MOST_ALIKE} instances that are alike")
+        if limits.disk is not None and os.name == "nt":
+            raise Unpackable("on Windows it keeps nothing on a disk")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpackable(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
         self.graphical = self.keeps_graph and (bool(self.claims.graphical) or self.faulty)

@@ -59,5 +59,5 @@ PUBLIC(void, engine_free)(Engine *e)
     free(e->out); pool_free(&e->owners);
     for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
     free(e->recents);
-    free(e->ring); free(e->shared); free(e->view); free(e);
+    aligned_free(e->ring); aligned_free(e->shared); aligned_free(e->view); aligned_free(e);
 }

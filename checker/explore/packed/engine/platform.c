@@ -1,16 +1,41 @@
 /* The operating system's memory and time. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 #include "platform.h"
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
+
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <malloc.h>
+#include <windows.h>
+
+void *memory_reserve(size_t bytes) { return VirtualAlloc(0, bytes, MEM_RESERVE, PAGE_NOACCESS); }
+int memory_use(void *at, size_t bytes) { return VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE) != 0; }
+void memory_large(void *at, size_t bytes) { (void)at; (void)bytes; }
+void memory_free(void *at, size_t bytes) { (void)bytes; VirtualFree(at, 0, MEM_RELEASE); }
+
+int memory_move(void *to, void *from, size_t used, size_t bytes)
+{
+    if (!memory_use(to, used)) return 0;
+    memcpy(to, from, used);
+    memory_free(from, bytes);
+    return 1;
+}
+
+/* Windows cannot map a file to reserved addresses: search.py asks for none. */
+int memory_map(void *at, size_t bytes, int file, size_t offset) { (void)at; (void)bytes; (void)file; (void)offset; return 0; }
+int file_grow(int file, size_t bytes) { (void)file; (void)bytes; return 0; }
+void *aligned_new(size_t bytes) { return _aligned_malloc(bytes, 64); }
+void aligned_free(void *at) { _aligned_free(at); }
+#else
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* They begin at a multiple of a large page. */
 void *memory_reserve(size_t bytes)
@@ -71,6 +96,9 @@ void *aligned_new(size_t bytes)
     void *at;
     return posix_memalign(&at, 64, bytes) ? 0 : at;
 }
+
+void aligned_free(void *at) { free(at); }
+#endif
 
 double seconds(void)
 {

@@ -1,11 +1,15 @@
 /* The compiler's builtins under one name each, and the operating system's memory and time (platform.c).
  *
- * GCC and Clang on Linux and macOS. */
+ * GCC and Clang on Linux and macOS, MinGW-w64 on Windows. */
 
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
 #define EXPORT __attribute__((visibility("default")))
+#endif
 #define FETCH(at) __builtin_prefetch(at)
 #define LOAD(at, order) __atomic_load_n(at, __ATOMIC_##order)
 #define STORE(at, value, order) __atomic_store_n(at, value, __ATOMIC_##order)
@@ -24,5 +28,6 @@ int memory_move(void *to, void *from, size_t used, size_t bytes);       /* what 
 int memory_map(void *at, size_t bytes, int file, size_t offset);        /* reserved addresses show a part of a file */
 int file_grow(int file, size_t bytes);
 void *aligned_new(size_t bytes);                                        /* at a multiple of 64 */
+void aligned_free(void *at);
 
 double seconds(void);                                                   /* of a clock that only goes on */
