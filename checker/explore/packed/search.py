@@ -64,7 +64,7 @@ _ENDS = (k.DONE, k.AT_STATES, k.AT_DEPTH)
 # Arrays of a search that are gone through in order, or seldom: where it may use a disk they are in files.
 _ON_DISK = ("states", "parents", "label_states", "label_next", "lefts", "begins", "targets", "edge_changes")
 MOST_LEFT = 127  # of one kind of fault
-MOST_KINDS = 7  # kinds of faults with a limit
+MOST_KINDS = 8  # kinds of faults with a limit: 8 bits of a word for each
 MOST_ALIKE = 20  # instances of a group whose slices are put in order
 
 

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import ENGINES, EngineError, Exploration, Limits, explore, packed
 from leasehold.checker.explore.packed import PackedSearch, kernel, library, search
 from leasehold.faults import Budget, crash_points
+from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted
+from leasehold.faults.lowering import KINDS
 from leasehold.reports.json_report import convergence_json
 from leasehold.spec import System
+from leasehold.spec.language.lower import Change, FaultCell, Relation, Variable
 from tests.checker.explore.by_chance import by_chance, written
 from tests.impl.compiler.busy import busy
 from tests.mutants.deviations import deviating
@@ -390,11 +394,37 @@ def test_the_engine_for_each_processor_and_number_of_words(
     assert_alike(load("two_phase_commit", {"participants": 1}), Budget(crash=1, lose=1))
 
 
+def pause(relation: Relation, count: int) -> Relation:
+    """The fault that docs/howto/add_a_fault.md adds."""
+    names = tuple(actor.name for actor in relation.actors)
+    cells = {name: FaultCell("paused", name) for name in names}
+    stops = [
+        Change("pause", f"pause:{n}", {at: (False,)}, {at: True}, actor=n, budget="pause") for n, at in cells.items()
+    ]
+    ends = [
+        Change("go_on", f"go_on:{n}", {at: (True,)}, {at: False}, actor=n, recovers=f"go_on {n}")
+        for n, at in cells.items()
+    ]
+    paused = Variable("paused", names, False, stops=(True,), shows=True)
+    return replace(
+        relation, variables=(*relation.variables, paused), changes=(*relation.changes, *stops, *ends)
+    )  # fmt: skip
+
+
+def test_a_budget_of_as_many_kinds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds of faults that are counted, and one more."""
+    monkeypatch.setitem(budgeted(), "pause", Fault("pause", BudgetUnit.COUNT, False, "", "", "", "", ()))
+    monkeypatch.setitem(KINDS, "pause", pause)
+    budget = Budget(**{name: 1 for name, fault in budgeted().items() if fault.counted})
+    assert len(budget.limits) == search.MOST_KINDS == 8
+    assert_alike(load("two_phase_commit", {"participants": 1}), budget)
+
+
 def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
     system = load("two_phase_commit", {"participants": 1})
     found = explore(system, Limits(states=10), budget=Budget(crash=200))
     assert (found.engine, found.engine_reason) == (
-        "reference", "it takes up to 7 kinds of faults, of each up to 127",
+        "reference", "it takes up to 8 kinds of faults, of each up to 127",
     )  # fmt: skip
-    with pytest.raises(EngineError, match="it takes up to 7 kinds of faults"):
+    with pytest.raises(EngineError, match="it takes up to 8 kinds of faults"):
         explore(system, Limits(states=10), budget=Budget(crash=200), engine="packed")

@@ -60,6 +60,10 @@ def errors(printed: str) -> int:
     (shipped_folder("two_phase_commit"), {}, 0),
     (shipped_folder("three_phase_commit"), {}, 0),
     (shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0),
+    pytest.param(
+        shipped_folder("lease"), {"max_units": 1, "last_end": 2, "duplicates": 1, "reorders": 1}, 0,
+        marks=pytest.mark.slow, id="lease-duplicates-reorders",
+    ),
     (TRUTH / "two_phase", {}, 0),
     (TRUTH / "alternating_bit", {}, 1),  # several initial states; bounds
     (TRUTH / "simple_allocator", {}, 0),
