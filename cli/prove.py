@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from rich.table import Table
 from leasehold.checker.explore import Progress
 from leasehold.checker.prove import (
     LIMIT_SECONDS,
+    Certificate,
     ClaimVerdict,
     FaultScope,
     Proof,
@@ -27,7 +30,6 @@ from leasehold.checker.prove import (
     store,
     stored,
 )
-from leasehold.checker.prove import certificate as certified
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import tables
 from leasehold.cli.common import (  # fmt: skip
@@ -68,7 +70,7 @@ from leasehold.spec import System, load
 @click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
 @click.option(
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the proof as SMT-LIB, for another solver to check.",
+    help="Write the proof as SMT-LIB, for another solver to check, and its index to FILE.json.",
 )  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Prove it anew, also where a proof of all of it is kept.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
@@ -104,13 +106,13 @@ def prove(
         found = _proved(model, setting, small, jobs)
     if certificate is not None and found.induction is not None:
         with interruptible(), stopped_by_signals():
-            _write(certificate, certified(found.strengthened or model, setting, found.induction))
+            _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
     if as_json:
         print_json(_json(found))
     else:
         _print(console(), found, brief, partial(replay_command, small or model, system))
         if certificate is not None:
-            console().print(f"wrote {certificate}", markup=False, soft_wrap=True)
+            console().print(f"wrote {certificate} and {_index(certificate)}", markup=False, soft_wrap=True)
             assert found.induction is not None
             others = [v.name for v in found.of("proved") if v.name not in found.induction.proved]
             if others:
@@ -132,10 +134,21 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
     return found
 
 
-def _write(file: Path, parts: Iterator[str]) -> None:
+def _index(file: Path) -> Path:
+    """Where the index of a certificate stands."""
+    return file.with_name(f"{file.name}.json")
+
+
+def _write(file: Path, certificate: Certificate) -> None:
     try:
+        conditions = []
         with writing(file), file.open("w", encoding="utf-8") as out:
-            out.writelines(parts)
+            out.write(certificate.header)
+            for number, condition in enumerate(certificate.conditions(), 1):
+                out.write(condition.text(number))
+                conditions.append(replace(condition, script=""))
+        with writing(_index(file)):
+            _index(file).write_text(json.dumps(certificate.index(conditions), indent=1) + "\n", encoding="utf-8")
     except Unproved as error:
         file.unlink(missing_ok=True)
         raise click.ClickException(f"no certificate: {error}; try again with a larger --limit") from error

@@ -4,7 +4,7 @@ encode/ renders a system's states, steps and properties as terms; decide/ asks t
 finds lemmas; prover.py tries what is left after induction. The layers import one another in this order only.
 """
 
-from leasehold.checker.prove.decide.certificate import Unproved, certificate
+from leasehold.checker.prove.decide.certificate import Certificate, Unproved
 from leasehold.checker.prove.decide.induction import ANY, LIMIT_SECONDS, Setting
 from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
@@ -17,6 +17,7 @@ from leasehold.checker.prove.prover import prove
 __all__ = [
     "ANY",
     "LIMIT_SECONDS",
+    "Certificate",
     "ClaimVerdict",
     "FaultScope",
     "Proof",
@@ -24,7 +25,6 @@ __all__ = [
     "StoredProof",
     "Unencodable",
     "Unproved",
-    "certificate",
     "lemmas_yaml",
     "prove",
     "stopped_by_signals",

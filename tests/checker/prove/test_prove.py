@@ -17,6 +17,7 @@ from leasehold.checker.prove.decide.guards import guard_findings
 from leasehold.checker.prove.decide.induction import Setting, induct
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
+from tests.checker.prove import certificate_reader
 from tests.systems import load
 
 
@@ -171,6 +172,7 @@ def test_another_solver_accepts_the_certificate(tmp_path: Path) -> None:
     scripts = _scripts(file)
     assert len(scripts) == 39
     assert {_answer(cvc5, script) for script in scripts} == {"unsat"}
+    assert _missing("two_phase_commit", file) == []
     head, _, _ = scripts[0].rpartition("(assert")  # without the last of them, which is the claim itself
     assert _answer(cvc5, f"{head}(check-sat)") != "unsat"
 
@@ -184,6 +186,42 @@ def test_another_solver_accepts_every_certificate(name: str, tmp_path: Path) -> 
     scripts = _scripts(file)
     assert len(scripts) > 100
     assert {_answer(cvc5, script) for script in scripts} == {"unsat"}
+    if name == "lease":
+        assert _missing(name, file) == []
+
+
+@pytest.mark.long
+def test_a_condition_that_a_certificate_lacks_is_found(tmp_path: Path) -> None:
+    """Without the condition of a fault, or with a claim left out of one, the independent reader says so."""
+    file = tmp_path / "two_phase_commit.smt2"
+    assert _cli("two_phase_commit", "--no-search", "--certificate", str(file)).returncode == 0
+    folder, text = shipped_folder("two_phase_commit"), file.read_text()
+    index = json.loads(file.with_name(f"{file.name}.json").read_text())
+    assert certificate_reader.missing(folder, index, text) == []
+    whole = index["conditions"]
+    index["conditions"] = [c for c in whole if c["name"] != "answers loses a message"]
+    lacks = certificate_reader.missing(folder, index, text)
+    assert lacks == ["no condition: answers loses a message", "the index and the scripts differ"]
+    index["conditions"] = whole
+    whole[1]["unchanged"].remove("agreement")
+    whole[2]["establishes_of_step"].remove("votes_are_cast")
+    assert certificate_reader.missing(folder, index, text) == [
+        "coordinator/idle#begin does not establish agreement",
+        "coordinator/asking#agree does not establish votes_are_cast",
+    ]
+
+
+def test_the_conditions_of_the_lease() -> None:
+    """The transition relation has the steps that an independent reader of the YAML lists, and no others."""
+    encoding = Setting().encoding(load("lease"))
+    names = [certificate_reader.INITIAL, *(step.name for step in encoding.relation.steps(encoding.before))]
+    assert sorted(names) == sorted(certificate_reader.required_conditions(shipped_folder("lease")))
+
+
+def _missing(name: str, file: Path) -> list[str]:
+    """What an independent reader finds that the certificate of a shipped system lacks."""
+    index = json.loads(file.with_name(f"{file.name}.json").read_text())
+    return certificate_reader.missing(shipped_folder(name), index, file.read_text())
 
 
 def _scripts(file: Path) -> list[str]:
