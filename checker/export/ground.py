@@ -190,6 +190,12 @@ class GroundRelation(TransitionRelation):
             given.append(explored(self.sorts, datum.type, found[datum.name], low, high))
         return found, given
 
+    def _forgotten(self, before: SymbolicState, after: SymbolicState, channel: Channel) -> SymbolicState:
+        return after  # a message has a place only until two others of its kind have come
+
+    def _duplicates(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:
+        return iter(())
+
     def _taken_out(
         self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]
     ) -> tuple[Mapping[str, Any], list[Term], SymbolicState]:

@@ -37,7 +37,7 @@ from leasehold.checker.prove.encode.properties import steps_read_reachability
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec.language.expression import negation
-from leasehold.spec.language.model import Call, Property, System
+from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
 NO_FAULTS = FaultScope(crash=False, network=False)
@@ -77,11 +77,6 @@ def prove(
         others=[name for name in system.properties if name not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
         any_number=_any_number(system, setting), held=_held(system, setting),
-        piecewise=[
-            role.name
-            for role in system.roles.values()
-            if encoding.relation.at_once(role) and any(not isinstance(task, Call) for task in role.tasks.values())
-        ],
         scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
         induction=more.induction, guards=guard_findings(encoding), lemmas=more.lemmas, strengthened=more.strengthened,
         assumptions=assumptions(encoding, setting, searches=small is not None), vacuity_open=more.vacuity_open,

@@ -125,7 +125,7 @@ class DeviantRelation(TransitionRelation):
         def free(*ends: Term) -> Term:
             held, other = lane(*ends)
             number = s.sent(channel, ends) + 1
-            same = s.message(channel, ends, number).equals(message, lambda name: content(name, other), self.sorts)
+            same = s.message(channel, ends, number).equals(message, lambda name: content(name, *ends), self.sorts)
             return z3.Implies(conjunction(held, done(other), s.pending(channel, ends, number)), same)
 
         claim = self.sorts.for_all(self.schema.ends(channel), free)

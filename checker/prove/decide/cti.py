@@ -176,7 +176,10 @@ def _asked(
         steps = [step for step in encoding.relation.steps(encoding.before) if step.name == step_name]
         questions = [ProofObligation(encoding, step, known, [claim], side_conditions=False) for step in steps]
         asked = [
-            ([*q.assertions, *q.facts, *q.known.values(), *q.wrong.values()], q.step.after)
+            (
+                [*q.assertions, *q.facts, *q.known.values(), *q.wrong.values()],
+                q.step.whole if claim.about_steps else q.step.after,
+            )
             for q in questions
             if q.changed
         ]

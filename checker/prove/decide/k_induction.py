@@ -50,14 +50,16 @@ class _Search:
         self.encoding, self.claim, self.until = encoding, claim, until
         self.proved = [c for c in proved if not c.about_steps]
         self.first = list(encoding.relation.steps(encoding.before))  # every path begins with one of these
+        every = range(len(self.first))
+        self.inner = [n for n in every if not self.first[n].composite]  # a composite step is several of the others
+        self.last = list(every) if claim.about_steps else self.inner
 
     def depth(self, most: int) -> int:
         """The least number of steps, up to a limit, with which the claim is inductive; 0: there is none."""
-        every = range(len(self.first))
-        wrong: list[tuple[int, ...]] = [(n,) for n in every]
+        wrong: list[tuple[int, ...]] = [(n,) for n in self.last]
         for count in range(1, most + 1):
             if count > 1:
-                wrong = [(n, *path) for path in wrong for n in every]
+                wrong = [(n, *path) for path in wrong for n in self.inner]
             wrong = [path for path in wrong if self._breaks(path)]
             if not wrong:
                 return count if self._begins(count) else 0
@@ -77,9 +79,10 @@ class _Search:
             return False
         paths: list[tuple[int, ...]] = [()]
         for _ in range(1, count):
-            paths = [(*path, n) for path in paths for n in range(len(self.first))]
-            if any(self._may(path, [first]) for path in paths):
+            ending = [(*path, n) for path in paths for n in self.last]
+            if any(self._may(path, [first]) for path in ending):
                 return False
+            paths = [(*path, n) for path in paths for n in self.inner]
         return True
 
     def _may(self, path: Sequence[int], given: list[Term]) -> bool:
@@ -92,7 +95,8 @@ class _Search:
         return self._holds([*given, *step.given, z3.Not(self._claim(state, step))])
 
     def _claim(self, before: SymbolicState, step: SymbolicStep) -> Term:
-        return self.claim.meaning(step.after, before if self.claim.about_steps else None, step.took)
+        after = self.encoding.seen_after(self.claim, step)
+        return self.claim.meaning(after, before if self.claim.about_steps else None, step.took)
 
     def _known(self, state: SymbolicState) -> Term:
         return conjunction(*(c.meaning(state, None, StepLabel()) for c in self.proved))

@@ -59,7 +59,7 @@ class ProofObligation:
         self.after: dict[str, Term] = {
             f"{SIDE_CONDITION}{words}": claim for words, claim in step.side_conditions if side_conditions
         }
-        for c in asked:
+        for c in asked if not step.composite else [c for c in asked if c.about_steps]:
             self.after[c.name] = encoding.then(c, step)
         self.known = {name: z3.Bool(f"known {name}") for name in before}
         self._name_of = {flag.get_id(): name for name, flag in self.known.items()}

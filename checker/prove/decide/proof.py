@@ -60,7 +60,6 @@ class Proof:
         helpers: auxiliary invariants that hold.
         any_number: roles and counted types that have any number of instances here.
         held: constants whose values types have in them, with these values.
-        piecewise: roles of which one actor plays several machines: what it does when it recovers each does by itself.
         explored: what was explored to look for counterexamples.
         induction: what induction has shown, for certificates.
         guards: what is wrong with guards and updates, for all data.
@@ -78,7 +77,6 @@ class Proof:
     helpers: int = 0
     any_number: list[str] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
-    piecewise: list[str] = field(default_factory=list)
     scope: FaultScope = field(default_factory=FaultScope)
     steps: int = 0
     questions: int = 0
@@ -102,8 +100,7 @@ class Proof:
         if self.kept:
             return self.kept_for
         some = [f"any number of {' and '.join(self.any_number)} machines"] if self.any_number else []
-        parts = [f"recovery of {' and '.join(self.piecewise)} machines one by one"] if self.piecewise else []
-        return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words, *parts])
+        return ", ".join([*some, *self.held, "all values", "runs without end", self.scope.words])
 
     @property
     def properties(self) -> list[ClaimVerdict]:

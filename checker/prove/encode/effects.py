@@ -23,7 +23,7 @@ from leasehold.spec.language.lower import Choice, Piece, lower
 from leasehold.spec.language.model import Channel, Message, Role, System
 
 Lane: TypeAlias = Callable[..., tuple[Term, Term]]  # of a channel's ends: whether they are the step's, the receiver
-Content: TypeAlias = Callable[[str, Term], Any]  # of a field's name and the receiver: the field's value
+Content: TypeAlias = Callable[..., Any]  # of a field's name and a channel's ends: the field's value
 Done: TypeAlias = Callable[..., Term]  # of a receiver, or of a channel's ends: whether it is done there
 
 
@@ -54,19 +54,54 @@ class TaskEffects:
     ) -> Bindings:  # fmt: skip
         return Bindings(self.sorts, s, self.constants, me, arguments or {}, sender, variables)
 
-    def _do(self, work: PartialStep, role: Role, piece: Piece, me: Term, died: Term | None, again: bool) -> None:
-        """A piece of work. Where the actor dies, any part of it may not have been done."""
+    def _do(
+        self, work: PartialStep, role: Role, piece: Piece, me: Term, died: Term | None, again: bool,
+        tested: tuple[SymbolicState, Term] | None = None, to: Term = None,
+    ) -> None:  # fmt: skip
+        """A piece of work, `to` one machine or to all that are wanted. Where the actor dies, any part is not done.
+
+        Conditions are tested in the state so far; where the term of `tested` holds, in its state.
+        """
+        self._check_one_by_one(piece)
         done = self._done(piece.target, died)
         before = work.state
+        tests = tested if tested is not None and any(x.mentions(e, reads_others) for e in piece.conditions) else None
+
+        def conditions(s: SymbolicState, other: Term) -> Term:
+            frame = self.frame(s, me, it=other)
+            return conjunction(*(term(e, frame) for e in piece.conditions))
 
         def wanted(other: Term) -> Term:
-            frame = self.frame(before, me, it=other)
-            return conjunction(*(term(e, frame) for e in piece.conditions))
+            holds = conditions(before, other)
+            if tests is not None:
+                holds = z3.If(tests[1], conditions(tests[0], other), holds)
+            return holds if to is None else conjunction(holds, other == to)
 
         if piece.channel is not None:
             self._send(work, role, piece, piece.channel, me, wanted, done, again)
         else:
             self._drive(work, piece, me, lambda other: conjunction(wanted(other), done(other)))
+
+    def _check_one_by_one(self, piece: Piece) -> None:
+        """Work for several machines is done for one after the other; here for all at once, so none may see another's.
+
+        Raises:
+            Unencodable: what is done for a machine may depend on what was done for another before it.
+        """
+        if not piece.target.indexed:
+            return
+
+        def sees(node: x.Expression) -> bool:
+            if piece.channel is not None:
+                return x.reads_messages(node)
+            if isinstance(node, x.Quantifier):
+                return node.variable == "it"  # then `it` is not always the machine that is driven
+            if not isinstance(node, x.ControlState | x.Data) or node.role != piece.target.name:
+                return False
+            return not (isinstance(node.owner, x.BoundVariable) and node.owner.name == "it")
+
+        if any(x.mentions(e, sees) for e in (*piece.conditions, *piece.fields)):
+            raise Unencodable(f"{piece.task.name}: for each {piece.target.name} it depends on what it did for others")
 
     def _done(self, target: Role, died: Term | None) -> Callable[[Term], Term]:
         if died is None:
@@ -93,8 +128,8 @@ class TaskEffects:
             same = other == me if channel.same_index else z3.BoolVal(True)
             return conjunction(mine, same, wanted(other)), other
 
-        def content(name: str, other: Term) -> Any:
-            return term(fields[name], self.frame(s, me, it=other))
+        def content(name: str, *ends: Term) -> Any:
+            return term(fields[name], self.frame(s, me, it=self.schema.receiver(channel, ends)))
 
         put = self._announce if channel.kind == "set" else self._put_in
         put(work, channel, message, lane, content, done, again)
@@ -144,9 +179,10 @@ class TaskEffects:
 
     def _fields(self, channel: Channel, message: Message, content: Content) -> dict[Key, Callable[..., Any]]:
         """The values of a message's fields, by the variables that they are written to."""
+        width = len(self.schema.ends(channel))
 
         def value(name: str, *at: Term) -> Any:
-            return content(name, self.schema.receiver(channel, at))
+            return content(name, *at[:width])
 
         return {("field", channel.name, message.name, f.name): partial(value, f.name) for f in message.fields}
 
@@ -158,7 +194,7 @@ class TaskEffects:
 
         def alike(*ends: Term) -> Term:
             last = s.sent(channel, ends)
-            fields = lambda name: content(name, self.schema.receiver(channel, ends))  # noqa: E731
+            fields = lambda name: content(name, *ends)  # noqa: E731
             same = s.message(channel, ends, last).equals(message, fields, self.sorts)
             return z3.Implies(conjunction(sends(*ends), s.pending(channel, ends, last)), same)
 
@@ -181,12 +217,19 @@ class TaskEffects:
         def here(*at: Term) -> Term:
             held, other = lane(*at[:width])
             values = zip(message.fields, at[width:], strict=True)
-            return conjunction(held, done(other), *(self.sorts.equal(v, content(f.name, other)) for f, v in values))
+            same = (self.sorts.equal(v, content(f.name, *at[:width])) for f, v in values)
+            return conjunction(held, done(other), *same)
 
         work.state = work.state.write(("in", channel.name, message.name), here, lambda *at: z3.BoolVal(True))
 
     def _drive(self, work: PartialStep, piece: Piece, me: Term, wanted: Callable[[Term], Term]) -> None:
-        """Hands an event to subsidiary machines, to all at once: none of them sees another."""
+        """Hands an event of a machine to subsidiary machines."""
+        self._driven_by(work, piece, lambda other: me, wanted)
+
+    def _driven_by(
+        self, work: PartialStep, piece: Piece, driver: Callable[[Term], Term], wanted: Callable[[Term], Term]
+    ) -> None:
+        """Hands an event to subsidiary machines, each of its driver, to all at once: none of them sees another."""
         s, driven = work.state, piece.target
         after = s
         names = [f.name for f in self.system.fields_of(driven.name, piece.event)]
@@ -195,7 +238,7 @@ class TaskEffects:
             return at[0] if driven.indexed else z3.IntVal(0)
 
         def frame(*at: Term) -> Bindings:
-            values = self.frame(s, me, it=other(*at))
+            values = self.frame(s, driver(other(*at)), it=other(*at))
             fields = {n: term(e, values) for n, e in zip(names, piece.fields, strict=True)}
             return self.frame(s, other(*at), fields)
 
@@ -228,3 +271,8 @@ class TaskEffects:
 
         if x.mentions(transition.guard, looks) or any(x.mentions(u.value, looks) for u in transition.updates):
             raise Unencodable(f"{transition.name} reads other machines of {driven.name} while it is driven")
+
+
+def reads_others(node: x.Expression) -> bool:
+    """Whether a part of an expression reads what a piece of work before may have changed."""
+    return x.reads_messages(node) or (isinstance(node, x.Data | x.ControlState) and node.owner is not None)

@@ -115,12 +115,16 @@ class Encoding:
     def then(self, claim: Claim, step: SymbolicStep) -> Term:
         """A claim about states, for the state after a step; or a claim about steps, for the step."""
         if claim.about_steps:
-            return claim.meaning(step.after, self.before, step.took)
+            return claim.meaning(step.whole, self.before, step.took)
         before = self.now(claim)
         functions = self.before.functions
         if all(step.after.functions[key] is functions[key] for key in self._meanings[claim.name][1]):
             return before
         return claim.meaning(step.after, None, step.took)
+
+    def seen_after(self, claim: Claim, step: SymbolicStep) -> SymbolicState:
+        """The state after a step that a claim is about."""
+        return step.whole if claim.about_steps else step.after
 
     # First states
 

@@ -43,7 +43,8 @@ def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
         meaning(encoding.before, encoding.before if kind == "step" else None, StepLabel())
     except Unencodable as error:
         return Claim(p.name, kind, meaning, str(error), messages)
-    return Claim(p.name, kind, meaning, "", messages)
+    why_not = encoding.relation.no_proof_of_steps() if kind == "step" else ""
+    return Claim(p.name, kind, meaning, why_not, messages)
 
 
 def is_about_messages(node: x.Expression) -> bool:

@@ -341,8 +341,10 @@ class SymbolicState:
         def field(kind: str, name: str) -> Any:
             return self.read(("field", channel.name, kind, name), *ends, number)
 
-        rank = number - self.received(channel, ends) if channel.kind == "mailbox" else z3.IntVal(1)
-        return MessageValue(is_kind, field, rank, self.schema.messages(channel))
+        if channel.kind != "mailbox":
+            return MessageValue(is_kind, field, z3.IntVal(1), self.schema.messages(channel))
+        rank, lane = number - self.received(channel, ends), (channel.name, tuple(ends))
+        return MessageValue(is_kind, field, rank, self.schema.messages(channel), lane)
 
 
 def is_name(name: str, other: str) -> Term:

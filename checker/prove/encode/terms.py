@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import z3
 
@@ -22,12 +22,16 @@ from leasehold.spec.language.model import Message
 
 @dataclass(frozen=True)
 class MessageValue:
-    """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of."""
+    """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of.
+
+    Between two machines the rank has the order of the true one; `lane` names them. None: it is the true rank.
+    """
 
     is_kind: Callable[[str], Term]
     field: Callable[[str, str], Any]
     number: Term
     kinds: Sequence[Message]
+    lane: tuple[str, tuple[Term, ...]] | None = None
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
         """That it is of a kind, and has these fields."""
@@ -183,6 +187,9 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
     few = _few(e, f)
     if few is not None:
         return few
+    if _is_number(left) and _is_number(right):
+        ranked = f.variables[left.variable], f.variables[right.variable]
+        return _ranks_compared(ORDERS[e.op], *ranked, f.sorts)
     a, b = _compared_values(e, f)
     if isinstance(a, MessageValue):
         same = _same_message(a, b, f.sorts)
@@ -196,10 +203,13 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
             return z3.BoolVal(e.op in ("<=", ">="))
         within = f.sorts.every(of, lambda m: z3.Implies(small.holds(m), large.holds(m)))
         return within if e.op in ("<=", ">=") else conjunction(within, z3.Not(f.sorts.equal(a, b)))
-    ordered: Term = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[e.op](a, b)
+    ordered: Term = ORDERS[e.op](a, b)
     return ordered
 
 
+ORDERS: Mapping[str, Callable[[Term, Term], Term]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 ROWS: Mapping[str, Row] = {
     "if": lambda e, f: f.sorts.choice(*(term(o, f) for o in e.operands)),
     "or": _values(disjunction),
@@ -338,25 +348,41 @@ def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
         for kind in a.kinds
         if kind in b.kinds
     ]
-    return conjunction(a.number == b.number, disjunction(*kinds))
+    return conjunction(_ranks_compared(operator.eq, a, b, sorts), disjunction(*kinds))
+
+
+def _is_number(side: x.Expression) -> TypeGuard[x.MessageField]:
+    return isinstance(side, x.MessageField) and side.name == "number"
+
+
+def _ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
+    """How the ranks of two messages compare: between other machines gaps count, so little is known from one to another.
+
+    A true rank is 0 where the number is; else it is at least 1, and at most the number.
+    """
+    compared = order(a.number, b.number)
+    if a.lane is None and b.lane is None:
+        return compared
+    same = z3.BoolVal(False)
+    if a.lane is not None and b.lane is not None and a.lane[0] == b.lane[0]:
+        same = conjunction(*(one == other for one, other in zip(a.lane[1], b.lane[1], strict=True)))
+    known = [same, a.number == 0, b.number == 0, conjunction(a.number == 1, b.number == 1)]
+    return z3.If(disjunction(*known), compared, sorts.anything("rank"))
 
 
 def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
     """Two values that are compared. Message numbers are abstract: only their order is known."""
 
-    def is_number(side: x.Expression) -> bool:
-        return isinstance(side, x.MessageField) and side.name == "number"
-
     def value(side: x.Expression, other: x.Expression) -> Any:
         assert isinstance(side, x.MessageField)
         zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
-        if not zero and not is_number(other):
+        if not zero:
             raise Unencodable(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
         return f.variables[side.variable].number
 
     left, right = e.operands
-    a = value(left, right) if is_number(left) else term(left, f)
-    b = value(right, left) if is_number(right) else term(right, f)
+    a = value(left, right) if _is_number(left) else term(left, f)
+    b = value(right, left) if _is_number(right) else term(right, f)
     return a, b
 
 

@@ -21,7 +21,8 @@ from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.effects import PartialStep, TaskEffects
+from leasehold.checker.prove.encode.composite import CompositeSteps
+from leasehold.checker.prove.encode.effects import PartialStep
 from leasehold.checker.prove.encode.state import NUMBER, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.values import MapValue, Sorts, Term, Unencodable, conjunction, disjunction
@@ -49,6 +50,11 @@ class FaultScope:
         return cls(crash=numbered, network=numbered)
 
     @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self.crash or self.network
+
+    @property
     def words(self) -> str:
         some = [*(["crashes"] if self.crash else []), *(["losses, duplicates and overtaking"] if self.network else [])]
         return f"any number of {' and '.join(some)}" if some else "no faults but those that channels declare"
@@ -65,6 +71,8 @@ class SymbolicStep:
         after: the state after.
         side_conditions: conditions under which the relation lacks no step; else nothing is proved.
         transition: the transition that is taken, if any.
+        together: for claims about steps, the state after with all that the explorer does in the step; None: `after`.
+        composite: the explorer's step is several others here, so it is for claims about steps alone.
     """
 
     name: str
@@ -73,19 +81,36 @@ class SymbolicStep:
     after: SymbolicState
     side_conditions: tuple[tuple[str, Term], ...] = ()
     transition: Transition | None = None
+    together: SymbolicState | None = None
+    composite: bool = False
+
+    @property
+    def whole(self) -> SymbolicState:
+        """The state after, for claims about steps."""
+        return self.after if self.together is None else self.together
 
 
-class TransitionRelation(TaskEffects):
+class TransitionRelation(CompositeSteps):
     """All steps from a state.
 
     Args:
         constants: values of the system's constants.
         scope: the faults.
+
+    Raises:
+        Unencodable: there are faults, and channels without the numbers that recovery needs.
     """
 
     def __init__(self, schema: StateSchema, constants: Mapping[str, Any], scope: FaultScope) -> None:
         super().__init__(schema, constants)
         self.scope = scope
+        others = [channel.name for channel in self.system.channels.values() if channel.kind != "mailbox"]
+        if scope.any and others:
+            raise Unencodable(f"faults of actors and the network beside {others[0]}, which is no mailbox")
+
+    def no_proof_of_steps(self) -> str:
+        """Why claims about steps have no proof; empty where they have."""
+        return self.why_no_steps([role for role in self.system.roles.values() if self.at_once(role)])
 
     def steps(self, s: SymbolicState) -> Iterator[SymbolicStep]:
         """Every step from a state."""
@@ -99,6 +124,7 @@ class TransitionRelation(TaskEffects):
                     yield from self._offered(s, choice, offers)
         for message in self.system.messages.values():
             yield from self._passed_over(s, message)
+            yield from self._duplicates(s, message)
         for (role, state), work in self.lowered.work.items():
             yield from self._again(s, self.system.roles[role], state, work)
         yield from self._faults(s)
@@ -174,9 +200,10 @@ class TransitionRelation(TaskEffects):
         number = self.sorts.constant("number", NUMBER)
         content, received = s.message(channel, ends, number), s.received(channel, ends)
         given = [s.pending(channel, ends, number), content.is_kind(message.name)]
-        if channel.kind != "bag":
+        in_turn = channel.kind == "fifo" and channel.reorder == 0
+        if channel.kind == "mailbox" or in_turn:
             given.append(self._is_new(channel, number, received))
-        if channel.kind == "fifo":  # a mailbox forgets older messages of a kind, and so passes them over
+        if in_turn:  # a mailbox forgets older messages of a kind, and so passes them over
 
             def waits_not(other: Term) -> Term:
                 there = s.read(("present", channel.name), *ends, other)
@@ -185,7 +212,7 @@ class TransitionRelation(TaskEffects):
             given.append(self.sorts.for_all((NUMBER,), waits_not))
         copy = self._copy(channel)
         after = s.put(("present", channel.name), (*ends, number), copy)
-        if channel.kind != "bag":
+        if channel.kind == "mailbox" or in_turn:
             moved = number if channel.kind == "mailbox" else z3.If(copy, received, number)
             after = after.put(("received", channel.name), ends, moved)
         return {f.name: content.field(message.name, f.name) for f in message.fields}, given, after
@@ -196,7 +223,7 @@ class TransitionRelation(TaskEffects):
 
     def _copy(self, channel: Channel) -> Term:
         """Whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
-        stays = channel.duplicate != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
+        stays = channel.duplicate != 0 or (channel.kind == "mailbox" and self.scope.any)
         return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
 
     def _step(
@@ -207,13 +234,34 @@ class TransitionRelation(TaskEffects):
         frame = self.frame(s, me, arguments, sender)
         if choice.guard is not None:
             given = [*given, term(choice.guard, frame)]
-        work = PartialStep(self._committed(base or s, role, choice, me, frame))
+        # The guard is of the state before, updates are of the one without the message.
+        committed = self._committed(base or s, role, choice, me, self.frame(base or s, me, arguments, sender))
+        work = PartialStep(committed)
         died = self.sorts.constant("dies", t.BOOL) if self.scope.crash else None
+        # An actor that dies may have done any part of the work that the commit calls for.
+        tested = None if died is None else (committed, died)
         for piece in choice.work:
-            self._do(work, role, piece, me, died, again=False)
+            self._do(work, role, piece, me, died, again=False, tested=tested)
         state = work.state if died is None else self._down(work.state, role, me, died)
+        sent_through = {piece.channel.name: piece.channel for piece in choice.work if piece.channel is not None}
+        together = state
+        for channel in sent_through.values():
+            if channel.kind == "mailbox" and not self._loses(channel):
+                state = together = self._forgotten(s, together, channel)
+            elif channel.kind == "mailbox" and self.reads.messages:  # else it is the loss of messages, as other steps
+                together = self._forgotten(s, together, channel)
+        if died is not None:
+            together = self._stopped(together, role, me, died)
         name, conditions = choice.transition.name, tuple(work.side_conditions)
-        yield SymbolicStep(name, took, tuple(given), state, conditions, choice.transition)
+        yield SymbolicStep(name, took, tuple(given), state, conditions, choice.transition, together)
+
+    def _stopped(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
+        """The state in which others have stopped with an actor, where a claim about steps looks at who runs."""
+        return self._others_down(s, role, me, died) if self.reads.running else s
+
+    def _loses(self, channel: Channel) -> bool:
+        """Whether any message of a channel may be lost, in a step of its own."""
+        return channel.lose != 0 or (channel.kind == "mailbox" and self.scope.any)
 
     def _down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
         """The state in which the actor of a machine has stopped, where it died, and goes on where it did not."""
@@ -253,10 +301,47 @@ class TransitionRelation(TaskEffects):
             for c in choices
         ]
         given = [*given, z3.Not(disjunction(*moves))] if moves else given
+        together = after
         if self.scope.crash:
-            after = self._down(after, role, me, self.sorts.constant("dies", t.BOOL))
+            died = self.sorts.constant("dies", t.BOOL)
+            after = self._down(after, role, me, died)
+            together = self._stopped(after, role, me, died)
         took = StepLabel(role.name, me, message.name, consumed=True)
-        yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after)
+        yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after, together=together)
+
+    def _duplicates(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:
+        """A message that was received already is consumed, and its sender is sent the state's messages again."""
+        mailboxes = [channel for channel in self.system.channels.values() if channel.kind == "mailbox"]
+        channel = self.system.channel_of(message.name)
+        if channel.kind != "mailbox" or not (self.scope.any or any(other.duplicate for other in mailboxes)):
+            return
+        if self.scope.any and not self.reads.messages:
+            return  # it is lost, and each message is sent again: steps of their own
+        role = self.system.roles[message.receiver]
+        me, given = self.machine(role, role.name)
+        sender, valid = self.machine(self.system.roles[message.sender], message.sender)
+        same = [me == sender] if channel.same_index else []
+        ends = self.schema.between(channel, sender, me)
+        number = s.received(channel, ends)
+        pending = s.pending_kind(channel, (*ends, number), message.name)
+        given += [*valid, *same, s.running(role.name, me), *pending]
+        work = PartialStep(s.put(("present", channel.name), (*ends, number), z3.BoolVal(False)))
+        for piece, states in self.work_by_task(role, list(role.states)) if not message.answer else ():
+            if piece.channel is not None and piece.target.name == message.sender:
+                self._do_inside(work, s, role, piece, me, states, None, to=sender)
+        name, conditions = f"{role.name} has {message.name} again", tuple(work.side_conditions)
+        yield SymbolicStep(name, StepLabel(), tuple(given), work.state, conditions, composite=self.scope.any)
+
+    def _do_inside(
+        self, work: PartialStep, s: SymbolicState, role: Role, piece: Piece, me: Term, states: Sequence[str],
+        died: Term | None, tested: tuple[SymbolicState, Term] | None = None, to: Term = None,
+    ) -> None:  # fmt: skip
+        """Does a piece of work again if the machine is in one of some states."""
+        inside = disjunction(*(s.is_in(role.name, me, state) for state in states))
+        guarded = PartialStep(work.state, [])
+        self._do(guarded, role, piece, me, died, again=True, tested=tested, to=to)
+        work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in guarded.side_conditions]
+        work.state = _either(inside, guarded.state, work.state)
 
     def _moves(self, s: SymbolicState, role: Role, choice: Choice, frame: Bindings) -> Term:
         """Whether a machine may take a transition."""
@@ -269,16 +354,15 @@ class TransitionRelation(TaskEffects):
 
     def _again(self, s: SymbolicState, role: Role, state: str, work: Sequence[Piece]) -> Iterator[SymbolicStep]:
         """A machine sends its state's messages again: for a duplicate, or as what it sent, or the answer, was lost."""
-        for piece in work if self.scope.network or self.scope.crash else ():
+        for piece in work if self.scope.any else ():
             if piece.channel is None and not self.at_once(role):
-                continue
-            if piece.channel is not None and piece.channel.kind != "mailbox":
                 continue
             me, given = self.machine(role, role.name)
             done = PartialStep(s)
-            # To any of its receivers: duplicates come one by one.
-            one_by_one = piece.channel is not None and piece.target.indexed
-            self._do(done, role, piece, me, self.sorts.constant("some", t.BOOL) if one_by_one else None, again=True)
+            # To one of its receivers, to others in other steps; of a drive, any part.
+            to, valid = self.machine(piece.target, piece.target.name) if piece.target.indexed else (None, [])
+            self._do(done, role, piece, me, None, again=True, to=to)
+            given += valid
             given += [s.running(role.name, me), s.is_in(role.name, me, state)]
             name, conditions = f"{role.name}/{state}: {piece.task.name} again", tuple(done.side_conditions)
             yield SymbolicStep(name, StepLabel(), tuple(given), done.state, conditions)
@@ -289,8 +373,7 @@ class TransitionRelation(TaskEffects):
 
     def _faults(self, s: SymbolicState) -> Iterator[SymbolicStep]:
         for channel in self.system.channels.values():
-            loses = channel.lose != 0 or (channel.kind == "mailbox" and (self.scope.network or self.scope.crash))
-            if loses and channel.kind != "set":
+            if self._loses(channel) and channel.kind != "set":
                 yield from self._losses(s, channel)
         if not self.scope.crash:
             return
@@ -314,16 +397,26 @@ class TransitionRelation(TaskEffects):
         key, at = self.schema.up(roles[0], me)
         took = StepLabel(roles[0].name, me, "crash", consumed=False)
         down = self._down(s, roles[0], me, z3.BoolVal(True))
-        yield SymbolicStep(f"{actor} crashes", took, (*given, s.read(key, *at)), down)
+        stopped = self._stopped(down, roles[0], me, z3.BoolVal(True))
+        yield SymbolicStep(f"{actor} crashes", took, (*given, s.read(key, *at)), down, together=stopped)
         again = self.sorts.constant("again", t.BOOL)
         read = self._read(s, roles, me)
         work = PartialStep(read)
         for role in roles:
             self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
+        together = PartialStep(work.state, list(work.side_conditions))
+        for role in roles if self.reads.any else ():  # what a machine of several did again is a step of its own, too
+            if self.at_once(role):
+                self._all_again(together, read, role, self._recovered(role), again)
         back = work.state.put(key, at, z3.Not(again))
+        whole = together.state.put(key, at, z3.Not(again))
         given = [*given, z3.Not(s.read(key, *at))]
-        yield SymbolicStep(f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, tuple(work.side_conditions))
-        yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, tuple(work.side_conditions))
+        conditions = tuple(together.side_conditions)
+        yield SymbolicStep(
+            f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, conditions, together=whole
+        )  # fmt: skip
+        whole = self._stopped(whole, roles[0], me, again)
+        yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, conditions, together=whole)
 
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         """The state once an actor has read its records again."""
@@ -334,17 +427,12 @@ class TransitionRelation(TaskEffects):
 
     def _recover(self, work: PartialStep, s: SymbolicState, role: Role, me: Term, died: Term) -> None:
         """Does the work of a machine's state again, for any state."""
-        pieces = {p.task.name: p for (name, _), work in self.lowered.work.items() if name == role.name for p in work}
-        if not pieces or (me is None and self.at_once(role)):
+        if me is None and self.at_once(role):
             return
         mine = me if me is not None else z3.IntVal(0)
-        for name, piece in pieces.items():
-            states = [state for state in self._recovered(role) if name in role.states[state].tasks]
-            inside = disjunction(*(s.is_in(role.name, mine, st) for st in states))
-            guarded = PartialStep(work.state, [])
-            self._do(guarded, role, piece, mine, died, again=True)
-            work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in guarded.side_conditions]
-            work.state = _either(inside, guarded.state, work.state)
+        for piece, states in self.work_by_task(role, self._recovered(role)):
+            # Recovery knows what is to do before it does any of it.
+            self._do_inside(work, s, role, piece, mine, states, died, tested=(s, z3.BoolVal(True)))
 
     def _recovered(self, role: Role) -> list[str]:
         """The states whose work recovery does again."""
