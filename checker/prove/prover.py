@@ -117,7 +117,7 @@ class Strategies:
         explored: what was explored to look for runs.
         spent: seconds by property.
         vacuous: for each property that is proved, and whose antecedent is never true: why.
-        vacuity_explored: those of them that exploring has shown, in the small setting alone.
+        vacuity_explored: those of them of which only exploring says so, within its bounds.
         vacuity_open: properties that are proved, of which it is not known.
     """
 
@@ -243,7 +243,7 @@ class Strategies:
 
         Args:
             progress: hears how far exploring is.
-            is_asked: whether the small setting is explored; else all are left open.
+            is_asked: whether the small setting, and that of the system, are explored; else all are left open.
         """
         properties = self.small.properties
         unseen = {n for n in self.proved if n in properties and properties[n].when is not None}
@@ -251,21 +251,24 @@ class Strategies:
             self.vacuity_open = sorted(unseen)
             return
         self.tell("antecedents")
-        unseen = self._never_explored(unseen, "", progress)
+        for model in (self.small, self.system):  # the small setting may be too small for some
+            unseen = unseen and self._never_explored(model, unseen, "", progress)
         if unseen:
             self._prove_vacuous(unseen)
         unseen -= self.vacuous.keys()
         if unseen and self.induction.scope != NO_FAULTS and self.small.faults.usual:
-            unseen = self._never_explored(unseen, self.small.faults.usual, progress)
+            unseen = self._never_explored(self.small, unseen, self.small.faults.usual, progress)
         self.vacuity_open = [n for n in self.vacuity_open if n in unseen]
         unseen -= {*self.vacuity_open}
         self.vacuity_explored = unseen
         for name in unseen:
-            self.vacuous[name] = f"no explored {_case(properties[name])} of a small setting has its antecedent"
+            self.vacuous[name] = f"no explored {_case(properties[name])} has its antecedent"
 
-    def _never_explored(self, names: set[str], faults: str, progress: Callable[[Progress], None] | None) -> set[str]:
+    def _never_explored(
+        self, model: System, names: set[str], faults: str, progress: Callable[[Progress], None] | None
+    ) -> set[str]:
         """The properties whose antecedents no explored case has; they are open where exploring is cut short."""
-        asked = replace(self.small, properties={n: self.small.properties[n] for n in sorted(names)}, ends=None)
+        asked = replace(model, properties={n: model.properties[n] for n in sorted(names)}, ends=None)
         limits = Limits(seconds=HANGS * self.setting.limit_seconds)
         found = explore(asked, limits, progress=progress, budget=Budget.parse(faults) if faults else None)
         if found.interrupted:

@@ -32,7 +32,7 @@ class ClaimVerdict:
         fixed: for which numbers of instances it is proved, where it is not for those that were asked for.
         cti: the counterexample to induction of one that is undecided.
         vacuous: why one that is proved says nothing: its antecedent is never true; empty: it is, or was not asked.
-        vacuity_explored: exploring has shown that, in a small setting alone; nothing proves it.
+        vacuity_explored: only exploring says so, within its bounds; nothing proves it.
         seconds: of the solver; of a question about several claims each has its share.
     """
 
