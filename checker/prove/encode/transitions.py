@@ -375,6 +375,8 @@ class TransitionRelation(CompositeSteps):
         for channel in self.system.channels.values():
             if self._loses(channel) and channel.kind != "set":
                 yield from self._losses(s, channel)
+        if self.scope.any and self.reads.any and not self.system.channels:  # else a message that is not there is lost
+            yield SymbolicStep("the network is parted", StepLabel(), (), s, composite=True)
         if not self.scope.crash:
             return
         roles = self.system.roles
@@ -398,7 +400,10 @@ class TransitionRelation(CompositeSteps):
         took = StepLabel(roles[0].name, me, "crash", consumed=False)
         down = self._down(s, roles[0], me, z3.BoolVal(True))
         stopped = self._stopped(down, roles[0], me, z3.BoolVal(True))
-        yield SymbolicStep(f"{actor} crashes", took, (*given, s.read(key, *at)), down, together=stopped)
+        runs = s.read(key, *at)
+        yield SymbolicStep(f"{actor} crashes", took, (*given, runs), down, together=stopped)
+        if self.reads.actors and self.reads.running:  # unlike a crash, it is no step of the actor
+            yield SymbolicStep(f"{actor} halts", StepLabel(), (*given, runs), down, composite=True)
         again = self.sorts.constant("again", t.BOOL)
         read = self._read(s, roles, me)
         work = PartialStep(read)

@@ -182,6 +182,9 @@ FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
         {**CALLS, "system": f"{CALLS['system']}{PAIR}faults: {{nodes: {{box: [left, right]}}}}\n"}, {}, "crash=1", ANY,
     ),
     "not (old(running(b)) and old(running(a)) and not running(a) and not running(b))": (CALLS, {}, "power_cut=1", ANY),
+    "not old(running(a)) or running(a) or took(a) or took(b)": (
+        {**CALLS, "system": f"{CALLS['system']}actors: {{all: [a, b]}}\n"}, {}, "halt=1", ANY,
+    ),
     "not (took(a.go) and old(running(b)) and not running(b))": (CALLS, {}, "power_cut=1", ANY),
     "not (old(len(pending(ping)) == 0) and any(m.v == 0 for m in pending(ping))"
     " and any(m.v == 1 for m in pending(ping)))": (
