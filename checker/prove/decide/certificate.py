@@ -32,6 +32,7 @@ class Unproved(Exception):
 # Kinds of steps that are no transitions, by their names; a kind that is not found is an error of ours.
 KINDS = {
     r".* ignores .*": "ignored message", r".*/.*: .* again": "message sent again", r".* loses a message": "loss",
+    r".* has .* again": "duplicate",
     r".* crashes": "crash", r".* crashes again": "crash in recovery", r".* recovers": "recovery", "time passes": "time",
 }  # fmt: skip
 
@@ -48,6 +49,7 @@ class VerificationCondition:
         unchanged: claims about states of which the step changes nothing, so that they hold after it, too.
         side_conditions: what holds of the step so that the relation lacks no step.
         uses: claims about the state before that the proof needs.
+        composite: the step is several others, which establish claims about states; it is for claims about steps.
         script: SMT-LIB, which is unsatisfiable.
     """
 
@@ -58,6 +60,7 @@ class VerificationCondition:
     unchanged: tuple[str, ...] = ()
     side_conditions: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    composite: bool = False
     script: str = ""
 
     def text(self, number: int) -> str:
@@ -124,16 +127,16 @@ class Certificate:
         undischarged = question.undischarged()
         if undischarged:
             raise Unproved(f"the solver does not prove again, for {step.name}: {undischarged[0].claim}")
-        asked = {*question.changed}
+        asked, state_claims = {*question.changed}, [] if step.composite else self.invariant
         return VerificationCondition(
             step.name, _kind(step),
-            establishes=tuple(c.name for c in self.invariant if c.name in asked),
+            establishes=tuple(c.name for c in state_claims if c.name in asked),
             establishes_of_step=tuple(c.name for c in self.claims if c.about_steps),
-            unchanged=tuple(c.name for c in self.invariant if c.name not in asked),
+            unchanged=tuple(c.name for c in state_claims if c.name not in asked),
             side_conditions=tuple(
                 n.removeprefix(SIDE_CONDITION) for n in question.changed if n.startswith(SIDE_CONDITION)
             ),
-            uses=tuple(sorted(question.used)), script=_script(question.needed()),
+            uses=tuple(sorted(question.used)), composite=step.composite, script=_script(question.needed()),
         )  # fmt: skip
 
     def index(self, conditions: Sequence[VerificationCondition]) -> dict[str, Any]:

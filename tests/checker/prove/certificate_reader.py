@@ -31,6 +31,8 @@ def required_conditions(folder: Path) -> dict[str, str]:
             sends = (task for task in body.get("tasks", ()) if "send" in role["tasks"][task])
             found |= {f"{name}/{state}: {task} again": "message sent again" for task in sends}
     found |= {f"{message['to']} ignores {name}": "ignored message" for name, message in messages.items()}
+    if any(re.search(r"\b(pending|heard)\(", json.dumps(p)) for p in _properties(folder).values() if "step" in p):
+        found |= {f"{message['to']} has {name} again": "duplicate" for name, message in messages.items()}
     assert all(channel["kind"] == "mailbox" for channel in system["channels"].values())
     found |= {f"{name} loses a message": "loss" for name in system["channels"]}
     actors = system.get("actors", {})
@@ -57,10 +59,13 @@ def _transitions(
 
 def required_claims(folder: Path) -> tuple[set[str], set[str]]:
     """The claims about states and about steps that must be proved: properties and lemmas, but for those about liars."""
-    declared = dict(_read(folder / "invariants.yaml")["properties"])
-    declared |= _read(folder / "lemmas.yaml")["lemmas"]
+    declared = _properties(folder) | _read(folder / "lemmas.yaml")["lemmas"]
     honest = {n: p for n, p in declared.items() if "byzantine" not in json.dumps(p)}
     return {n for n, p in honest.items() if "always" in p}, {n for n, p in honest.items() if "step" in p}
+
+
+def _properties(folder: Path) -> dict[str, Any]:
+    return dict(_read(folder / "invariants.yaml")["properties"])
 
 
 def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
@@ -80,7 +85,9 @@ def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
     lacks += [f"no claim: {name}" for name in sorted(states - invariant)]
     for name, condition in found.items():
         after = {*condition["establishes"], *condition["unchanged"]}
-        lacks += [f"{name} does not establish {claim}" for claim in sorted(invariant - after)]
+        # A duplicate is the loss of the message, and the answer to it sent again; these have conditions of their own.
+        needed = set() if condition["kind"] == "duplicate" and condition["composite"] else invariant
+        lacks += [f"{name} does not establish {claim}" for claim in sorted(needed - after)]
         lacks += [f"{name} uses {claim}" for claim in sorted(set(condition["uses"]) - invariant)]
         if name != INITIAL:
             lacks += [f"{name} does not establish {c}" for c in sorted(steps - {*condition["establishes_of_step"]})]
