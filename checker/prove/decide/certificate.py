@@ -29,10 +29,11 @@ class Unproved(Exception):
     """A condition of a proof could not be proved again; the words say which."""
 
 
-# Kinds of steps that are no transitions, by their names; a kind that is not found is an error of ours.
+# Kinds of steps that are no transitions, by their names.
 KINDS = {
     r".* ignores .*": "ignored message", r".*/.*: .* again": "message sent again", r".* loses a message": "loss",
     r".* has .* again": "duplicate",
+    r".* halts": "halt", "the network is parted": "partition",
     r".* crashes": "crash", r".* crashes again": "crash in recovery", r".* recovers": "recovery", "time passes": "time",
 }  # fmt: skip
 
@@ -159,7 +160,7 @@ class Certificate:
 def _kind(step: SymbolicStep) -> str:
     if step.transition is not None:
         return "transition"
-    return next(kind for pattern, kind in KINDS.items() if re.fullmatch(pattern, step.name))
+    return next((kind for pattern, kind in KINDS.items() if re.fullmatch(pattern, step.name)), "other")
 
 
 def _script(assertions: Sequence[z3.BoolRef]) -> str:

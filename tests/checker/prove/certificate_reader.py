@@ -31,7 +31,8 @@ def required_conditions(folder: Path) -> dict[str, str]:
             sends = (task for task in body.get("tasks", ()) if "send" in role["tasks"][task])
             found |= {f"{name}/{state}: {task} again": "message sent again" for task in sends}
     found |= {f"{message['to']} ignores {name}": "ignored message" for name, message in messages.items()}
-    if any(re.search(r"\b(pending|heard)\(", json.dumps(p)) for p in _properties(folder).values() if "step" in p):
+    steps = [json.dumps(p) for p in _properties(folder).values() if "step" in p]
+    if any(re.search(r"\b(pending|heard)\(", p) for p in steps):
         found |= {f"{message['to']} has {name} again": "duplicate" for name, message in messages.items()}
     assert all(channel["kind"] == "mailbox" for channel in system["channels"].values())
     found |= {f"{name} loses a message": "loss" for name in system["channels"]}
@@ -40,6 +41,8 @@ def required_conditions(folder: Path) -> dict[str, str]:
     for actor in (*actors, *(name for name in roles if name not in together)):
         found |= {f"{actor} crashes": "crash", f"{actor} recovers": "recovery"}
         found[f"{actor} crashes again"] = "crash in recovery"
+        if any(re.search(r"\btook\(\w+\)", p) for p in steps) and any("running(" in p for p in steps):
+            found[f"{actor} halts"] = "halt"
     return found | ({"time passes": "time"} if "clock" in system else {})
 
 
@@ -85,8 +88,8 @@ def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
     lacks += [f"no claim: {name}" for name in sorted(states - invariant)]
     for name, condition in found.items():
         after = {*condition["establishes"], *condition["unchanged"]}
-        # A duplicate is the loss of the message, and the answer to it sent again; these have conditions of their own.
-        needed = set() if condition["kind"] == "duplicate" and condition["composite"] else invariant
+        # A duplicate is a loss, and a message sent again; halting is a crash. These have conditions of their own.
+        needed = set() if condition["kind"] in ("duplicate", "halt") and condition["composite"] else invariant
         lacks += [f"{name} does not establish {claim}" for claim in sorted(needed - after)]
         lacks += [f"{name} uses {claim}" for claim in sorted(set(condition["uses"]) - invariant)]
         if name != INITIAL:
