@@ -316,11 +316,13 @@ class Writer:
         x, before, after = ("it", "", "") if role == it else self.machine(role)
         data = self.data[role]
         atoms: list[Callable[[], str]] = [lambda: f"{x}.state == {self.pick(*self.states[role])}"] * 2
-        texts = {"flag": [f"{x}.flag", f"not {x}.flag"], "k": [f"{x}.k == {i}" for i in ("0", "1", "cap")] + [f"{x}.k > 1"],
-                 "tone": [f"{x}.tone == green"], "last": [f"{x}.last == none", f"{x}.last == red"],
-                 "seen": [f"{x}.seen == {{}}", f"len({x}.seen) > 1"], "slots": [f"{x}.slots == slot", f"len({x}.slots) == 1"],
-                 "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"], "due": [f"{x}.due > now"],
-                 "tally": []}  # fmt: skip
+        texts = {
+            "flag": [f"{x}.flag", f"not {x}.flag"], "k": [f"{x}.k == 0", f"{x}.k == 1", f"{x}.k == cap", f"{x}.k > 1"],
+            "tone": [f"{x}.tone == green"], "last": [f"{x}.last == none", f"{x}.last == red"],
+            "seen": [f"{x}.seen == {{}}", f"len({x}.seen) > 1"],
+            "slots": [f"{x}.slots == slot", f"len({x}.slots) == 1"],
+            "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"], "due": [f"{x}.due > now"],
+        }  # fmt: skip
         for name in data:
             if texts.get(name):
                 atoms.append(lambda name=name: self.pick(*texts[name]))  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Errors seeded into the prover's transition relation: a comparison that does not find them is of no use.
 
-Each is a relation with one error, of a kind that makes false proofs: a step is missing, a guard is too strong, a part of
-the state keeps a value that it does not have, or something is assumed that need not be.
+Each is a relation with one error that makes false proofs: a step is missing, a guard is too strong, a part of the
+state keeps a value that it does not have, or something is assumed that need not be.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ class OnlyTheNextNumber(TransitionRelation):
 class MailboxesInOrder(TransitionRelation):
     def _taken_out(self, s: SymbolicState, channel: Channel, message: Message, ends: tuple[Term, ...]) -> Any:
         arguments, given, after = super()._taken_out(s, channel, message, ends)
-        n = z3.Int("earlier")
-        number = given[0].children()[-1].arg(0) if False else s.received(channel, ends) + 1
-        there = s.read(("present", channel.name), *ends, n)
-        return arguments, [*given, z3.Not(z3.Exists([n], z3.And(n > number, there)))], after
+        later = z3.Int("later")
+        there = s.read(("present", channel.name), *ends, later)
+        none = z3.Not(z3.Exists([later], z3.And(later > s.received(channel, ends) + 1, there)))
+        return arguments, [*given, none], after
 
 
 @error
