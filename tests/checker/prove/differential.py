@@ -23,7 +23,7 @@ from leasehold.checker.prove.encode.encoding import MakesRelation
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
 from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.faults import Budget
-from leasehold.spec import System, load
+from leasehold.spec import SpecError, System, load
 from tests.checker.prove.by_chance import Chance, by_chance
 
 CLAIMS = 30  # drawn for each system, of which
@@ -66,7 +66,10 @@ def violations(folder: Path, system: System, rng: Chance) -> dict[str, list[Viol
     """By claim, the settings and budgets in which it is violated."""
     found: dict[str, list[Violation]] = {}
     for settings, budget in _explored(system, rng):
-        here = system if not settings else load(folder, dict(settings))
+        try:
+            here = system if not settings else load(folder, dict(settings))
+        except SpecError:  # there is no such system
+            continue
         result = explore(here, Limits(states=STATES), budget=Budget.parse(budget) if budget else None)
         for p in result.properties:
             if p.verdict == "violated":
