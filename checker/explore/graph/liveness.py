@@ -111,33 +111,35 @@ def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stop:
+class _StateOnRun:
     """A state on a run that began at a label; `ticks` since then."""
 
     state: int
     left: Left
     ticks: int
     label: int
-    before: _Stop | None = None
+    before: _StateOnRun | None = None
 
     def run(self, paths: Paths) -> list[int]:
         """The states of the run, from an initial one on."""
         found: list[int] = []
-        at: _Stop | None = self
+        at: _StateOnRun | None = self
         while at is not None:
             found.append(at.state)
             at = at.before
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_Stop]:
+def _runs(
+    starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, timed: bool = False
+) -> Iterator[_StateOnRun]:
     """Where runs from the starts come to within the missing states, with as many faults as are left; nearest first."""
     labels = paths.labels
     came: dict[tuple[int, int], list[Left]] = {}
-    waiting: dict[int, list[_Stop]] = {}
+    waiting: dict[int, list[_StateOnRun]] = {}
     for n in starts:
         for label in labels.of[n]:
-            waiting.setdefault(labels.depths[label], []).append(_Stop(n, labels.lefts[label], 0, label))
+            waiting.setdefault(labels.depths[label], []).append(_StateOnRun(n, labels.lefts[label], 0, label))
     while waiting:
         depth = min(waiting)
         for stop in waiting.pop(depth):
@@ -152,7 +154,7 @@ def _runs(starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, tim
                     left = faults_left(stop.left, row.cost) if row.cost else stop.left
                     if left is not None:
                         ticks = stop.ticks + row.clock if timed else 0
-                        waiting.setdefault(depth + 1, []).append(_Stop(target, left, ticks, stop.label, stop))
+                        waiting.setdefault(depth + 1, []).append(_StateOnRun(target, left, ticks, stop.label, stop))
 
 
 def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
