@@ -67,6 +67,7 @@ def collecting() -> Iterator[Collector]:
         thread.join()
 
 
+@pytest.mark.long
 def test_one_lease_is_one_trace_of_three_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them is killed on the way; none is told of the trace by another."""
     with collecting() as collector:

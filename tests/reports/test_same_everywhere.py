@@ -19,7 +19,8 @@ for path, content in sorted(committed_files(explore(load(sys.argv[1], {"last_end
 """
 
 
-@pytest.mark.parametrize("system", ["lease", pytest.param("contention", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("system", ["lease", "contention"])
 def test_a_report_is_the_same_under_every_hash_seed(system: str) -> None:
     digests = {
         hashlib.sha256(

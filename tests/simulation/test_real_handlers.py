@@ -186,6 +186,7 @@ def told(world: Simulation, stage: CaseRunner, script: Script) -> list[tuple[Any
     return heard
 
 
+@pytest.mark.long
 def test_actors_do_the_same_as_with_simulated_units(scripts: list[Script], worlds: Worlds) -> None:
     stage = CaseRunner(SHORT)
     for script in chosen(scripts, "crash:unit/priming#before-commit", "crash:unit/closing#recovering"):

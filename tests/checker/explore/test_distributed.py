@@ -103,6 +103,7 @@ def test_values_that_are_met_on_the_way(made: Make, client: Any) -> None:
     assert len(low.path) == 25
 
 
+@pytest.mark.long
 def test_a_worker_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 0.2)
     level = distributed.DistributedSearch._level

@@ -56,6 +56,7 @@ def test_a_state_that_is_not_reached(bare: Bare) -> None:
     assert all(len(line) < 120 for line in cti.words)
 
 
+@pytest.mark.long
 def test_a_mistake_is_contradicted(tmp_path: Path) -> None:
     """A coordinator that commits although one disagrees."""
     folder = tmp_path / "two_phase_commit"

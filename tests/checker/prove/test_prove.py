@@ -43,6 +43,7 @@ def test_the_lease() -> None:
     assert all(v.verdict == "proved" for v in found.verdicts)
 
 
+@pytest.mark.long
 def test_three_phase_commit() -> None:
     """With lemmas that the prover itself has found."""
     found = prove(load("three_phase_commit"))
@@ -141,6 +142,7 @@ def test_a_lemma_that_is_wrong_proves_nothing() -> None:
     assert "decisions_stand" in found.proved
 
 
+@pytest.mark.long
 def test_a_number_of_instances_that_is_fixed() -> None:
     found = induct(load("two_phase_commit", {"participants": "2"}), Setting(sizes={"participant": 2}))
     assert {"agreement", "commit_needs_all"} <= found.proved.keys()

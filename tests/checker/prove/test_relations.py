@@ -117,6 +117,7 @@ def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
     return [step for step in steps if step.name.endswith((" recovers", " crashes", " crashes again"))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "settings", "sizes", "every"),
     [

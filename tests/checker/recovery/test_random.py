@@ -64,6 +64,7 @@ def test_one_seed_is_one_run_to_the_byte() -> None:
     assert runs[0].count("\n") == 12
 
 
+@pytest.mark.long
 def test_a_bug_is_found_and_its_plan_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that acknowledges what it has not written: found, and shrunk to what it takes."""
 
@@ -102,6 +103,7 @@ def test_shrinking_leaves_out_all_that_can_be_spared() -> None:
     assert len(tried) < 100
 
 
+@pytest.mark.long
 def test_the_command() -> None:
     command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real"]
     done = subprocess.run(
