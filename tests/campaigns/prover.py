@@ -80,13 +80,16 @@ def main(systems: int, seed: int, jobs: int, errors: bool, as_json: bool) -> Non
     """Compares the prover with the explorer on systems made by chance."""
     seeds = range(seed, seed + systems)
     if errors:
-        tried = {name: compare(seeds, jobs, name, stop=True) for name in ERRORS}
-        caught = {name: found.contradicted[0] for name, found in tried.items() if found.contradicted}
+        tried, caught = {}, {}
+        for name in ERRORS:
+            tried[name] = compare(seeds, jobs, name, stop=True)
+            if tried[name].contradicted:
+                caught[name] = tried[name].contradicted[0]
+            if not as_json:
+                print(f"{name}: {caught.get(name, 'not found')}", flush=True)
         if as_json:
             print(json.dumps({"errors": len(tried), "found": caught, "missed": sorted(tried.keys() - caught.keys())}))
         else:
-            for name in tried:
-                print(f"{name}: {caught.get(name, 'not found')}")
             print(f"{len(caught)} of {len(tried)} errors found")
         sys.exit(len(caught) < len(tried))
     found = compare(seeds, jobs)
