@@ -122,7 +122,7 @@ def check(
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
-        proof = stored(model) or (_proof(model) if proving else None)
+        proof = stored(model) or (_proof(model, limits().seconds) if proving else None)
         found = search.explore_with_progress(model, limits(), engine=engine)
         runs.append(_Run(found, expectation, differences(found, expectation), proof))
         if not as_json and not write:
@@ -202,11 +202,12 @@ def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Seque
     return Exit.UNDECIDED if undecided and code is Exit.HOLDS else code
 
 
-def _proof(model: System) -> StoredProof | None:
+def _proof(model: System, seconds: float | None) -> StoredProof | None:
     """A proof that is made now, and kept. What contradicts a property is left to the exploring that follows."""
     try:
         with interruptible(), stopped_by_signals(), Status("encoding") as status:
-            return store(prove_all(model, ANY, watch=ProofProgress(status).steps), ANY)
+            setting = ANY if seconds is None else ANY.limited(seconds)
+            return store(prove_all(model, setting, watch=ProofProgress(status).steps), setting)
     except Unencodable as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)
         return None

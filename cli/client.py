@@ -291,14 +291,14 @@ def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, a
 
 
 def named(words: tuple[str, ...]) -> dict[str, Any]:
-    """`units=2`, `name=word`: fields by name, a value as JSON, or else the word itself."""
+    """`units=2`, `name=word`: fields by name, a value as JSON, or else the word itself; `none` is no value."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise click.UsageError(f"a field is written FIELD=VALUE, not {word[:60]!r}")
         try:
-            found[name] = json.loads(value)
+            found[name] = None if value == "none" else json.loads(value)
         except ValueError:
             found[name] = value
     return found

@@ -42,14 +42,14 @@ class Exit(IntEnum):
         "actors: the actor said no"
     )  # fmt: skip
     BAD_SPEC = 2, (
-        "the specification, a setting, a configuration or the command is wrong, nobody answers, there is no more "
-        "memory, or the output cannot be written"
+        "the specification (for `lint`: a finding that is an error; warnings give 0), a setting, a configuration or "
+        "the command is wrong, nobody answers, there is no more memory, or the output cannot be written"
     )  # fmt: skip
     UNDECIDED = (
         3,
         "nothing is contradicted, but `prove` leaves a property or a lemma undecided, or a limit cut `check` short",
     )
-    INTERRUPTED = 130, "Ctrl-C, or for `prove` SIGTERM too, ended the work before anything was violated"
+    INTERRUPTED = 130, "Ctrl-C (SIGTERM too: `prove`, `mutate`, `crash --real`) ended the work before any violation"
     NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"
 
 

@@ -79,7 +79,8 @@ def explore(
 
     With --symmetry, one state is visited for each orbit: for all states that differ only in which instance of a role is
     which. The number of states in the orbits is printed. Where the specification or a property distinguishes instances,
-    and where a property is a leads_to, all states are visited, and the reason is printed.
+    and where a property is a leads_to, all states are visited; also where machines hold the names of others, and that
+    takes longer than all states in C (--engine reference visits orbits all the same). The choice is said at the start.
 
     With --only, the other properties are not decided.
 

@@ -39,7 +39,8 @@ def one_lease(machines: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any
         parts.append(Text(f"{machine['machine']} at {machine['actor']}: {machine['state']}", style="bold"))
         table = Table(box=None, show_header=False, padding=(0, 2))
         for name, value in machine["data"].items():
-            table.add_row(name, _time(value, now, tick) if name in machine["times"] and value else str(value))
+            timed = name in machine["times"] and value
+            table.add_row(name, _time(value, now, tick) if timed else machine["shown"][name])
         table.add_row(
             "peers", ", ".join(f"{role}: {peer or 'not known yet'}" for role, peer in machine["peers"].items())
         )

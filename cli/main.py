@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -89,6 +90,7 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line and leaves with its exit code."""
+    gc.set_threshold(20_000)  # a model is many objects that live long: to look through them often is in vain
     try:
         cli(prog_name="leasehold")
     except SystemExit as leaving:

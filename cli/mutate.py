@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Mapping
 
@@ -13,9 +12,10 @@ from rich.text import Text
 
 from leasehold.checker.explore.expectations import fits
 from leasehold.checker.mutation.battery import SystemLoader, battery_of
-from leasehold.checker.mutation.mutate import MutantOutcome, MutationError, MutationReport
+from leasehold.checker.mutation.judge import MutationError
+from leasehold.checker.mutation.mutate import MutantOutcome, MutationReport, RuleScore
 from leasehold.checker.mutation.mutate import mutate as campaign
-from leasehold.checker.mutation.operators import RULES, Mutation, mutations
+from leasehold.checker.mutation.operators import RULES, Mutation, mutations, sampled
 from leasehold.cli.common import Exit, console, print_json, system_options, verb
 from leasehold.cli.progress import Status
 from leasehold.reports.json_report import picked
@@ -24,7 +24,8 @@ from leasehold.spec import System, load
 
 @verb()
 @system_options
-@click.option("--rule", "rules", type=click.Choice(RULES), multiple=True, help="Make mutants by this rule alone.")
+@click.option("--rule", "rules", metavar="RULE", type=click.Choice(list(RULES)), multiple=True,
+              help=f"Make mutants by this rule alone: {', '.join(RULES)}.")  # fmt: skip
 @click.option("--every-target", is_flag=True, help="Try every state as the target of each transition.")
 @click.option("--only", metavar="PATTERN", help="Try only mutants whose names fit; `*` stands for any letters.")
 @click.option("--sample", metavar="N", type=click.IntRange(min=1), help="Try only N of the mutants, chosen at random.")
@@ -36,10 +37,12 @@ def mutate(
 ) -> Exit:  # fmt: skip
     """Make small mistakes in SYSTEM by rule, and report which of them its properties find.
 
-    A mutant lacks a guard, a task or an update, or has a transition that goes to another state. It is killed when a
-    property that SYSTEM satisfies is violated or becomes vacuous, or when it no longer stabilises under faults.
-    SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors; without that file each is
-    tried with the declared constants, without faults, with crash=1 and with the default faults.
+    A mutant has, for example, a timer that is a tick late, a transition that goes to another state, or an update with
+    another value. It is killed when a property that SYSTEM satisfies is violated, or when it no longer stabilises under
+    faults. Mutants that are no specification, and those that have exactly the states and steps of SYSTEM in every
+    trial, are counted apart. SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors;
+    without that file each is tried with the declared constants, without faults, with crash=1 and with the default
+    faults.
 
     The exit code is 0 when every survivor is explained.
 
@@ -51,12 +54,10 @@ def mutate(
     loader = SystemLoader(system)
     battery = battery_of(loader).within(settings)
     every = mutations(model, every_target)
-    mutants = [m for m in every if (not rules or m.rule in rules) and (only is None or fits(m.name, only))]
-    if not mutants and (rules or only is not None):
+    fit = [m for m in every if (not rules or m.rule in rules) and (only is None or fits(m.name, only))]
+    if not fit and (rules or only is not None):
         raise click.UsageError(f"no mutant of {model.name} is made by this rule and fits this pattern")
-    if sample is not None and sample < len(mutants):
-        wanted = set(random.Random(seed).sample(range(len(mutants)), sample))
-        mutants = [m for i, m in enumerate(mutants) if i in wanted]
+    mutants = fit if sample is None else sampled(fit, sample, seed)
     # With other constants than the battery's it cannot be said that an explanation is out of date.
     whole: tuple[Mutation, ...] = () if settings else every
     try:
@@ -64,8 +65,7 @@ def mutate(
             found = campaign(
                 loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole,
                 progress=lambda p: status.show(
-                    f"trial {p.trial} of {p.trials}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
-                    f"{p.mutants - p.killed} alive",
+                    f"{p.stage}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
                 ),
             )  # fmt: skip
     except MutationError as error:
@@ -81,17 +81,12 @@ def mutate(
 
 
 def _print(screen: Console, system: System, found: MutationReport) -> None:
-    count = len(found.outcomes)
     screen.print(f"[bold]{system.name}  spec {system.digest[:12]}[/]")
-    screen.print(
-        f"{len(found.kills):,} of {count:,} mutants killed ({_percent(len(found.kills), count)}), "
-        f"{found.seconds:,.0f} s"
-    )
+    screen.print(f"{_words(found.total)}, {found.seconds:,.0f} s")
     if found.undecided:
         screen.print(f"[yellow]interrupted: {found.undecided:,} more are not decided[/]")
-    rows = [(rule, made, killed) for rule, (made, killed) in found.by_rule().items()]
-    for rule, made, killed in rows:
-        screen.print(f"  {rule:<12} {killed:>5,} of {made:>5,}  {_percent(killed, made):>6}")
+    for rule, score in found.by_rule().items():
+        screen.print(f"  {rule:<16} {_words(score)}")
     if found.kills:
         screen.print("killed by")
         for name, kills in found.by_property().items():
@@ -102,6 +97,11 @@ def _print(screen: Console, system: System, found: MutationReport) -> None:
         screen.print(f"survivors ({len(found.survivors):,}, {noted})")
         for outcome in found.survivors:
             _survivor(screen, outcome)
+    if found.equivalent:
+        same = f"the states and steps of {system.name} in every trial"
+        screen.print(f"equivalent, with {same} ({len(found.equivalent):,})")
+        for mutation in found.equivalent:
+            screen.print(Text(f"  {mutation.name}"), soft_wrap=True)
     for pattern in found.out_of_date:
         screen.print(Text(f"out of date: nothing that is explained as `{pattern}` survives", style="red"))
 
@@ -112,25 +112,30 @@ def _survivor(screen: Console, outcome: MutantOutcome) -> None:
     screen.print(Text(f"      {m.place.file}:{m.place.line}: {m.what}", style="dim"), soft_wrap=True)
     if outcome.cut_short:
         screen.print("      [yellow]cut short: in some trial it has far more states than the system[/]")
+    if outcome.noticed:
+        screen.print(f"      noticed, but by no claim about runs: {outcome.noticed}", markup=False)
     if outcome.explanation:
         screen.print(Text(f"      explained: {outcome.explanation}"), soft_wrap=True)
 
 
-def _percent(part: int, of: int) -> str:
-    return f"{100 * part / of:.1f} %" if of else "-"
+def _words(score: RuleScore) -> str:
+    """`48 of 51 killed (94.1 %), 3 refused, 2 equivalent`: refused and equivalent ones are not among the 51."""
+    percent = f"{100 * score.score:.1f} %" if score.others else "-"
+    apart = f", {score.refused:,} refused, {score.equivalent:,} equivalent" if score.refused or score.equivalent else ""
+    return f"{score.killed:,} of {score.others:,} killed ({percent}){apart}"
 
 
 def _json(system: System, found: MutationReport) -> dict[str, object]:
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "mutants": len(found.outcomes),
-        "killed": len(found.kills),
-        "score": round(found.score, 4),
+        **_score_json(found.total),
+        "equivalent": [m.name for m in found.equivalent],
+        "refused": {o.mutation.name: o.refused for o in found.outcomes if o.refused},
         "survivors": [_survivor_json(outcome) for outcome in found.survivors],
         **picked(found, "out_of_date undecided"),
         "seconds": round(found.seconds, 3),
-        "by_rule": {rule: {"mutants": made, "killed": killed} for rule, (made, killed) in found.by_rule().items()},
+        "by_rule": {rule: _rule_json(score) for rule, score in found.by_rule().items()},
         "by_property": found.by_property(),
         "kills": [
             {
@@ -142,8 +147,18 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
     }  # fmt: skip
 
 
+def _score_json(score: RuleScore) -> dict[str, object]:
+    return {"mutants": score.made, "killed": score.killed, "score": round(score.score, 4)}
+
+
+def _rule_json(score: RuleScore) -> dict[str, object]:
+    return {**_score_json(score), **picked(score, "refused equivalent")}
+
+
 def _survivor_json(outcome: MutantOutcome) -> dict[str, object]:
     m = outcome.mutation
     place = f"{m.place.file}:{m.place.line}"
-    explained = {"explanation": outcome.explanation or None, "cut_short": outcome.cut_short}
+    explained = {
+        "explanation": outcome.explanation or None, "noticed": outcome.noticed or None, "cut_short": outcome.cut_short,
+    }  # fmt: skip
     return {**picked(m, "name rule"), "place": place, "what": m.what, **explained}

@@ -49,6 +49,11 @@ class Status:
         if self._terminal and time.monotonic() - self._drawn >= _REDRAW_SECONDS:
             self._print()
 
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        self.clear()
+        self._write(f"leasehold: {line}\n")
+
     def clear(self) -> None:
         """Takes the words off a terminal, before something else is printed there."""
         self._parts = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,10 +22,12 @@ from leasehold.checker.prove import (
     Certificate,
     ClaimVerdict,
     FaultScope,
+    NoSuchNumbers,
     Proof,
     Setting,
     Unencodable,
     Unproved,
+    known_sizes,
     lemmas_yaml,
     stopped_by_signals,
     store,
@@ -43,7 +46,7 @@ from leasehold.cli.common import (  # fmt: skip
     writing,
 )
 from leasehold.cli.progress import Status
-from leasehold.cli.search import replay_command, search_progress
+from leasehold.cli.search import replay_command, search_progress, time_option
 from leasehold.impl.words import counted
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
@@ -61,9 +64,10 @@ from leasehold.spec import System, load
     type=click.FloatRange(min=0.1),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="For one query to the solver, and for each strategy for each property that is not inductive. It bounds "
-    "neither exploring nor the whole proof, which takes as long as all of these together.",
+    help="Work of one query to the solver, and of k-induction for one property: a million units of z3's rlimit a "
+    "second, about a second of an idle processor. --time bounds the wall time of the whole run.",
 )
+@time_option
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
 )
@@ -76,7 +80,7 @@ from leasehold.spec import System, load
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
     system: str, settings: Mapping[str, str], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
-    jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
+    seconds: float | None, jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
     brief: bool,
 ) -> Exit:  # fmt: skip
     """Prove the properties of SYSTEM about states and steps.
@@ -88,7 +92,8 @@ def prove(
     For properties that are not inductive, the prover searches small settings for a run that violates them; then it
     tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
     A proof of all properties and lemmas is kept, and shown when the same is asked again; --fresh proves it anew, and so
-    do --certificate, --instances and --no-faults. A property whose `when` is never true is proved, but vacuous.
+    do --certificate, --instances and --no-faults. What is not decided within --time has the reason `time`. A property
+    whose `when` is never true is proved, but vacuous.
 
     Exit codes: 0, all is proved; 1, a run contradicts a property or a lemma; 3, some property or lemma is undecided.
 
@@ -99,11 +104,11 @@ def prove(
     small = None if no_search else load(system, {**model.faults.settings, **settings})
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
-    setting = Setting(_sizes(model, instances), FaultScope(False, False) if no_faults else None, limit)
+    setting = Setting(_sizes(model, instances), FaultScope(crash=False, network=False) if no_faults else None, limit)
     whole = not (fresh or setting.sizes or no_faults or certificate)
     found = kept_proof(model) if whole else None
     if found is None:
-        found = _proved(model, setting, small, jobs)
+        found = _proved(model, setting if seconds is None else setting.limited(seconds), small, jobs)
     if certificate is not None and found.induction is not None:
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
@@ -142,16 +147,18 @@ def _index(file: Path) -> Path:
 def _write(file: Path, certificate: Certificate) -> None:
     try:
         conditions = []
-        with writing(file), file.open("w", encoding="utf-8") as out:
+        with writing(file), file.open("w", encoding="utf-8") as out, Status("certificate") as status:
             out.write(certificate.header)
             for number, condition in enumerate(certificate.conditions(), 1):
                 out.write(condition.text(number))
+                status.show("certificate", f"{number:,} of {certificate.found.steps + 1:,} conditions")
                 conditions.append(replace(condition, script=""))
         with writing(_index(file)):
             _index(file).write_text(json.dumps(certificate.index(conditions), indent=1) + "\n", encoding="utf-8")
     except Unproved as error:
         file.unlink(missing_ok=True)
-        raise click.ClickException(f"no certificate: {error}; try again with a larger --limit") from error
+        click.echo(f"no certificate: {error}; try again with a larger --limit", err=True)
+        sys.exit(Exit.UNDECIDED)
 
 
 def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
@@ -165,7 +172,10 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
             wrong = f"--instances: {model.name} has no role {name[:60]!r} with instances"
             no_such(wrong, name, names, f"roles with instances: {', '.join(names) or 'none'}")
         found[name] = int(number)
-    return found
+    try:
+        return known_sizes(model, found)
+    except NoSuchNumbers as error:
+        raise click.UsageError(f"--instances: {error}") from error
 
 
 def kept_proof(model: System) -> Proof | None:
@@ -209,6 +219,7 @@ def _json(found: Proof) -> dict[str, Any]:
         "lemmas": [_verdict_json(v) for v in found.lemma_verdicts],
         "not_asked": found.others,
         "vacuity_unknown": found.vacuity_open,
+        "guards_unknown": found.guards_open,
         "guards": [picked(g, "kind where words witness certain") for g in found.guards],
         "proved": verdicts["proved"],
         "undecided": verdicts["undecided"],
@@ -266,6 +277,8 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
         screen.print(
             f"[yellow]{g.kind}[/] {escape(g.where)}: {escape(g.words)}{sure}" + (f", as {values}" if values else "")
         )
+    if found.guards_open:
+        screen.print("guards: the time ended before all were checked", style="dim", soft_wrap=True)
     if found.others:
         screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
     if found.vacuity_open:

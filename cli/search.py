@@ -14,6 +14,7 @@ from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.cli.common import Exit, F, no_such
 from leasehold.cli.progress import Status
 from leasehold.faults import Budget, BudgetError
+from leasehold.faults.lowering import lower_with_faults
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.types import show
@@ -90,7 +91,9 @@ def explore_with_progress(
     """Explores, and says how far it has come. A usage error where the engine cannot be had."""
     with engine_or_usage_error(), Status("exploring") as status:
         watch = search_progress(status, growing=system)
-        return explore(system, limits, watch, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness)
+        return explore(
+            system, limits, watch, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness, say=status.say
+        )
 
 
 def explore_distributed_with_progress(
@@ -153,6 +156,7 @@ def parse_budget(model: System, words: str, where: str) -> Budget:
     """Reads a budget; a usage error where it is none, or names a role that is not there."""
     try:
         budget = Budget.parse(words)
+        lower_with_faults(model, budget)  # some faults ask something of the system
     except BudgetError as error:
         raise click.UsageError(f"{where}: {error}") from error
     if budget.byzantine and budget.byzantine not in model.roles:

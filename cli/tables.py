@@ -174,6 +174,8 @@ def counterexamples(
                 screen.print(Text(f"  {line}", style="dim"))
             for line in _claim(declared.get(p.name)):
                 screen.print(Text(f"  {line}"), soft_wrap=True)
+            for part in p.failed:
+                screen.print(Text(f"  false: {part}", style="red"), soft_wrap=True)
             path(screen, p.path, brief, None if p.name in whole else LONG)
             if p.name not in whole:
                 screen.print(f"replay it:  {replay(p.name)}", markup=False, soft_wrap=True)

@@ -11,9 +11,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from leasehold.faults.budget import Budget
+from leasehold.faults.budget import Budget, BudgetError
 from leasehold.spec.language.lower import Change, Crash, FaultCell, ModelActor, Relation, Variable, lower
 from leasehold.spec.language.model import System
+from leasehold.spec.language.types import finite
 
 UP, DOWN, GONE = True, False, None  # GONE is halted for good; only UP is true
 EVERYTHING = "everything"  # the name of a crash of all actors
@@ -84,7 +85,9 @@ def partition(relation: Relation, count: int) -> Relation:
     apart = {n: frozenset(frozenset(pair) for pair in combinations(names, 2) if len(side & {*pair}) == 1)
              for n, side in zip(numbers, sides, strict=True)}  # fmt: skip
     cell = FaultCell("partition")
-    heal = Change("heal", "the partition heals", {cell: tuple(numbers)}, {cell: WHOLE}, recovers="heal")
+    heal = Change(
+        "heal", "the partition heals", {cell: tuple(numbers)}, {cell: WHOLE}, recovers="the end of a partition"
+    )
     parts = (
         Change("partition", _name(names, side), {cell: (WHOLE,)}, {cell: n}, budget="partition")
         for n, side in zip(numbers, sides, strict=True)
@@ -131,12 +134,19 @@ def byzantine(relation: Relation, role: str) -> Relation:
     Its own state says nothing and takes no step, and its crashes would say nothing. Its neighbours see its messages:
     each may come at any time, with any content and a new number, so they need not wait in a channel. It cannot sign for
     another actor: a message that `carries` another one shows values that it received, which it knows for ever.
+
+    Raises:
+        BudgetError: a field of its messages has no end of values.
     """
     traitor = next((a for a in relation.actors if any(m.role == role for m in a.machines)), None)
     if traitor is None:
         return relation
     roles = {machine.role for machine in traitor.machines}
-    carried = (m.carries for m in relation.system.messages.values() if m.sender in roles)
+    signed = [m for m in relation.system.messages.values() if m.sender in roles]
+    for message, field in ((m, f) for m in signed for f in m.fields if not finite(f.type, f.explore is not None)):
+        words = f"{message.name} of a Byzantine {role} has any `{field.name}`, and of type {field.type} there is no end"
+        raise BudgetError(f"{words}; give the field the range to try: `explore: [low, high]` ({field.place})")
+    carried = (m.carries for m in signed)
     known = Variable("known", tuple(dict.fromkeys(c for c in carried if c is not None)), frozenset())
     crashes = (replace(c, actors=tuple(a for a in c.actors if a is not traitor)) for c in relation.crashes)
     return replace(

@@ -60,7 +60,7 @@ def lease_environment(
         if role == "service_manager":
             acts, peers = dict.fromkeys(("join", "leave"), handler(role)), ("broker", "authority")
             made = replace(made, handlers=acts, peers={peer: player[peer] for peer in peers})
-            made.policies[role] = FixedDemand()
+            made.policies[role] = FixedDemand(max_units=int(program.constants["max_units"]))
         elif role == "broker":
             made = replace(made, peers={"authority": player["authority"]}, units=inventory)
             made.policies[role] = FirstComeFirstServed(inventory)

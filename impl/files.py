@@ -115,6 +115,27 @@ def table(package: str, file: str) -> Any:
     return msgspec.yaml.decode(resources.files(package).joinpath(file).read_bytes())
 
 
+class Unreadable(Exception):
+    """A file that a person has written cannot be read, or is no YAML; the message has its path and the reason."""
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a file that a person has written.
+
+    Raises:
+        Unreadable: there is none.
+    """
+    try:
+        return yaml.load(path.read_text("utf-8"), Loader=UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        raise Unreadable(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise Unreadable(f"{path}: is nested too deep") from None
+    except (OSError, ValueError) as error:  # a NUL in the path, bytes that are no UTF-8, a date that is none
+        words = str(getattr(error, "strerror", None) or error)
+        raise Unreadable(f"{path}: cannot be read: {words}".replace("\0", "\\0")) from None
+
+
 class UniqueKeyLoader(yaml.SafeLoader):
     """YAML in which a key that comes twice is an error, as one of the two would be lost."""
 

@@ -118,7 +118,7 @@ def _symmetry(exploration: Exploration) -> dict[str, Any]:
 
 
 def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredProof | None = None) -> dict[str, Any]:
-    """One verdict; `path` is there when there is one and it is wanted.
+    """One verdict; `path` is there when there is one and it is wanted, and `failed` when a part of the claim is named.
 
     With a proof, `explored` is what exploring says. When it is proved, `method` is there, and `vacuous` is the reason
     where it is also proved that its antecedent is never true.
@@ -130,6 +130,8 @@ def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredPr
             found["method"] = proof.proved[result.name]
             if result.name in proof.vacuous:
                 found["vacuous"] = proof.vacuous[result.name]
+    if result.failed:
+        found["failed"] = list(result.failed)
     if paths and result.path is not None:
         found["path"] = path_json(result.path)
     return found

@@ -83,6 +83,7 @@ def _property(result: PropertyResult, exploration: Exploration, expected: Expect
     elif result.verdict in {"violated", "bounded"}:
         word = f"**{word}**"
         says += [f"*{prose(result.reason)}*"] if result.reason else []
+        says += [f"*False: {code(part)}*" for part in result.failed]
     if result.name in exploration.vacuous:
         says.append("*vacuous: its condition never occurs*")
     steps = "" if result.path is None else f"{len(result.path)} steps"

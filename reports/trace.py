@@ -54,7 +54,7 @@ def _to_tell(value: str) -> str:
     if value.startswith("{") and ": " not in value:
         return json.dumps([_loaded(_to_tell(member)) for member in value.strip("{}").split(", ") if member])
     instance = re.fullmatch(r"\w+\[(\d+)\]", value)
-    return instance[1] if instance else "null" if value == "none" else value
+    return instance[1] if instance else value
 
 
 def _loaded(word: str) -> str | int:

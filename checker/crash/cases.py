@@ -132,27 +132,30 @@ class CaseFinder:
         """Joins what is alike: many states have the same control states, and one crash between them."""
         rows = self.graph.column("point")
         crash = (rows >= 0).nonzero()[0]
-        states, at = [self.graph.targets[crash]], [rows[crash].astype(np.int64)]
+        states, at = [self.graph.targets[crash]], [rows[crash].astype(np.int32)]
+        del rows, crash
         for number, actor in enumerate(self.world.layout.actors):
-            down = self.down[actor.name].nonzero()[0]
+            down = self.down[actor.name].nonzero()[0].astype(np.int32)
             states.append(down)
-            at.append(np.full(len(down), len(self.points) + number))
+            at.append(np.full(len(down), len(self.points) + number, dtype=np.int32))
         self.stopped, self.stopped_at = np.concatenate(states), np.concatenate(at)
         look, _ = self.paths.combinations([machine.cell for machine in self.world.machines])
         kinds = len(self.points) + len(self.world.layout.actors)
         keys = look[self.stopped] * kinds + self.stopped_at
-        examples, self.group = numbered(keys)
+        examples, group = numbered(keys)
+        self.group = group.astype(np.int32)
+        del keys, group
         self._example = [int(n) for n in self.stopped[examples]]
         self._example_at = [int(n) for n in self.stopped_at[examples]]
         layout = self.world.layout
         who = [layout.actors.index(layout.of[role, i]) for _, role, i in self.points]
-        stopped_who = np.array([*who, *range(len(layout.actors))])[self.stopped_at]
-        self._stopped_by = [(stopped_who == number).nonzero()[0] for number in range(len(layout.actors))]
+        self._who = np.array([*who, *range(len(layout.actors))], dtype=np.int16)
 
     def _total(self, mode: str) -> Any:
         """By group, the worst that follows a restart in a mode: steps and messages."""
         total = np.full((2, len(self._example)), _NONE, dtype=np.int32)
-        for mine, worst in zip(self._stopped_by, self.worst.values(), strict=True):
+        for number, worst in enumerate(self.worst.values()):
+            mine = self._who[self.stopped_at] == number
             states, group = self.stopped[mine], self.group[mine]
             for i in (0, 1):
                 np.maximum.at(total[i], group, worst[mode][i][states])
@@ -302,7 +305,7 @@ class CaseFinder:
                 best = self.paths.chain(state), None, actor
         graph = self.graph
         into = (np.isin(graph.targets, list(wanted)) & graph.column("fault")).nonzero()[0] if wanted else []
-        ways = [(int(graph.sources[e]), int(graph.targets[e])) for e in into]
+        ways = [(graph.source(e), int(graph.targets[e])) for e in into]
         for source, target in sorted(ways, key=lambda way: labels.depths[labels.of[way[0]][0]]):
             before, after = self.states[source], self.states[target]
             if best is not None and labels.depths[labels.of[source][0]] + 2 >= len(best[0]):

@@ -144,9 +144,9 @@ class Ways:
         if rests:
             path = self._resting(rests[0])
         else:
-            numbers, loop = liveness.fair_run(lasting, self.astray, graph, self.paths, self.asked)
-            assert numbers is not None
-            path = self.paths.along(numbers, loop)
+            run = liveness.fair_run(lasting, self.astray, graph, self.paths, self.asked)
+            assert run is not None
+            path = self.paths.along(run.states, run.begin)
         self.stays = leading(todo, graph, self.astray)
         return path
 
@@ -159,10 +159,12 @@ class Ways:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""
         start = np.zeros(len(self.astray), dtype=bool)
         start[n] = True
-        numbers, loop = liveness.fair_run(start, self.astray, self.graph, self.paths, self.asked)
-        assert numbers is not None and loop is not None
-        begin = numbers.index(n) + 1
-        return numbers[begin:], loop - begin
+        run = liveness.fair_run(start, self.astray, self.graph, self.paths, self.asked)
+        assert run is not None
+        at = run.states.index(n)
+        if at > run.begin:  # it lies on the cycle
+            return [*run.states[at + 1 :], *run.states[run.begin + 1 : at + 1]], -1
+        return run.states[at + 1 :], run.begin - at - 1
 
     def way(self, n: int) -> list[int]:
         """The states after a recovery state on its longest way, to the first legal one."""

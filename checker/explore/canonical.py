@@ -23,7 +23,7 @@ from math import factorial, prod
 from typing import Any, Literal
 
 from leasehold.checker.explore.layout import Lane, Layout, State
-from leasehold.checker.explore.packed.fields import members_known
+from leasehold.checker.explore.packed.fields import Elements, Shape, as_sliced, shapes
 from leasehold.checker.explore.result import Orbits
 from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.symmetry import Group, Mover, Permutation, inverse, mover_of
@@ -45,19 +45,19 @@ class Column:
     Attributes:
         cells: by instance, its cell; for a part of one cell that all share, that cell each time.
         shared: whether all share a cell: a set of instances, or a map by them.
-        members: of a set within a slice, what may be in it.
+        shape: that of the values in a cell; of a map that all share, that of its elements.
     """
 
     cells: tuple[int, ...]
-    shared: Literal["", "set", "map"] = ""
-    members: tuple[Value, ...] | None = None
+    shared: Literal["", "set", "map"]
+    shape: Shape
 
     def key(self, s: State, i: int) -> Any:
         """The value of an instance's slice here, in an order that all values have."""
         value = s[self.cells[i]]
-        if self.shared:
-            return (i in value) if self.shared == "set" else ordered(value[i])
-        return ordered(value) if self.members is None else tuple([m in value for m in self.members])
+        if self.shared == "set":
+            return i in value
+        return as_sliced(self.shape, value[i] if self.shared else value, ordered)
 
 
 class Canonical:
@@ -184,16 +184,20 @@ class Canonical:
         Raises:
             Unsliced: a value holds an instance otherwise.
         """
-        members = members_known(self.layout)
+        known = shapes(self.layout)
         found = []
         for record in self._machines:
             if record.role in group.roles:
                 if record.mover is not None:
                     raise Unsliced(f"{record.role}.{record.name} holds instances of roles that are alike")
-                found.append(Column(record.cells, "", members.get(record.cells[0])))
+                found.append(Column(record.cells, "", known[record.cells[0]]))
             elif mover_of(record.type, frozenset(group.roles)) is not None:
                 shared = self._shared(record)
-                found += [Column((cell,) * group.count, shared) for cell in record.cells]
+                for cell in record.cells:
+                    shape = known[cell]
+                    found.append(
+                        Column((cell,) * group.count, shared, shape.of if isinstance(shape, Elements) else shape)
+                    )
         lanes: dict[tuple[str, int], dict[int, int]] = {}  # by channel and other end: by instance, the lane's cell
         for joint in self._lanes:
             lane, channel = joint.lane, joint.lane.channel
@@ -208,7 +212,7 @@ class Canonical:
                 lanes.setdefault((channel.name, lane.sender), {})[lane.receiver] = lane.cell
         for by_instance in lanes.values():
             cells = tuple(by_instance[i] for i in range(group.count))
-            found.append(Column(cells, "", members.get(cells[0])))
+            found.append(Column(cells, "", known[cells[0]]))
         return found
 
     def _shared(self, record: _Record) -> Literal["set", "map"]:

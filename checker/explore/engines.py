@@ -39,11 +39,13 @@ def explore(
     engine: Engine = "auto",
     symmetry: bool = False,
     fairness: Fairness = Fairness.SPEC,
+    say: Callable[[str], None] | None = None,
 ) -> Exploration:
     """Visits every reachable state of a system and decides its properties; with a budget, under these faults.
 
     Engines ask the reference that `reference` makes what a step is. All engines find the same, in the same order. With
-    symmetry, one state is visited for each orbit, where instances are alike; where they are not, the result says why.
+    symmetry, one state is visited for each orbit, where instances are alike and the engine `auto` does not expect that
+    to take longer (reduction.py); where not, the result says why. `say` takes lines about that before the search.
     Endless runs are judged under `fairness`.
 
     Returns what was found; a KeyboardInterrupt or a limit ends the search early, and every verdict then says so.
@@ -57,7 +59,13 @@ def explore(
     canonical: Canonical | None = None
     asymmetric: tuple[str, ...] = ()
     if symmetry:
-        canonical, asymmetric = _canonical(world, faults=world.faulty)
+        from leasehold.checker.explore.packed import library
+        from leasehold.checker.explore.reduction import reduction_of
+
+        reduction = reduction_of(world, library.FILE.exists(), asked=engine != "auto")
+        canonical, asymmetric = reduction.canonical, reduction.why_not
+        if say is not None:
+            reduction.say(say)
     why = "it was asked for"
     if engine != "reference":
         from leasehold.checker.explore.packed import NotBuilt, PackedSearch, Unpackable
@@ -72,23 +80,6 @@ def explore(
     _without_files(engine, limits, why)
     found = ReferenceSearch(world, limits, progress, canonical, fairness).run()
     return replace(found, engine_reason=why, why_asymmetric=asymmetric)
-
-
-def _canonical(world: Reference, faults: bool) -> tuple[Canonical | None, tuple[str, ...]]:
-    """The finder of one state for each orbit, None where it has no use; and sentences why not, or not for all."""
-    from leasehold.checker.explore.canonical import MOST_ARRANGED, Canonical
-    from leasehold.checker.explore.symmetry import symmetry_of
-
-    if faults:
-        return None, ("under faults, actors have numbers in crash points and partitions",)
-    found = symmetry_of(world.system)
-    if not found.groups:
-        return None, found.why_not
-    canonical = Canonical(world.layout, found.groups)
-    if canonical.columns is None and canonical.permutations > MOST_ARRANGED:
-        words = f"{canonical.why_unsliced}, so up to {canonical.permutations:,} arrangements would be tried for a state"
-        return None, (*found.why_not, f"{words}; {MOST_ARRANGED:,} are the most")
-    return canonical, found.why_not
 
 
 def _without_files(asked: Engine, limits: Limits, why: str) -> None:

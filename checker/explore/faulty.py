@@ -22,7 +22,7 @@ from itertools import groupby, product
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.ground import GroundMachine, GroundPiece
+from leasehold.checker.explore.ground import Case, GroundMachine, GroundPiece
 from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.reference import Part, Reference, Steps, choose
 from leasehold.checker.explore.step import FORGED, Action
@@ -57,8 +57,10 @@ class FaultyReference(Reference):
             parts.append(Part(partial(self._changes, some), budgets))
         return parts
 
-    def _machine_steps(self, machine: GroundMachine, s: State, which: Sequence[bool]) -> Steps:
-        for action, after in super()._machine_steps(machine, s, which):
+    def _machine_steps(
+        self, machine: GroundMachine, s: State, which: Sequence[bool], case: Case | None = None
+    ) -> Steps:
+        for action, after in super()._machine_steps(machine, s, which, case):
             yield action, after
             yield from self._crash_in(s, action, which)
 
@@ -70,9 +72,9 @@ class FaultyReference(Reference):
             elif action.kind == "deliver" and not action.copy:
                 yield from self._crash_unmoved(s, action, which)
 
-    def _passage(self, s: State, of: Sequence[bool]) -> Steps:
+    def _tick(self, s: State, of: Sequence[bool]) -> Steps:
         """Time passes, and clocks that are ahead may stand still meanwhile."""
-        for action, after in super()._passage(s, of):
+        for action, after in super()._tick(s, of):
             yield action, after
             ahead = [(name, cell) for name, cell in self.layout.lead.items() if s[cell] > 0]
             for still in product((False, True), repeat=len(ahead)):
@@ -217,7 +219,7 @@ class FaultyReference(Reference):
                 continue
             if not all(s[self.layout.added[cell]] in values for cell, values in change.needs.items()):
                 continue
-            if change.waits_for and self._prompt and any(map(partial(self.due, s), self.machines_of[change.waits_for])):
+            if change.waits_for and self._prompt and any(self.due(m, s) for m in self.machines_of[change.waits_for]):
                 continue
             new = opened(s)
             for cell, value in change.writes.items():

@@ -6,9 +6,9 @@ Every machine (a role's instance) is grounded on its own, so that its cells are 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
@@ -18,6 +18,8 @@ from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
 from leasehold.spec.language.model import Datum, Role, Transition
 from leasehold.spec.language.python_source import BUILTINS, Frame, source
+
+MANY_CASES = 8  # combinations of the values of an offer's fields from which on each is a case of its own
 
 # (state, event fields, sender) -> value; `state` may be a tuple or a list of cells
 Function: TypeAlias = Callable[[Any, tuple[Any, ...], int], Any]
@@ -60,10 +62,38 @@ class GroundOffer:
     """An offer to one machine: the fields' values to try in a state, when it may come, and its group of fairness."""
 
     offer: Offer
-    values: Callable[[Any], list[tuple[Any, ...]]]
+    values: FieldValues
     allowed: Function
     moves: list[Move]
     group: tuple[Any, ...]
+
+
+# By control state, offers and the fields' values to try: one combination, or None for all that there are.
+Case: TypeAlias = dict[str, list[tuple[GroundOffer, tuple[Any, ...] | None]]]
+
+
+class FieldValues:
+    """The combinations of the values to try of an event's fields, in a state.
+
+    Attributes:
+        moving: whether they depend on the clock.
+    """
+
+    def __init__(self, fields: tuple[Datum, ...], clock: int | None, constants: Mapping[str, Any]) -> None:
+        self._fields, self._clock, self._constants = fields, clock, constants
+        self.moving = any(x.mentions(e, lambda n: isinstance(n, x.Now)) for f in fields for e in f.explore or ())
+        self._by_time: dict[int, list[tuple[Any, ...]]] = {}
+
+    def __call__(self, s: Any) -> list[tuple[Any, ...]]:
+        now = s[self._clock] if self.moving and self._clock is not None else 0
+        if now not in self._by_time:
+            found: list[tuple[Any, ...]] = [()]
+            for field in self._fields:
+                ends = field.explore and tuple(constant_value(e, self._constants, now) for e in field.explore)
+                every = list(t.domain(field.type, ends or None))
+                found = [(*f, v) for f in found for v in every]
+            self._by_time[now] = found
+        return self._by_time[now]
 
 
 class GroundMachine:
@@ -151,24 +181,31 @@ class GroundMachine:
             group = group[:-1]
         return GroundOffer(offer, self.values(offer.fields), _all(parts), moves, group)
 
-    def values(self, fields: tuple[Datum, ...]) -> Callable[[Any], list[tuple[Any, ...]]]:
-        """Every combination of the values to try of an event's fields, in a state: they may depend on the clock."""
-        clock, constants = self.layout.clock, self.system.values()
-        moving = any(x.mentions(e, lambda n: isinstance(n, x.Now)) for f in fields for e in f.explore or ())
-        by_time: dict[int, list[tuple[Any, ...]]] = {}
+    def values(self, fields: tuple[Datum, ...]) -> FieldValues:
+        """The values to try of an event's fields."""
+        return FieldValues(fields, self.layout.clock, self.system.values())
 
-        def values(s: Any) -> list[tuple[Any, ...]]:
-            now = s[clock] if moving and clock is not None else 0
-            if now not in by_time:
-                found: list[tuple[Any, ...]] = [()]
-                for field in fields:
-                    ends = field.explore and tuple(constant_value(e, constants, now) for e in field.explore)
-                    every = [v for v in t.domain(field.type, ends or None) if t.in_range(field.type, v)]
-                    found = [(*f, v) for f in found for v in every]
-                by_time[now] = found
-            return by_time[now]
+    def cases(self) -> list[Case]:
+        """The offers in cases, a part of the machine's steps each: of an offer with many values, one case for each.
 
-        return values
+        In every control state, the offers come in their order if the cases do.
+        """
+
+        def many(offer: GroundOffer) -> bool:
+            return not offer.values.moving and len(offer.values(())) >= MANY_CASES
+
+        found: list[Case] = []
+        begin, last = 0, max(map(len, self.offers.values()), default=0) - 1
+        for end in range(last + 1):
+            split = [(state, of[end]) for state, of in self.offers.items() if of[end:] and many(of[end])]
+            if split or end == last:
+                found.append({
+                    state: [(offer, None) for offer in of[begin : end + 1] if not many(offer)]
+                    for state, of in self.offers.items()
+                })  # fmt: skip
+                found += [{state: [(offer, e)]} for state, offer in split for e in offer.values(())]
+                begin = end + 1
+        return [case for case in found if any(case.values())]
 
 
 def function(words: str) -> Function:
@@ -183,6 +220,7 @@ def step_function(words: str) -> Callable[[Any, Any, Any], Any]:
     return made
 
 
+@lru_cache(1 << 14)
 def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
     """The cells of states, which have one-letter names, that a compiled expression may read.
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import product
+from math import prod
 from typing import Any
 
 from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import Path, PropertyResult, verdict_on
+from leasehold.checker.explore.result import PropertyResult, verdict_on
 from leasehold.checker.explore.step import Action
+from leasehold.spec.language.expression import Apply, Expression, Quantifier, text
 from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.python_source import Frame, source
 
@@ -30,17 +34,25 @@ class WatchedClaim:
 
     Attributes:
         of: the property, or the end.
-        holds: its claim, over a state, or over a step and its action.
-        when: the antecedent, likewise.
+        claim, antecedent: its expressions, over a state, or over a step and its action; `holds`, `when`: as functions.
         seen: whether there is a case of it: the antecedent held, or the end was met.
         found: the state that violates it or is its witness; of a step a label, the action and where that leads.
     """
 
     of: Any
-    holds: Callable[[Any, Any, Any], Any]
-    when: Callable[[Any, Any, Any], Any] | None = None
+    claim: Expression
+    antecedent: Expression | None
+    compiled: Callable[[Expression], Callable[[Any, Any, Any], Any]]
     seen: bool = False
     found: Any = None
+
+    @cached_property
+    def holds(self) -> Callable[[Any, Any, Any], Any]:
+        return self.compiled(self.claim)
+
+    @cached_property
+    def when(self) -> Callable[[Any, Any, Any], Any] | None:
+        return None if self.antecedent is None else self.compiled(self.antecedent)
 
     def applies(self, arguments: tuple[Any, ...]) -> bool:
         return self.when is None or bool(self.when(*arguments))
@@ -53,8 +65,8 @@ class _ClaimsTogether:
         self, claims: list[WatchedClaim], frame: Frame, compiled: Callable[[str], Callable[[Any, Any, Any], Any]]
     ):
         self.claims, self.frame, self.compiled = claims, frame, compiled
-        self.new = [c for c in claims if c.when is not None]  # no case of them was seen yet
-        self._join()
+        self.new = [c for c in claims if c.antecedent is not None]  # no case of them was seen yet
+        self._joined = False  # not before somebody asks: the packed engine never does
 
     def _join(self) -> None:
         kept = [c.of for c in self.claims if c.found is None and c not in self.new]
@@ -67,6 +79,9 @@ class _ClaimsTogether:
 
     def ask(self, arguments: tuple[Any, ...], found: object) -> None:
         """Asks all of them; `found` is noted of those that are violated."""
+        if not self._joined:
+            self._join()
+            self._joined = True
         if self.some_case(*arguments):
             for claim in self.new:
                 claim.seen = claim.applies(arguments)
@@ -77,6 +92,10 @@ class _ClaimsTogether:
                 if claim.found is None and claim.applies(arguments) and not claim.holds(*arguments):
                     claim.found = found
             self._join()
+
+
+def _compiled(frame: Frame, made: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:
+    return made(source(e, frame))
 
 
 class PropertyClaims:
@@ -90,17 +109,16 @@ class PropertyClaims:
         self.graphical: list[WatchedClaim] = []  # leads_to and always_possible, which are decided on the finished graph
         self.unasked: list[Property] = []
         every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
-        self.ends = None if every_end is None else [WatchedClaim(e, world.world(e.holds)) for e in every_end]
+        self.ends = None if every_end is None else [WatchedClaim(e, e.holds, None, world.world) for e in every_end]
         self.deadlock: int | None = None
-        frame = Frame(world.layout, system.values(), before="o")
+        frame = self._frame = Frame(world.layout, system.values(), before="o")
         kinds = {"always": self.invariants, "sometimes": self.witnesses, "step": self.steps}
         for p in system.properties.values():
             if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
                 self.unasked.append(p)
                 continue
-            compiled = step_function if p.kind == "step" else function
-            claim, when = (e and compiled(source(e, frame)) for e in (p.claim, p.when))
-            kinds.get(p.kind, self.graphical).append(WatchedClaim(p, claim, when))  # type: ignore[arg-type]
+            compiled = partial(_compiled, frame, step_function if p.kind == "step" else function)
+            kinds.get(p.kind, self.graphical).append(WatchedClaim(p, p.claim, p.when, compiled))
         self._of_states = _ClaimsTogether(self.invariants, frame, function)
         self._of_steps = _ClaimsTogether(self.steps, frame, step_function)
 
@@ -142,18 +160,26 @@ class PropertyClaims:
 
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
-        claims = (c for c in (*self.invariants, *self.steps) if c.when is not None and c.found is None)
+        claims = (c for c in (*self.invariants, *self.steps) if c.antecedent is not None and c.found is None)
         return tuple(c.of.name for c in (*claims, *self.graphical, *(self.ends or ())) if not c.seen)
 
     def results(self, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
         """The verdicts, once the search has ended."""
         results = [verdict_on(p, "unasked", None, "it speaks of who may do anything") for p in self.unasked]
         for claim in self.invariants:
-            path = paths.to(claim.found) if claim.found is not None else None
-            results.append(_result(claim.of, path, complete, why))
+            if claim.found is None:
+                results.append(_unbroken(claim.of, complete, why))
+                continue
+            failed = self._failed(claim.of, function, (paths.states[claim.found], (), -1))
+            results.append(replace(verdict_on(claim.of, "violated", paths.to(claim.found)), failed=failed))
         for step in self.steps:
-            path = paths.to_label(step.found[0], step.found[1:]) if step.found is not None else None
-            results.append(_result(step.of, path, complete, why))
+            if step.found is None:
+                results.append(_unbroken(step.of, complete, why))
+                continue
+            label, action, after = step.found
+            failed = self._failed(step.of, step_function, (paths.states[paths.labels.states[label]], after, action))
+            broken = verdict_on(step.of, "violated", paths.to_label(label, (action, after)))
+            results.append(replace(broken, failed=failed))
         for witness in self.witnesses:
             if witness.found is not None:
                 results.append(verdict_on(witness.of, "witnessed", paths.to(witness.found)))
@@ -169,8 +195,32 @@ class PropertyClaims:
             results.append(PropertyResult(DEADLOCK, "deadlock", verdict, doc, "", path, reason))  # type: ignore[arg-type]
         return results
 
+    def _failed(
+        self, p: Property, compiled: Callable[[str], Callable[[Any, Any, Any], Any]], arguments: tuple[Any, ...]
+    ) -> tuple[str, ...]:
+        """The parts of a claim that are false where it is violated; none where the claim has one part."""
+        parts = claim_parts(p.claim)
+        if len(parts) == 1:
+            return ()
+        return tuple(text(e) for e in parts if not compiled(source(e, self._frame))(*arguments))
 
-def _result(p: Property, path: Path | None, complete: bool, why: str) -> PropertyResult:
-    if path is not None:
-        return verdict_on(p, "violated", path)
+
+def _unbroken(p: Property, complete: bool, why: str) -> PropertyResult:
     return verdict_on(p, "exhausted") if complete else verdict_on(p, "bounded", None, why)
+
+
+MOST_PARTS = 64  # of a claim; what has more is not taken apart further
+
+
+def claim_parts(e: Expression) -> tuple[Expression, ...]:
+    """Claims that hold together exactly when a claim holds: its conjuncts, also those under `or` and `all`."""
+    match e:
+        case Apply(op="and", operands=operands):
+            return tuple(part for operand in operands for part in claim_parts(operand))
+        case Apply(op="or", operands=operands):
+            parts = [claim_parts(operand) for operand in operands]
+            if prod(map(len, parts)) <= MOST_PARTS:
+                return tuple(replace(e, operands=chosen) for chosen in product(*parts))
+        case Quantifier(kind="all", body=body):
+            return tuple(replace(e, body=part) for part in claim_parts(body))
+    return (e,)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.ground import Function, GroundMachine, GroundPiece, Move, function
+from leasehold.checker.explore.ground import Case, Function, GroundMachine, GroundPiece, Move, function
 from leasehold.checker.explore.layout import Lane, Layout, State, closed, opened, with_cell, with_element
 from leasehold.checker.explore.step import FORGED, Action, SpecFault
 from leasehold.spec.language import expression as x
@@ -29,10 +29,18 @@ Steps: TypeAlias = Iterator[tuple[Action, State]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a system: its steps from a state, given of which of its kinds of faults any are left."""
+    """A part of a system: its steps from a state, given of which of its kinds of faults any are left.
+
+    `cases` are parts that give these steps together, in this order, and that each read less of a state. Where none of
+    the conditions `unless` holds, which read little too, `otherwise` gives the steps, and else there are none; they are
+    asked in their order, and one that shows that the specification is wrong raises SpecFault.
+    """
 
     steps: Callable[[State, tuple[bool, ...]], Steps]
     faults: tuple[str, ...] = ()
+    cases: tuple[Part, ...] = ()
+    unless: tuple[Callable[[State], bool], ...] = ()
+    otherwise: Callable[[State, tuple[bool, ...]], Steps] | None = None
 
 
 class Reference:
@@ -98,7 +106,9 @@ class Reference:
             for datum in role.data.values():
                 if datum.explore is not None:
                     low, high = (source(e, frame) for e in datum.explore)
-                    found.append(f"{low} <= s[{self.layout.at(role.name, i, datum.name)}] <= {high}")
+                    value = f"s[{self.layout.at(role.name, i, datum.name)}]"
+                    absent = f"{value} is None or " if isinstance(datum.type, t.Option) else ""
+                    found.append(f"({absent}{low} <= {value} <= {high})")
         return found
 
     def within_bounds(self, state: State) -> bool:
@@ -124,9 +134,16 @@ class Reference:
     @cached_property
     def parts(self) -> list[Part]:
         """The parts of the system, in order: machines, channels, and time."""
-        parts = [Part(partial(self._machine_steps, m), self.interrupting) for m in self.machines]
+        parts = [self._machine_part(m) for m in self.machines]
         parts += [Part(partial(self._lane_steps, lane), self.interrupting) for lane in self.layout.lanes]
-        return parts + ([] if self.layout.clock is None else [Part(self._passage)])
+        if self.layout.clock is not None:
+            parts.append(Part(self._passage, unless=tuple(self._holding_time), otherwise=self._tick))
+        return parts
+
+    def _machine_part(self, machine: GroundMachine) -> Part:
+        steps, faults = partial(self._machine_steps, machine), self.interrupting
+        cases = [Part(partial(steps, case=case), faults) for case in machine.cases()]
+        return Part(steps, faults, tuple(cases) if len(cases) > 1 else ())
 
     # Machines
 
@@ -135,13 +152,17 @@ class Reference:
         actor = self.layout.of[machine.role.name, machine.instance]
         return actor is not self.layout.traitor and all(s[at] not in v.stops for at, v in self._stops[actor.name])
 
-    def _machine_steps(self, machine: GroundMachine, s: State, which: Sequence[bool]) -> Steps:
-        """The steps that a machine takes by itself: a local event, or a tick that is due."""
-        if not self.running(s, machine):
+    def _machine_steps(
+        self, machine: GroundMachine, s: State, which: Sequence[bool], case: Case | None = None
+    ) -> Steps:
+        """The steps that a machine takes by itself, or those of a case: a local event, or a tick that is due."""
+        state = s[machine.cell]
+        offers = [(offer, None) for offer in machine.offers[state]] if case is None else case.get(state, ())
+        if not offers or not self.running(s, machine):
             return
-        for offer in machine.offers[s[machine.cell]]:
+        for offer, only in offers:
             kind = "tick" if offer.offer.cause == "tick" else "local"
-            for e in offer.values(s):
+            for e in offer.values(s) if only is None else (only,):
                 move = choose(offer.moves, s, e, -1) if offer.allowed(s, e, -1) else None
                 if move is None:
                     continue
@@ -177,9 +198,10 @@ class Reference:
             (a, a.value(new, e, sender), None if a.key is None else a.key(new, e, sender)) for a in move.assignments
         ]
         for a, value, key in values:
+            holds = t.in_range(a.type.of if isinstance(a.type, t.Map) and key is not None else a.type, value)
             if key is not None:
                 value = with_element(new[a.cell], key, value)
-            if not t.in_range(a.type, value):
+            if not holds:
                 shown = t.show(a.type, value)
                 raise SpecFault("range", f"{move.transition.name} sets `{a.name}` to {shown}, outside its type's range")
             new[a.cell] = value
@@ -325,17 +347,35 @@ class Reference:
 
     # Time
 
-    def due(self, s: Any, machine: GroundMachine) -> bool:
+    def due(self, machine: GroundMachine, s: Any) -> bool:
         """Whether a timer of a machine has run out."""
-        timers = machine.timers.get(s[machine.cell], [])
-        return self.running(s, machine) and any(choose(o.moves, s, (), -1) is not None for o in timers)
+        timers = machine.timers.get(s[machine.cell])
+        if not timers or not self.running(s, machine):
+            return False
+        return any(choose(o.moves, s, (), -1) is not None for o in timers)
 
-    def _passage(self, s: State, of: Sequence[bool]) -> Steps:
-        """Time passes, unless it has to wait for a timer."""
+    def timers_due(self, machines: Sequence[GroundMachine]) -> list[Callable[[Any], bool]]:
+        """Of each machine that has timers, whether one has run out."""
+        return [partial(self.due, machine) for machine in machines if machine.timers]
+
+    @cached_property
+    def _holding_time(self) -> list[Callable[[Any], bool]]:
+        """Conditions under which time does not pass: its horizon is reached, or it has to wait for a timer."""
+        return [self._is_over, *(self.timers_due(self.machines) if self._prompt else ())]
+
+    def _is_over(self, s: Any) -> bool:
         passage, clock = self.relation.passage, self.layout.clock
         assert passage is not None and clock is not None
-        if s[clock] >= passage.clock.horizon or (self._prompt and any(map(partial(self.due, s), self.machines))):
-            return
+        return bool(s[clock] >= passage.clock.horizon)
+
+    def _passage(self, s: State, of: tuple[bool, ...]) -> Steps:
+        """Time passes, unless something holds it."""
+        if not any(holds(s) for holds in self._holding_time):
+            yield from self._tick(s, of)
+
+    def _tick(self, s: State, of: Sequence[bool]) -> Steps:
+        clock = self.layout.clock
+        assert clock is not None
         now = f"now {s[clock] + 1}"
         after = with_cell(s, clock, s[clock] + 1)
         yield Action("clock", None, 0, now, group=("clock",)), after
@@ -369,8 +409,16 @@ class Reference:
         """The transitions that a step takes: its machine's, and those of subsidiary machines along with it."""
         if action.transition is None:
             return ()
+        if id(action.transition) not in self._driving:
+            return (action.transition.name,)
         driven = (e[4].name for e in self.effects(s, action) if len(e) == 5 and e[4] is not None)
         return action.transition.name, *driven
+
+    @cached_property
+    def _driving(self) -> set[int]:
+        """The transitions, by identity, that drive subsidiary machines."""
+        moves = (move for machine in self.machines for of in machine.moves.values() for move in of)
+        return {id(move.transition) for move in moves if any(work.lane is None for work in move.work)}
 
     def effects(self, s: State, action: Action) -> list[Any]:
         """What a step sent (lane, message, fields) and drove (machine, event, before, after, transition), in order."""

@@ -110,7 +110,8 @@ class PropertyResult:
 
     exhausted: holds in every state within the explored bounds; witnessed: a `sometimes` was reached; violated: a path
     shows the contrary (for a `sometimes` that nothing reaches there is none); bounded: not contradicted, but the
-    exploration was cut short.
+    exploration was cut short. `failed` has the parts of a violated claim that are false at the end of the path, where
+    it joins several with `and`.
     """
 
     name: str
@@ -120,6 +121,7 @@ class PropertyResult:
     source: str = ""
     path: Path | None = None
     reason: str = ""
+    failed: tuple[str, ...] = ()
 
 
 def verdict_on(p: Property, verdict: Verdict, path: Path | None = None, reason: str = "") -> PropertyResult:

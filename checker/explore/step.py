@@ -11,7 +11,7 @@ FORGED = -1  # the position of a message that was in no channel
 
 
 class Action(NamedTuple):
-    """The action of a step. `took(...)` asks for the first four."""
+    """The action of a step. `took(...)` asks for the first four, `ignored(...)` also for the transition."""
 
     kind: str
     role: str | None

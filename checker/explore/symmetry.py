@@ -71,7 +71,7 @@ def _named(p: Property | End) -> str:
 # What takes instances that changed places to what it took the others to, with the same change.
 _HARMLESS = frozenset([
     x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.BoundVariable, x.Data, x.ControlState, x.Pending,
-    x.MessageField, x.Old, x.Took, x.GlobalQuery,
+    x.MessageField, x.Old, x.Took, x.Accepts, x.GlobalQuery,
 ])  # fmt: skip
 _HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
@@ -168,8 +168,6 @@ class _Reader:
     def _first_values(self, role: Role) -> None:
         for datum in role.data.values():
             site = _Site(f"{role.name}.{datum.name}", datum.place)
-            if datum.explore is not None:
-                self._in(datum.type, "has a range of numbers", site, datum.place)
             if not datum.any_initial:
                 self._value(datum.type, datum.initial, "is at first", site, datum.place)
 

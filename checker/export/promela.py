@@ -5,8 +5,9 @@ each choice, machine, message and witness, then carries it out and judges the st
 stores what lies before and after an `atomic`. The time of `spin -a` grows with the square of the number of statements
 after inlining. So statements that several alternatives share stand once, under numbers that the alternatives set. What
 is part of a state is global and in canonical form (promela_channels.py); all else is hidden. So SPIN stores exactly the
-states that the explorer counts, and one more where there are several initial states: the one before one of them is
-chosen.
+states that the explorer counts. Promela has one initial state, in which all machines of a role are as their type
+declares. Where the system has several, or one in which machines of a role differ, the first step chooses one of them,
+and the state before it is one more.
 
 A step out of the bounds (`constraint`, explored ranges of data) is taken back, so that it leads nowhere new. It is
 possible all the same, so a state with no other steps is no deadlock, as for the explorer.
@@ -64,16 +65,22 @@ class _Model:
         self.properties = PromelaProperties(self.names)
         self.bounded = bounded(self.system)
         self.slotted = [c for c in self.system.channels.values() if c.kind != "set"]
+        self.begin: dict[
+            tuple[str, str], Any
+        ] = {}  # by role and datum, its first value if that is `any` and the only one
 
     def exported(self) -> Exported:
         for name, value in self.system.values().items():
             if isinstance(value, int) and not -(2**31) <= value < 2**31:
                 raise ExportError(f"`{name}` is {value}, and Promela's numbers have 32 bits", "make it smaller")
-        state, first = self._state(), self._initial()
+        first = self._initial()
+        state = self._state()
         alternatives = self.steps.all()
         groups = self.properties.groups(alternatives)
         monitors, judge = self.properties.monitors(), self._judge()
-        never = self.properties.never(alternatives, groups)
+        begun = "Begun" if first and self.properties.of("leads_to") else ""
+        never = self.properties.never(alternatives, groups, begun)
+        state += [f"bool {begun};  /* an initial state is set */"] if begun else []
         parts = [
             self._header(bool(first)), self._constants(), self._helpers(), state, self._hidden(),
             *(operations(self.names, c) for c in self.slotted), *self.steps.definitions.values(),
@@ -88,7 +95,7 @@ class _Model:
     def _header(self, several: bool) -> list[str]:
         size = 64 + sum(SIZES[leaf.type] for leaf in self.names.leaves())
         vector = f" -DVECTORSZ={-(-2 * size // 1024) * 1024}" if size > 500 else ""
-        one_more = ", and one more: the state before an initial one is chosen" if several else ""
+        one_more = ", and one more: the state before an initial one is set" if several else ""
         paragraphs = [
             *heading(self.system),
             f"The states that SPIN stores are those that `leasehold explore` counts{one_more}. An assertion that is "
@@ -164,7 +171,7 @@ class _Model:
         ]
         for d in role.data.values():
             fields, comment = scalars(d.name, d.type), _comment(d.doc)
-            words = ["0"] * len(fields) if d.any_initial else self.names.literal(d.type, d.initial)
+            words = self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial))
             for (leaf, of), first in zip(fields, words, strict=True):
                 lines.append(
                     f"\t{declared(of)} {leaf}" + (f" = {first}" if first not in ("0", "false") else "") + f";{comment}"
@@ -203,12 +210,9 @@ class _Model:
             f = PromelaBindings(self.names)
             tests = [word(self.system.constraint, f)] if self.system.constraint is not None else []
             for role, datum, (low, high) in ranges(self.system):
-                if not isinstance(datum.type, t.Int | t.Time | t.Opaque | t.Instance):
-                    raise ExportError(f"`{role.name}.{datum.name}` is a {datum.type} with `explore`",
-                                      "write the bound as `constraint`", datum.place)  # fmt: skip
                 for i in range(role.count):
                     value = self.names.data(self.names.machine(role.name, i), datum.name, datum.type)
-                    tests += between(t.INT, value, word(low, f), word(high, f))
+                    tests += between(datum.type, value, word(low, f), word(high, f))
             within, judged = ";\n\t".join(judged or ["skip"]), [f"Within_bounds = {both(tests)}"]
             judged.append(f"if\n\t:: !Within_bounds -> Take_back()\n\t:: else ->\n\t{within}\n\tfi")
         return inline("Judge", judged) if judged else []
@@ -248,13 +252,20 @@ class _Model:
         return [*lines, "\tod", "}"]
 
     def _initial(self) -> list[str]:
-        """The choice of an initial state, where there are several."""
+        """The choice of an initial state, where there are several, or machines of a role differ in the only one."""
         world, names = reference_of(self.system), self.names
         first = [s for s in dict.fromkeys(world.initial_states()) if world.within_bounds(s)]
         data = [(role, i, d) for role, i in self.system.machines() for d in role.data.values() if d.any_initial]
         if not first:
             raise ExportError("no initial state is within the bounds", "loosen `initially` or `constraint`")
-        if not data:
+        firsts = {
+            (role.name, d.name): {
+                state[world.layout.at(role.name, i, d.name)] for state in first for i in range(role.count)
+            }
+            for role, _, d in data
+        }
+        if all(len(values) == 1 for values in firsts.values()):
+            self.begin = {key: value for key, (value,) in firsts.items()}
             return []
         if len(first) > MOST_INITIAL:
             raise ExportError(f"there are {len(first):,} initial states", "set constants lower")
@@ -268,6 +279,7 @@ class _Model:
                     names.literal(d.type, state[world.layout.at(role.name, i, d.name)]), strict=True,
                 )
             ]  # fmt: skip
+            sets += ["Begun = true"] if self.properties.of("leads_to") else []
             lines.append(f":: d_step {{ {'; '.join(sets)} }}")
         return ["if", *lines, "fi;"]
 

@@ -70,10 +70,10 @@ class PromelaProperties:
         return lines
 
     def hidden(self) -> list[str]:
-        """Variables by whose names SPIN says what was violated, and what `took` asks for."""
+        """Variables by whose names SPIN says what was violated, and what `took` and `ignored` ask for."""
         held = [p.name for p in (*self.of("always"), *self.of("step"))]
         held += ["deadlock_free"] if self.system.ends is not None else []
-        took = ["Took_role", "Took_instance", "Took_event"] if self.notes_took else []
+        took = ["Took_role", "Took_instance", "Took_event", "Took_ignored"] if self.notes_took else []
         return [*(f"Holds_{name}" for name in held), *(f"Not_yet_{p.name}" for p in self.of("sometimes")), *took]
 
     def _holds(self, p: Property) -> str:
@@ -83,13 +83,20 @@ class PromelaProperties:
     # Asserted
 
     def monitors(self) -> list[str]:
-        """Alternatives that are possible only where there is something to report."""
+        """Alternatives that are possible only where there is something to report.
+
+        They change nothing. A run that took one for ever would seem to take the step before for ever, of whatever group
+        that was: under -DLIVENESS there are none.
+        """
         lines: list[str] = []
+        unless = self.of("always") and self.of("leads_to")
+        lines += ["#ifndef LIVENESS"] if unless else []
         for p in self.of("always"):
             lines += _about(p, "always")
             lines.append(
                 f":: d_step {{ {opposite(self._holds(p))} -> Holds_{p.name} = false; assert(Holds_{p.name}) }}"
             )
+        lines += ["#endif"] if unless else []
         for p in self.of("sometimes"):
             lines += [f"#ifdef SEEK_{p.name}", *_about(p, "sometimes; an error is the witness")]
             found = f"Not_yet_{p.name} = false; assert(Not_yet_{p.name})"
@@ -116,7 +123,9 @@ class PromelaProperties:
             return []
         local = [e for role in self.system.roles.values() for e in role.events]
         events = dict.fromkeys([*self.system.messages, *local, "tick"])
-        lines = ["#define Took(Role, Instance, Event) Took_role = Role; Took_instance = Instance; Took_event = Event"]
+        parts = ("role", "instance", "event", "ignored")
+        names = ", ".join(part.capitalize() for part in parts)
+        lines = [f"#define Took({names}) " + "; ".join(f"Took_{part} = {part.capitalize()}" for part in parts)]
         lines += [f"#define {self.names.define('role', r)} {n}" for n, r in enumerate(self.system.roles, 1)]
         return lines + [f"#define {self.names.define('event', e)} {n}" for n, e in enumerate(events, 1)]
 
@@ -126,7 +135,8 @@ class PromelaProperties:
         if a.took is None:
             return ["Took_role = 0"]
         role, instance, event = a.took
-        return [f"Took({self.names.define('role', role)}, {instance}, {self.names.define('event', event)})"]
+        ignored = str(a.ignored).lower()
+        return [f"Took({self.names.define('role', role)}, {instance}, {self.names.define('event', event)}, {ignored})"]
 
     def groups(self, alternatives: Sequence[Alternative]) -> dict[tuple[Any, ...] | None, int]:
         """The fair groups, numbered from 1; 0 is no group."""
@@ -140,9 +150,15 @@ class PromelaProperties:
 
     # Never claims
 
-    def never(self, alternatives: Sequence[Alternative], groups: dict[tuple[Any, ...] | None, int]) -> list[str]:
-        """The never claims, each under its name, and what says whether a group is possible."""
+    def never(
+        self, alternatives: Sequence[Alternative], groups: dict[tuple[Any, ...] | None, int], begun: str
+    ) -> list[str]:
+        """The never claims, each under its name, and what says whether a group is possible.
+
+        `begun` is true in the states of the system, not in the one before an initial state is set; it may be empty.
+        """
         lines: list[str] = []
+        at = [begun] if begun else []
         for group, number in groups.items():
             assert group is not None
             lines += wrapped(f"{number}: {' '.join(map(str, group))}", "/* fair group ", " * ", " */")
@@ -154,14 +170,14 @@ class PromelaProperties:
                 states[f"owed_{n}"] = ["", f" && (taken == {n} || !Possible_{n}) -> goto {then}"]
             states |= {"accept_all": [" -> goto owed_1"]} if groups else {"accept_owed_1": [""]}
             start = "owed_1" if groups else "accept_owed_1"
-            lines += self._claim(p, p.name, "a fair run in which it is owed for ever", {start: "true"}, states)
+            lines += self._claim(p, p.name, "a fair run in which it is owed for ever", {start: both(at)}, states)
             if p.within is not None and self.system.clock is not None:
                 starts = range(max(0, self.system.clock.horizon - p.within))
                 states = {
                     f"since_{now}": [f" && clock <= {now + p.within}", f" && clock > {now + p.within} -> goto late"]
                     for now in starts
                 }
-                begins = {f"since_{now}": f"(clock == {now})" for now in starts}
+                begins = {f"since_{now}": both([*at, f"(clock == {now})"]) for now in starts}
                 about = f"a run in which it is owed for more than {p.within} ticks"
                 lines += self._claim(p, f"{p.name}_within", about, begins, states, ["late:", "\tskip"])
         return lines

@@ -54,6 +54,7 @@ class Alternative:
         then: statements that are left: updates and work.
         took: role, instance and event, where a machine consumes one.
         group: of weak fairness; None: it need never happen.
+        ignored: the event is a message for which no transition is taken.
     """
 
     section: str
@@ -64,6 +65,7 @@ class Alternative:
     then: Sequence[str] = ()
     took: tuple[str, int, str] | None = None
     group: tuple[Any, ...] | None = None
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +369,7 @@ class PromelaSteps:
             guard = both([source.test, opposite(either([self._holds(c, f) for c in choices]))])
             what = f"{message.name} is ignored or refused"
             section = f"{role.name}: {what}{source.how}"
-            yield Alternative(section, f"{what}, {label}", guard, (), source.take, (), took, group)
+            yield Alternative(section, f"{what}, {label}", guard, (), source.take, (), took, group, ignored=True)
 
     def _again(self, receive: Receive, lane: Lane, k: int, way: str) -> Iterator[Alternative]:
         """A message is received that was received before: no choice is taken, and answers are sent again."""

@@ -100,10 +100,13 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
             return str(x.WITHOUT_FAULTS[query]).lower()
         case x.Old(operand=operand):
             return term(operand, replace(f, old=True), want)
-        case x.Took(role=role, owner=owner, event=event):
+        case x.Accepts():
+            return term(e.meaning, f, want)
+        case x.Took(role=role, owner=owner, event=event, ignored=ignored):
             parts = [f"(Took_role == {f.names.define('role', role)})"]
             parts += [f"(Took_instance == {word(owner, f)})"] if owner is not None else []
             parts += [f"(Took_event == {f.names.define('event', event)})"] if event is not None else []
+            parts += ["Took_ignored"] if ignored else []
             return both(parts)
         case _:
             raise ExportError(f"`{x.text(e)}` has no word in Promela", "write it another way", e.place)

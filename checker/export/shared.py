@@ -83,6 +83,12 @@ def moving(field_: Datum) -> bool:
     return any(x.mentions(e, lambda n: isinstance(n, x.Now)) for e in field_.explore or ())
 
 
+def begins_below_zero(system: System, field_: Datum) -> bool:
+    """Whether the range to try of a field has at some time a lower end below 0, where no time is."""
+    moments = range(system.clock.horizon + 1) if system.clock is not None and moving(field_) else [0]
+    return any(constant_value(e, system.values(), now) < 0 for e in (field_.explore or ())[:1] for now in moments)
+
+
 def values_to_try(system: System, field_: Datum) -> list[t.Value]:
     """The values that a field of a local event may have at any time."""
     horizon = system.clock.horizon if system.clock is not None and moving(field_) else 0
@@ -94,7 +100,7 @@ def values_to_try(system: System, field_: Datum) -> list[t.Value]:
                 f"`{field_.name}` has more than {MOST_WITNESSES:,} values to try", "give it a smaller `explore`",
                 field_.place,
             )  # fmt: skip
-        found |= dict.fromkeys(v for v in t.domain(field_.type, ends or None) if t.in_range(field_.type, v))
+        found |= dict.fromkeys(t.domain(field_.type, ends or None))
     return list(found)
 
 
@@ -188,6 +194,12 @@ class UniqueNames:
 def asks_what_was_taken(p: Property) -> bool:
     """Whether a property speaks of the event that a step consumes."""
     return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
+
+
+def asks_what_was_ignored(system: System) -> bool:
+    """Whether a property of the system speaks of messages that a step ignores."""
+    claims = [e for p in system.properties.values() for e in (p.claim, p.when)]
+    return any(x.mentions(e, lambda n: isinstance(n, x.Took) and n.ignored) for e in claims)
 
 
 def described(tr: Transition, more: str = "") -> str:

@@ -18,6 +18,7 @@ from leasehold.checker.export.shared import (
     ExportError,
     ExportOptions,
     LeftOut,
+    asks_what_was_ignored,
     asks_what_was_taken,
     bounded,
     heading,
@@ -191,7 +192,10 @@ class _TlaModule:
         tests = [term(self.system.constraint, f)] if self.system.constraint is not None else []
         for role, d, (low, high) in ranges(self.system):
             every, own = self._every(role)
-            tests.append(f"{every}{term(low, f)} <= {own}.{d.name} /\\ {own}.{d.name} <= {term(high, f)}")
+            value = f"{own}.{d.name}"
+            if isinstance(d.type, t.Option):  # a set of one value, or of none
+                every, value = f"{every}\\A V \\in {value} : ", "V"
+            tests.append(f"{every}{term(low, f)} <= {value} /\\ {value} <= {term(high, f)}")
         about = comment("States out of these bounds are not explored.")
         return [*about, *_all_of("Bounds", [f"({test})" for test in tests])]
 
@@ -209,7 +213,13 @@ class _TlaModule:
         about = comment(
             "A claim P about steps that asks who consumed what: it holds of every action that a step can be taken for."
         )
-        return [*about, *_all_of("Judged(P(_, _, _))", [action.judged for action in actions])]
+        head = f"Judged(P({', '.join('_' for _ in self.asked)}))"
+        return [*about, *_all_of(head, [action.judged(asks_what_was_ignored(self.system)) for action in actions])]
+
+    @property
+    def asked(self) -> list[str]:
+        """What `took` and `ignored` ask of an action."""
+        return [*("Took_role", "Took_instance", "Took_event"), *["Took_ignored"] * asks_what_was_ignored(self.system)]
 
     def _claims(self) -> list[list[str]]:
         found = [self._types_hold()]
@@ -236,7 +246,7 @@ class _TlaModule:
             case "step":
                 words = ("Bounds' => " if self.bounded else "") + implied
                 if asks_what_was_taken(p):
-                    words = f"Judged(LAMBDA Took_role, Took_instance, Took_event : {words})"
+                    words = f"Judged(LAMBDA {', '.join(self.asked)} : {words})"
                 formula, where = f"[][{words}]_vars", self.temporal
             case "sometimes":
                 formula, where = f"~{claim}  \\* what breaks this is the witness", self.sought

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from leasehold.checker.export.shared import ExportError, described, low_high, wrapped
+from leasehold.checker.export.shared import ExportError, begins_below_zero, described, low_high, wrapped
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -29,6 +29,7 @@ class TlaAction:
         group: the name of the fair group that it belongs to, and the bound names that tell groups apart.
         took: the role, the machine and the event, as `took` asks for them; no role where no machine consumes one.
         strong: the group is strongly fair.
+        ignored: the event is a message for which no transition is taken.
     """
 
     text: list[str]
@@ -37,13 +38,14 @@ class TlaAction:
     group: tuple[str, tuple[str, ...]] | None
     took: tuple[str, str, str] = ("", "0", "")
     strong: bool = False
+    ignored: bool = False
 
-    @property
-    def judged(self) -> str:
-        """What says of the action that a claim about steps holds of it."""
+    def judged(self, ignored: bool) -> str:
+        """What says of the action that a claim about steps holds of it; with or without what it ignored."""
         role, instance, event = self.took
+        more = f", {str(self.ignored).upper()}" if ignored else ""
         every = "".join(f"\\A {name} \\in {domain} : " for name, domain in self.witnesses)
-        return f'{every}{self.call} => P("{role}", {instance}, "{event}")'
+        return f'{every}{self.call} => P("{role}", {instance}, "{event}"{more})'
 
     @property
     def words(self) -> str:
@@ -252,6 +254,7 @@ class TlaActions:
     def _define(
         self, name: str, about: list[str], witnesses: list[tuple[str, str]], tests: list[str], w: Writing,
         group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""), strong: bool = False,
+        ignored: bool = False,
     ) -> TlaAction:  # fmt: skip
         call = name + (f"({', '.join(n for n, _ in witnesses)})" if witnesses else "")
         lines = [*about, f"{call} ==", *(f"  /\\ {_condition(test)}" for test in tests)]
@@ -264,7 +267,7 @@ class TlaActions:
             lines += [f"     {'IN ' if n == 0 else '   '}/\\ {line}" for n, line in enumerate([*w.tests, *after])]
         else:
             lines += [f"  /\\ {line}" for line in [*w.tests, *after]]
-        return TlaAction(lines, witnesses, call, group, took, strong)
+        return TlaAction(lines, witnesses, call, group, took, strong, ignored)
 
     def _state_and_guard(self, role: Role, tr: Transition, f: TlaBindings) -> list[str]:
         tests = [f'{f.machine(role.name, f.me)}.state = "{tr.source}"']
@@ -291,10 +294,17 @@ class TlaActions:
         )  # fmt: skip
 
     def domain(self, d: Datum) -> str:
-        """The values to try of an event's field."""
+        """The values to try of an event's field, or of a field that begins with any value."""
+        if d.explore is None and isinstance(d.type, t.Int):
+            numbers = t.numbers(d.type, None)
+            return f"({numbers[0]}..{numbers[-1]})"
         frame = TlaBindings(self.layout)
         ends = [term(e, frame) for e in d.explore] if d.explore is not None else ["0", "0"]
-        return self._values(d.type, f"({ends[0]}..{ends[1]})")
+        tried = f"({ends[0]}..{ends[1]})"
+        times = d.type.of if isinstance(d.type, t.Option | t.Map) else d.type
+        if isinstance(times, t.Time) and begins_below_zero(self.system, d):
+            tried = f"{{N \\in {tried} : 0 <= N}}"
+        return self._values(d.type, tried)
 
     def _values(self, kind: t.Type, numbers: str) -> str:
         match kind:
@@ -375,7 +385,8 @@ class TlaActions:
             name = self._word(("ignored", m.name), f"{role.name}_drops_{m.name}")
             about = comment(f"{m.name} is ignored or refused. {m.doc}")
         group = (f"deliver {channel.name}", tuple(n for n, _ in names))
-        return self._define(name, about, [*names, *found], tests, w, group, (role.name, me, m.name))
+        took = (role.name, me, m.name)
+        return self._define(name, about, [*names, *found], tests, w, group, took, ignored=choice is None)
 
     def _loss(self, channel: Channel) -> TlaAction:
         names, sender, me = self._ends(channel)

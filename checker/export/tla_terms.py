@@ -183,10 +183,13 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return str(x.WITHOUT_FAULTS[query]).upper()
         case x.Old(operand=operand):
             return term(operand, replace(f, primed=False, now={}))
-        case x.Took(role=role, owner=owner, event=event):
+        case x.Accepts():
+            return term(e.meaning, f)
+        case x.Took(role=role, owner=owner, event=event, ignored=ignored):
             tests = [f'Took_role = "{role}"']
             tests += [f"Took_instance = {term(owner, f)}"] if owner is not None else []
             tests += [f'Took_event = "{event}"'] if event is not None else []
+            tests += ["Took_ignored"] if ignored else []
             return "(" + " /\\ ".join(tests) + ")"
         case _:
             raise ExportError(f"`{x.text(e)}` has no word in TLA+", "write it another way", e.place)

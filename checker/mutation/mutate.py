@@ -1,9 +1,11 @@
 """How good are a system's properties? Each mutant of it is tried in a battery of settings until a property finds it.
 
-A mutant is *killed* when a property that the system itself satisfies in that setting is violated or has lost its cases,
-or when the mutant no longer stabilises under faults where the system does. That it has other numbers of states is no
-kill, as no property says it. A mutant that is killed nowhere *survives*: it is equivalent to the system as far as
-anybody can observe, or a property is missing.
+A mutant is *killed* when a property that the system itself satisfies in that setting is violated, or when the mutant no
+longer stabilises under faults where the system does. That it has other numbers of states is no kill, as no property
+says it; nor is a lost witness, or a property that has lost its cases, as these are about the search. A mutant that the
+linter refuses, or in which two guards hold at once, is *refused*: it is no specification. A mutant that is killed
+nowhere is *equivalent* if it has exactly the states and steps of the system in every trial; else it *survives*, and a
+property is missing.
 
 Trials go one after the other, and in each all mutants that are left, in parallel. So cheap trials come first for all,
 and when the campaign is interrupted it is known of every mutant what it has survived.
@@ -12,26 +14,20 @@ and when the campaign is interrupted it is known of every mutant what it has sur
 from __future__ import annotations
 
 import multiprocessing
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from leasehold.checker.crash.convergence import convergence
-from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.checker.explore.properties import only_these
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
-from leasehold.checker.mutation.operators import RULES, Mutation
+from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
+from leasehold.checker.mutation.operators import RULES, Mutation, refused
+from leasehold.checker.workers import ended_by_signals, follow_parent
 from leasehold.spec import System
 
-CONVERGENCE = "convergence"  # as what kills: some fair run never returns to a legal state, or the system cannot go on
-VACUOUS = "vacuous: "
-
-
-class MutationError(Exception):
-    """The system itself cannot be explored to the end in a trial, so its mutants cannot be compared with it."""
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +41,47 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class MutantOutcome:
-    """The outcome of a mutant; `cut_short`: in some trial it had far more states than the system, unfound."""
+    """The outcome of a mutant.
+
+    Attributes:
+        refused: the error for which it is no specification.
+        equivalent: it is not killed, and in every trial it has the states and steps of the system.
+        noticed: it is not killed, and this witness, or the case of this property, is lost.
+        cut_short: in some trial it had far more states than the system, and was not killed.
+    """
 
     mutation: Mutation
     kill: Kill | None = None
+    refused: str = ""
+    equivalent: bool = False
+    noticed: str = ""
     cut_short: bool = False
     explanation: str = ""
     seconds: float = 0.0
+
+    @property
+    def survives(self) -> bool:
+        """Whether it is a specification of another system, and no property says so."""
+        return not (self.kill or self.refused or self.equivalent)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleScore:
+    """How many mutants a rule made, and what became of them."""
+
+    made: int
+    refused: int
+    equivalent: int
+    killed: int
+
+    @property
+    def others(self) -> int:
+        """Those that a property could kill."""
+        return self.made - self.refused - self.equivalent
+
+    @property
+    def score(self) -> float:
+        return self.killed / self.others if self.others else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +98,47 @@ class MutationReport:
         return [(o.mutation, o.kill) for o in self.outcomes if o.kill is not None]
 
     @property
+    def equivalent(self) -> list[Mutation]:
+        return [o.mutation for o in self.outcomes if o.equivalent]
+
+    @property
     def survivors(self) -> list[MutantOutcome]:
-        return [o for o in self.outcomes if o.kill is None]
+        return [o for o in self.outcomes if o.survives]
 
     @property
     def unexplained(self) -> list[MutantOutcome]:
         return [o for o in self.survivors if not o.explanation]
 
     @property
-    def score(self) -> float:
-        """Killed mutants by all mutants."""
-        return len(self.kills) / len(self.outcomes) if self.outcomes else 1.0
+    def total(self) -> RuleScore:
+        return _score(self.outcomes)
 
-    def by_rule(self) -> dict[str, tuple[int, int]]:
-        """Mutants and killed ones, for each rule that made some."""
-        made = Counter(o.mutation.rule for o in self.outcomes)
-        killed = Counter(m.rule for m, _ in self.kills)
-        return {rule: (made[rule], killed[rule]) for rule in RULES if made[rule]}
+    def by_rule(self) -> dict[str, RuleScore]:
+        """The score of each rule that made some."""
+        of = {rule: [o for o in self.outcomes if o.mutation.rule == rule] for rule in RULES}
+        return {rule: _score(outcomes) for rule, outcomes in of.items() if outcomes}
 
     def by_property(self) -> dict[str, int]:
         """How many mutants each property was the first to find, the most first."""
         return dict(sorted(Counter(k.by for _, k in self.kills).items(), key=lambda item: (-item[1], item[0])))
 
+    def refusals(self) -> dict[str, int]:
+        """How many mutants the loader refuses, by the code of the error."""
+        return dict(sorted(Counter(o.refused.partition(":")[0] for o in self.outcomes if o.refused).items()))
+
+
+def _score(outcomes: Sequence[MutantOutcome]) -> RuleScore:
+    return RuleScore(
+        len(outcomes), sum(bool(o.refused) for o in outcomes), sum(o.equivalent for o in outcomes),
+        sum(o.kill is not None for o in outcomes),
+    )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class MutationProgress:
-    """How far a campaign has come: in a trial, `tried` of `left` mutants."""
+    """How far a campaign has come: in a stage, `tried` of `left` mutants."""
 
-    trial: int
-    trials: int
+    stage: str
     tried: int
     left: int
     killed: int
@@ -104,30 +146,11 @@ class MutationProgress:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The system itself in a trial: what a mutant is compared with."""
-
-    states: int
-    legal: int  # states without faults
-    holds: frozenset[str]
-    vacuous: frozenset[str]
-    converges: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    by: str = ""
-    steps: int | None = None
-    cut_short: bool = False
-    seconds: float = 0.0
-
-
 def mutate(
     loader: SystemLoader, mutants: Sequence[Mutation], battery: Battery, *, jobs: int = 1,
     progress: Callable[[MutationProgress], None] | None = None, whole: Iterable[Mutation] | None = None,
 ) -> MutationReport:  # fmt: skip
-    """Tries mutants until they are killed; Ctrl-C ends it with what is known until then.
+    """Tries mutants until they are killed; Ctrl-C or SIGTERM ends it with what is known until then.
 
     Args:
         loader: the system.
@@ -144,115 +167,100 @@ def mutate(
     """
     started = time.perf_counter()
     outcomes = {m.name: MutantOutcome(m) for m in mutants}
-    systems = {t.settings: loader(t.settings) for t in battery.trials}
-    with _Pool(systems, jobs if len(mutants) > 1 else 1) as pool:
+    systems = {(): loader()} | {t.settings: loader(t.settings) for t in battery.trials}
+    differ: set[str] = set()  # mutants that have another number of states than the system in some trial
+
+    def told(stage: str, results: Iterable[tuple[Mutation, _R]], left: int) -> Iterator[tuple[MutantOutcome, _R]]:
+        for tried, (mutation, result) in enumerate(results, 1):
+            yield outcomes[mutation.name], result
+            if progress is not None:
+                killed, seconds = sum(o.kill is not None for o in outcomes.values()), time.perf_counter() - started
+                progress(MutationProgress(stage, tried, left, killed, len(mutants), seconds))
+
+    with ended_by_signals(), _Pool(systems, jobs if len(mutants) > 1 else 1) as pool:
         try:
-            for number, trial in enumerate(battery.trials):
-                left = [o.mutation for o in outcomes.values() if o.kill is None]
+            for before, error in told("lint", pool.of_each(mutants, _refused), len(mutants)):
+                outcomes[before.mutation.name] = replace(before, refused=error)
+            for number, trial in enumerate(battery.trials, 1):
+                left = [o.mutation for o in outcomes.values() if o.survives]
                 if not left:
                     break
                 baseline = baseline_of(systems[trial.settings], trial)
-                for tried, (mutation, verdict) in enumerate(pool.attempts(trial, baseline, left), 1):
-                    before = outcomes[mutation.name]
-                    outcomes[mutation.name] = replace(
-                        before,
-                        kill=Kill(verdict.by, trial, verdict.steps) if verdict.by else None,
-                        cut_short=not verdict.by and (before.cut_short or verdict.cut_short),
-                        seconds=before.seconds + verdict.seconds,
-                    )
-                    if progress is not None:
-                        killed = sum(o.kill is not None for o in outcomes.values())
-                        seconds = time.perf_counter() - started
-                        progress(
-                            MutationProgress(
-                                number + 1, len(battery.trials), tried, len(left), killed, len(mutants), seconds
-                            )
-                        )
+                stage = f"trial {number} of {len(battery.trials)}"
+                for before, verdict in told(stage, pool.of_each(left, _attempt, trial, baseline), len(left)):
+                    name = before.mutation.name
+                    outcomes[name] = _after(before, verdict, trial)
+                    differ |= set() if verdict.states else {name}
+            left = [o.mutation for o in outcomes.values() if o.survives and o.mutation.name not in differ]
+            for trial in battery.trials:
+                stage = f"equivalent with {trial}"
+                for before, same in told(stage, pool.of_each(left, _is_the_system, trial), len(left)):
+                    outcomes[before.mutation.name] = replace(before, equivalent=same)
+                left = [m for m in left if outcomes[m.name].equivalent]
         except KeyboardInterrupt:
             pool.stop()
             known = tuple(o for o in outcomes.values() if o.kill is not None)
             return MutationReport(known, time.perf_counter() - started, (), len(outcomes) - len(known))
-    found = tuple(replace(o, explanation="" if o.kill else battery.reason(n)) for n, o in outcomes.items())
-    alive = {o.mutation.name for o in found if o.kill is None}
+    found = tuple(replace(o, explanation=battery.reason(n) if o.survives else "") for n, o in outcomes.items())
+    alive = {o.mutation.name for o in found if o.survives}
     spoken_of = known_survivors(battery, mutants if whole is None else whole)
     stale = [p for p, names in spoken_of.items() if names and alive.isdisjoint(names) and outcomes.keys() >= set(names)]
     return MutationReport(found, time.perf_counter() - started, tuple(stale))
 
 
-def baseline_of(system: System, trial: Trial) -> Baseline:
-    """The results of the system itself in a trial.
-
-    Raises:
-        MutationError: it cannot be explored to the end.
-    """
-    found = _explored(system, Limits(), trial)
-    legal = found if trial.budget is None else _explored(system, Limits())
-    for exploration in (found, legal):
-        if not exploration.complete:
-            raise MutationError(f"{system.name} with {trial}: {exploration.why_incomplete}")
-    holds = frozenset(p.name for p in found.properties if p.verdict in ("exhausted", "witnessed"))
-    converges = trial.budget is not None and convergence(legal, found).converges
-    return Baseline(found.distinct, legal.distinct, holds, frozenset(found.vacuous), converges)
-
-
-def judged(mutant: System, trial: Trial, baseline: Baseline) -> _Verdict:
-    """Whether a mutant is killed in a trial; of the properties, those alone count that the system satisfies."""
-    mutant = only_these(mutant, baseline.holds)
-    found = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
-    violated = [p for p in found.properties if p.verdict == "violated"]
-    if violated:
-        first = min(violated, key=lambda p: len(p.path) if p.path is not None else found.distinct)
-        return _Verdict(first.name, len(first.path) if first.path is not None else None)
-    if not found.complete:
-        return _Verdict(cut_short=True)
-    lost = [name for name in found.vacuous if name not in baseline.vacuous]
-    if lost:
-        return _Verdict(VACUOUS + lost[0])
-    if not baseline.converges:
-        return _Verdict()
-    legal = _explored(replace(mutant, properties={}), _limits(baseline.legal))
-    if not legal.complete:
-        return _Verdict(cut_short=True)
-    after = convergence(legal, found)
-    if after.converges:
-        return _Verdict()
-    return _Verdict(CONVERGENCE, len(after.path) if after.path is not None else None)
-
-
-def _limits(states: int, stop_at_violation: bool = False) -> Limits:
-    """A mutant may run away; three times what the system has is enough to see most violations."""
-    return Limits(states=3 * states + 1000, stop_at_violation=stop_at_violation)
-
-
-def _explored(system: System, limits: Limits, trial: Trial | None = None) -> Exploration:
-    found = explore(system, limits, budget=trial.budget if trial is not None else None)
-    if found.interrupted:
-        raise KeyboardInterrupt
-    return found
+def _after(before: MutantOutcome, verdict: Verdict, trial: Trial) -> MutantOutcome:
+    """The outcome of a mutant after one more trial."""
+    over = bool(verdict.by or verdict.refused)
+    return replace(
+        before,
+        kill=Kill(verdict.by, trial, verdict.steps) if verdict.by else None,
+        refused=verdict.refused,
+        noticed="" if over else before.noticed or verdict.noticed,
+        cut_short=not over and (before.cut_short or verdict.cut_short),
+        seconds=before.seconds + verdict.seconds,
+    )
 
 
 # Processes
 
 _systems: dict[Settings, System] = {}  # of this process
+_graphs: dict[Trial, ReachableGraph] = {}
 
 
 def _start_worker(systems: Mapping[Settings, System]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the terminal
+    follow_parent()
+    _begin(systems)
+
+
+def _begin(systems: Mapping[Settings, System]) -> None:
+    _systems.clear()
+    _graphs.clear()
     _systems.update(systems)
 
 
-def _attempt(trial: Trial, baseline: Baseline, mutation: Mutation) -> _Verdict:
+def _refused(mutation: Mutation) -> str:
+    return refused(_systems[()], mutation.applied(_systems[()]))
+
+
+def _attempt(mutation: Mutation, trial: Trial, baseline: Baseline) -> Verdict:
     started = time.perf_counter()
     verdict = judged(mutation.applied(_systems[trial.settings]), trial, baseline)
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
+def _is_the_system(mutation: Mutation, trial: Trial) -> bool:
+    system = _systems[trial.settings]
+    if trial not in _graphs:
+        _graphs.clear()  # trials come one after the other
+        _graphs[trial] = ReachableGraph(system, trial)
+    return _graphs[trial].is_of(mutation.applied(system))
+
+
 class _Pool:
-    """Tries mutants in this process or in several."""
+    """Works on mutants in this process or in several."""
 
     def __init__(self, systems: Mapping[Settings, System], jobs: int) -> None:
-        _systems.clear()
-        _systems.update(systems)
+        _begin(systems)
         self.others = set(multiprocessing.active_children())
         self.pool: ProcessPoolExecutor | None = None
         if jobs > 1:
@@ -267,15 +275,15 @@ class _Pool:
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=True)
 
-    def attempts(
-        self, trial: Trial, baseline: Baseline, mutants: Sequence[Mutation]
-    ) -> Iterator[tuple[Mutation, _Verdict]]:
-        """Every mutant with its verdict, as they come."""
+    def of_each(
+        self, mutants: Sequence[Mutation], function: Callable[..., _R], *arguments: object
+    ) -> Iterator[tuple[Mutation, _R]]:
+        """Every mutant with what the function returns for it, as they come."""
         if self.pool is None:
             for mutation in mutants:
-                yield mutation, _attempt(trial, baseline, mutation)
+                yield mutation, function(mutation, *arguments)
             return
-        work = {self.pool.submit(_attempt, trial, baseline, mutation): mutation for mutation in mutants}
+        work = {self.pool.submit(function, mutation, *arguments): mutation for mutation in mutants}
         for future in as_completed(work):
             yield work[future], future.result()
 

@@ -9,6 +9,7 @@ from leasehold.checker.prove.decide.induction import ANY, LIMIT_SECONDS, Setting
 from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
 from leasehold.checker.prove.decide.set_aside import stopped_by_signals
+from leasehold.checker.prove.encode.encoding import NoSuchNumbers, known_sizes
 from leasehold.checker.prove.encode.lemma import lemmas_yaml
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.checker.prove.encode.values import Unencodable
@@ -20,11 +21,13 @@ __all__ = [
     "Certificate",
     "ClaimVerdict",
     "FaultScope",
+    "NoSuchNumbers",
     "Proof",
     "Setting",
     "StoredProof",
     "Unencodable",
     "Unproved",
+    "known_sizes",
     "lemmas_yaml",
     "prove",
     "stopped_by_signals",

@@ -21,28 +21,28 @@ from dataclasses import replace
 from functools import partial
 
 from leasehold.checker.explore import Limits, Path, Progress, explore
-from leasehold.checker.prove.decide.assumptions import assumptions
+from leasehold.checker.prove.decide.assumptions import any_number, assumptions, held
 from leasehold.checker.prove.decide.cti import CounterexampleToInduction, counterexample_to_induction
 from leasehold.checker.prove.decide.guards import guard_findings
 from leasehold.checker.prove.decide.induction import ANY, START, Induction, Setting, Watch, induct
 from leasehold.checker.prove.decide.k_induction import k_induction
 from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
-from leasehold.checker.prove.decide.set_aside import map_in_workers
-from leasehold.checker.prove.discover.candidates import explored_states
+from leasehold.checker.prove.decide.set_aside import GRACE_SECONDS, map_in_workers
+from leasehold.checker.prove.discover.candidates import EXPLORE_SECONDS, explored_states
 from leasehold.checker.prove.discover.strengthen import strengthened
-from leasehold.checker.prove.encode.encoding import Claim
+from leasehold.checker.prove.encode.encoding import SLOWEST, Claim
 from leasehold.checker.prove.encode.lemma import CandidateLemma, with_lemmas
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_reachability
-from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec.language.expression import negation
 from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
-NO_FAULTS = FaultScope(crash=False, network=False)
 VACUITY_LIMITS = 8.0  # times the limit, for the proof that antecedents are never true
-HANGS = 3.0  # times the limit, after which a solver is given up that does not keep to it
+ANTECEDENT_LIMITS = 3.0  # times the limit, for exploring antecedents
+OUT_OF_TIME = "time: all of it ended before this was decided; give --time more"
 
 
 def prove(
@@ -70,28 +70,23 @@ def prove(
     open_ = [c.name for c in written if c.name not in induction.proved]
     if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
         more.search(open_, progress)
-    more.antecedents(progress, is_asked=small is not None)
+    more.out_of_time = setting.is_over
+    more.antecedents(progress, is_asked=small is not None and not setting.is_over)
     encoding = setting.encoding(system)
+    guards = [] if setting.is_over else guard_findings(encoding)
+    if setting.is_over:  # what the solver could not say, it might with more time
+        guards = [g for g in guards if g.certain]
     return Proof(
         system, [more.verdict(claim) for claim in written],
         others=[name for name in system.properties if name not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
-        any_number=_any_number(system, setting), held=_held(system, setting),
+        any_number=any_number(system, setting), held=held(system, setting),
         scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
-        induction=more.induction, guards=guard_findings(encoding), lemmas=more.lemmas, strengthened=more.strengthened,
+        induction=more.induction, guards=guards, guards_open=setting.is_over, lemmas=more.lemmas,
+        strengthened=more.strengthened,
         assumptions=assumptions(encoding, setting, searches=small is not None), vacuity_open=more.vacuity_open,
         seconds=time.perf_counter() - began,
     )  # fmt: skip
-
-
-def _any_number(system: System, setting: Setting) -> list[str]:
-    known = {*setting.sizes, *(i.name for i in system.counted() if i.counted_by in system.bounding)}
-    return [i.name for i in system.counted() if i.counted_by and i.name not in known]
-
-
-def _held(system: System, setting: Setting) -> list[str]:
-    fixed = [f"{name}={count}" for name, count in setting.sizes.items()]
-    return [*fixed, *(f"{name}={system.constants[name].value}" for name in sorted(system.bounding))]
 
 
 class Strategies:
@@ -119,6 +114,7 @@ class Strategies:
         vacuous: for each property that is proved, and whose antecedent is never true: why.
         vacuity_explored: those of them of which only exploring says so, within its bounds.
         vacuity_open: properties that are proved, of which it is not known.
+        out_of_time: whether all time was over before everything was tried.
     """
 
     def __init__(
@@ -137,6 +133,7 @@ class Strategies:
         self.vacuous: dict[str, str] = {}
         self.vacuity_explored: set[str] = set()
         self.vacuity_open: list[str] = []
+        self.out_of_time = False
 
     def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
         """Tries everything for some properties.
@@ -148,11 +145,14 @@ class Strategies:
         self.explore(names, progress)
         names = [n for n in names if self.induction.claims[n].kind in PROVABLE]
         for attempt in (self.k_induction, self.discover):
+            if self.setting.is_over:
+                return
             can = [n for n in self._open(names) if n in self.induction.claims and not self._why_not(n)]
             if can:
                 attempt(can)
         for name in self._open(names):
-            self._cti(name)
+            if not self.setting.is_over:
+                self._cti(name)
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """What is known of a claim."""
@@ -174,6 +174,8 @@ class Strategies:
 
     def _reason(self, name: str, fixed: str) -> str:
         proved = f"; proved for {fixed}" if fixed else ""
+        if self.out_of_time and not self._why_not(name):
+            return OUT_OF_TIME + proved
         if name in self.induction.undecided:
             return self.induction.undecided[name] + proved
         at = self.induction.broken_by.get(name, "")
@@ -191,14 +193,17 @@ class Strategies:
         asked = replace(self.small, properties={**self.small.lemmas, **self.small.properties})
         parted = ["partition=1"] if steps_read_reachability(self.small) else []  # `reachable` is arbitrary in a proof
         faults = [*parted, self.small.faults.usual]
-        for words in dict.fromkeys(["", *(faults if self.induction.scope != NO_FAULTS else [])]):
+        for words in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
             if not self._open(names):
                 return
             self.tell("exploring")
-            explored = explore(asked, progress=progress, budget=Budget.parse(words) if words else None)
+            limits = Limits(seconds=None if self.setting.until is None else self.setting.seconds_left)
+            explored = explore(asked, limits, progress=progress, budget=Budget.parse(words) if words else None)
             if explored.interrupted:
                 raise KeyboardInterrupt
-            self.explored.append(f"{explored.distinct:,} states" + (f" with {words}" if words else " without faults"))
+            short = "" if explored.complete else f" ({explored.why_incomplete})"
+            under = f" with {words}" if words else " without faults"
+            self.explored.append(f"{explored.distinct:,} states{under}{short}")
             for result in explored.properties:
                 if result.name in self._open(names) and result.verdict == "violated" and result.path is not None:
                     self.runs[result.name] = result.path, words
@@ -209,9 +214,11 @@ class Strategies:
             return
         asked = [n for n in names if self.induction.broken_by.get(n) != START]
         self.tell(f"k-induction of {', '.join(asked)}")
-        limit = HANGS * self.setting.limit_seconds
+        limit = self.setting.limit_seconds
         run = partial(_run_k_induction, self.system, self.setting, frozenset(self.induction.proved))
-        for name, found in map_in_workers(run, asked, limit, self.jobs):
+        for name, found in map_in_workers(
+            run, asked, SLOWEST * limit + GRACE_SECONDS, self.jobs, until=self.setting.until
+        ):
             depth, seconds = (0, limit) if found is None else found
             self._spend(name, seconds)
             if depth:
@@ -222,14 +229,16 @@ class Strategies:
         self.tell("lemmas from explored states")
         began = time.perf_counter()
         # The limit is for each property, and so for some of them together.
-        limited = replace(self.setting, until=began + len(names) * self.setting.limit_seconds)
+        limited = self.setting.limited(len(names) * self.setting.limit_seconds)
         found = strengthened(
             self.system, limited, self.small, names, jobs=self.jobs, watch=self.watch,
-            states=explored_states(self.small), shrink_seconds=self.setting.limit_seconds,
+            states=explored_states(self.small, seconds=min(EXPLORE_SECONDS, limited.seconds_left / 4)),
+            shrink_seconds=self.setting.limit_seconds,
         )  # fmt: skip
         for name in names:
             self._spend(name, (time.perf_counter() - began) / len(names))
-        sizes = ", ".join(f"{type_.name}={type_.count}" for type_ in self.small.counted())
+        some = any_number(self.system, self.setting)
+        sizes = ", ".join(f"{type_.name}={type_.count}" for type_ in self.small.counted() if type_.name in some)
         self.fixed |= dict.fromkeys(found.fixed, sizes)
         if found.proved:
             self.lemmas, self.induction = found.lemmas, found.induction
@@ -251,12 +260,14 @@ class Strategies:
             self.vacuity_open = sorted(unseen)
             return
         self.tell("antecedents")
-        for model in (self.small, self.system):  # the small setting may be too small for some
+        # The small setting may be too small for some.
+        models = [self.small, *([self.system] if self.system.values() != self.small.values() else [])]
+        for model in models:
             unseen = unseen and self._never_explored(model, unseen, "", progress)
         if unseen:
             self._prove_vacuous(unseen)
         unseen -= self.vacuous.keys()
-        if unseen and self.induction.scope != NO_FAULTS and self.small.faults.usual:
+        if unseen and self.induction.scope.any and self.small.faults.usual:
             unseen = self._never_explored(self.small, unseen, self.small.faults.usual, progress)
         self.vacuity_open = [n for n in self.vacuity_open if n in unseen]
         unseen -= {*self.vacuity_open}
@@ -269,7 +280,7 @@ class Strategies:
     ) -> set[str]:
         """The properties whose antecedents no explored case has; they are open where exploring is cut short."""
         asked = replace(model, properties={n: model.properties[n] for n in sorted(names)}, ends=None)
-        limits = Limits(seconds=HANGS * self.setting.limit_seconds)
+        limits = Limits(seconds=min(ANTECEDENT_LIMITS * self.setting.limit_seconds, self.setting.seconds_left))
         found = explore(asked, limits, progress=progress, budget=Budget.parse(faults) if faults else None)
         if found.interrupted:
             raise KeyboardInterrupt
@@ -286,7 +297,7 @@ class Strategies:
             assert p.when is not None
             negated[f"the antecedent of {name} is never true"] = replace(p, claim=negation(p.when), when=None)
         claims = {words: replace(p, name=words) for words, p in negated.items()}
-        limited = replace(self.setting, until=time.perf_counter() + VACUITY_LIMITS * self.setting.limit_seconds)
+        limited = self.setting.limited(VACUITY_LIMITS * self.setting.limit_seconds)
         found = induct(
             replace(system, properties={**system.properties, **claims}), limited, jobs=self.jobs, watch=self.watch
         )
@@ -300,8 +311,9 @@ class Strategies:
             return
         self.tell(f"a counterexample to induction for {name}")
         began = time.perf_counter()
+        limited = self.setting.limited(self.setting.limit_seconds)
         self.ctis[name] = counterexample_to_induction(
-            self.system, self.setting, name, at, set(self.induction.proved), self.small
+            self.system, limited, name, at, set(self.induction.proved), self.small
         )
         self._spend(name, time.perf_counter() - began)
 

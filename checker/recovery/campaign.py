@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from leasehold.checker.explore.result import Path
+from leasehold.checker.workers import ended_by_signals, follow_parent
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -116,10 +116,11 @@ class Campaign:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Around the work: measures it, and ends it on Ctrl-C."""
+        """Around the work: measures it, and ends it on Ctrl-C and SIGTERM."""
         begun = time.perf_counter()
         try:
-            yield
+            with ended_by_signals():
+                yield
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -155,8 +156,12 @@ def silent() -> Iterator[None]:
         logging.disable(before)
 
 
+def nothing() -> None:
+    """What a process begins with where there is nothing to prepare; unlike a lambda it has a name there."""
+
+
 def spread(
-    do: Callable[[W], R], work: Iterable[W], jobs: int | None, begin: Callable[..., None] = lambda: None,
+    do: Callable[[W], R], work: Iterable[W], jobs: int | None, begin: Callable[..., None] = nothing,
     arguments: tuple[Any, ...] = (),
 ) -> Iterator[R]:  # fmt: skip
     """Does each piece of work in some process; yields results as they come.
@@ -214,5 +219,5 @@ def completed(
 
 def _begin(begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     logging.disable(logging.CRITICAL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_parent()
     begin(*arguments)

@@ -187,7 +187,8 @@ class DurabilityMonitor:
                 continue
             now = _durable(actor.rows.read(key, row, actor.table.below))
             if now != before:
-                differ = (f"{n} is {now.get(n)!r}, not {v!r}" for n, v in before.items() if now.get(n) != v)
+                pairs = ((n, now.get(n), v) for n, v in before.items() if now.get(n) != v)
+                differ = (f"{n} is {_shown(is_)}, not {_shown(was)}" for n, is_, was in pairs)
                 self.lost.append(f"{name} has another {key.machine} of {key.lease}: {'; '.join(differ)}"[:400])
 
 
@@ -195,3 +196,7 @@ def _durable(held: MachineInstance) -> dict[str, Any]:
     """What is kept of a machine, by name."""
     record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
     return {**dict(record), "peers": tuple(held.peers), **{f"metadata {n}": v for n, v in held.metadata.items()}}
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(value)

@@ -119,4 +119,4 @@ def _word(value: Any) -> str:
         return "{" + ", ".join(f"unit[{n}]" for n in sorted(value)) + "}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{k}: {_word(v)}" for k, v in value.items()) + "}"
-    return str(value)
+    return "none" if value is None else str(value)

@@ -45,6 +45,10 @@ class ControlledStepper(Stepper):
         if not self.controlled:
             super().recheck(ready, instance)
 
+    def expire(self, ready: Ready) -> None:
+        if not self.controlled:
+            super().expire(ready)
+
 
 class ControlledActor(Actor):
     """An actor whose steps a caller chooses: what it would do by itself is held back until it is released.

@@ -48,7 +48,7 @@ from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
-from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema, refusal, with_command
+from leasehold.impl.migrate.schema import described_by, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
@@ -57,7 +57,6 @@ log = logging.getLogger("leasehold.actor")
 
 MOST = 1_000  # requests of one turn
 SLICE = 100  # effects of recovery that are carried out between two turns, once the actor serves
-TAKEN = Reply(Delivery.TAKEN)
 
 
 class Actor:
@@ -92,11 +91,11 @@ class Actor:
         )  # fmt: skip
         self.notices, self.counts, self._tell = self.context.notices, self.context.counts, self.context.tell
         self.stepper = self.stepper_type(self.context, self.rows)
-        tick_seconds = getattr(clock, "tick_seconds", 0)
+        tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
         self.upcalls = Upcalls(self.context)
-        self._layout = RecordSchema.of(program).write()
+        self._described = described_by(program, tick_seconds)
         self.effects = EffectRunner(
             self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
         )  # fmt: skip
@@ -230,7 +229,7 @@ class Actor:
         """Reads every record, tells the policies, and starts every state's work (paper, sections 3.3 and 4.3.1)."""
         table = self.table
         table.clear(await self.store.metadata())
-        other = refusal(table.metadata, self.program, self.store, self.identity.name)
+        other = refusal(table.metadata, self._described, self.program, self.store, self.identity.name)
         async for key, row in self.store.records():
             if other is not None:
                 raise other
@@ -274,6 +273,7 @@ class Actor:
         while not await self._came_back():
             pass
         self.running = True
+        self._more.set()  # timers may have become due
         log.info("%s goes on with %d machines", self.identity.name, len(self.table.instances))
 
     async def _came_back(self) -> bool:
@@ -318,20 +318,22 @@ class Actor:
         turn: list[Queued] = []
         self._turn = turn
         ready = Ready(self.clock.now())
-        while queue and len(turn) < MOST:
-            queued = queue.popleft()
-            turn.append(queued)
-            try:
-                ready.replies.append(self._step(ready, queued.request))
-            except (ActorError, Refusal) as error:
-                ready.replies.append(error)
-            except CoreError as error:
-                # Part of it may be in memory already, and must not be committed with the others.
-                fail(turn, f"a record would have been spoilt: {error}")
-                await self._reopen(error)
-                return
-            if ready.raised:
+        try:
+            while queue and len(turn) < MOST:
+                queued = queue.popleft()
+                turn.append(queued)
+                try:
+                    ready.replies.append(self._step(ready, queued.request))
+                except (ActorError, Refusal) as error:
+                    ready.replies.append(error)
                 self._raise(ready)
+            self.stepper.expire(ready)
+            self._raise(ready)
+        except CoreError as error:
+            # Part of it may be in memory already, and must not be committed with the others.
+            fail(turn, f"a record would have been spoilt: {error}")
+            await self._reopen(error)
+            return
         if not queue:
             self._more.clear()
         try:
@@ -390,8 +392,9 @@ class Actor:
 
     def _describe(self, ready: Ready) -> None:
         """With the first records, how they are read goes into the store (impl/migrate/schema.py)."""
-        if self.table.metadata.get(SPECIFICATION) != self._layout:
-            self.table.metadata[SPECIFICATION] = ready.metadata[SPECIFICATION] = self._layout
+        for name, body in self._described.items():
+            if self.table.metadata.get(name) != body:
+                self.table.metadata[name] = ready.metadata[name] = body
 
     # Requests
 
@@ -415,8 +418,11 @@ class Actor:
         """A frame of the transport: refused, or taken when what follows from it is committed."""
         if not self.running:
             return Reply(Delivery.UNREACHABLE, "the actor is not taking steps")
+        proven = ""
         try:
-            await self.put(Deliver(self.codec.open(frame)))
+            envelope = self.codec.open(frame)
+            proven = envelope.sender
+            await self.put(Deliver(envelope))
         except Refusal as refusal:
             self.counts["refused"] += 1
             try:
@@ -426,10 +432,10 @@ class Actor:
                 for task in self._tasks:
                     task.cancel()
                 raise
-            return Reply(answer_to(refusal), refusal.reason)
+            return Reply(answer_to(refusal), refusal.reason, proven or refusal.proven)
         except ActorError as error:
-            return Reply(Delivery.UNREACHABLE, str(error))
-        return TAKEN
+            return Reply(Delivery.UNREACHABLE, str(error), proven)
+        return Reply(Delivery.TAKEN, proven=proven)
 
     def begin(self, lease: str, machine: str, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]) -> Any:
         """A client begins a lease (or run); returns a future of the outcome.

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from leasehold.impl.actor.environment import RetryPolicy
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Done, Handler, HandlerAction
+from leasehold.impl.handlers.handler import Done, Handler, HandlerAction, checked
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.calls")
@@ -30,7 +30,8 @@ class HandlerCalls:
 
     def __init__(self, handlers: Mapping[str, Handler], answered: Answered, retry: RetryPolicy) -> None:
         self._handlers, self._answered, self.retry = handlers, answered, retry
-        self._runs: dict[tuple[RecordKey, str], asyncio.Task[None]] = {}  # by machine, and task or "" for a unit's
+        # By machine, and task or "" for a unit's: the last, and before it those that were cancelled and have not ended.
+        self._runs: dict[tuple[RecordKey, str], list[asyncio.Task[None]]] = {}
         # The state epochs at which those that outlive a state began.
         self._outliving: dict[tuple[RecordKey, str], int] = {}
 
@@ -43,22 +44,21 @@ class HandlerCalls:
             return
         slot = instance.key, call.task if call.outlives or not instance.core.subsidiary else ""
         began = instance.core.began(instance.record, call.task)
-        before = self._runs.get(slot)
+        before = tuple(self._runs.get(slot, ()))
         if call.outlives:
-            if before is not None and self._outliving.get(slot) == began:
+            if before and self._outliving.get(slot) == began:
                 return  # another state of the machine only remembers it
             self._outliving[slot] = began
-        if before is not None:
-            before.cancel()
-        run = self._run(handler, instance.key, call, began, action, before)
-        self._runs[slot] = task = asyncio.get_running_loop().create_task(run)
+        _cancel(before)
+        task = asyncio.get_running_loop().create_task(self._run(handler, instance.key, call, began, action, before))
+        self._runs.setdefault(slot, []).append(task)
         task.add_done_callback(lambda done: self._ended(slot, done))
 
     def keep(self, key: RecordKey, tasks: frozenset[str]) -> None:
         """The machine has moved on: what its state does not ask for is given up."""
-        for (other, task), run in tuple(self._runs.items()):
+        for (other, task), runs in self._runs.items():
             if other == key and task and task not in tasks:
-                run.cancel()
+                _cancel(runs)
 
     def of(self, key: RecordKey) -> Iterator[str]:
         """The calls under way for a machine: tasks by name, or the unit's action."""
@@ -70,18 +70,17 @@ class HandlerCalls:
 
     async def close(self) -> None:
         """Gives up all calls; what they have made stays as it is, and recovery begins them again."""
-        runs = tuple(self._runs.values())
-        for run in runs:
-            run.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)
+        every = [run for runs in self._runs.values() for run in runs]
+        _cancel(every)
+        await asyncio.gather(*every, return_exceptions=True)
         self._runs.clear()
 
     async def _run(
         self, handler: Handler, key: RecordKey, call: CallWork, epoch: int, action: HandlerAction,
-        before: asyncio.Task[None] | None,
+        before: Sequence[asyncio.Task[None]],
     ) -> None:  # fmt: skip
-        if before is not None:
-            await asyncio.wait([before])
+        if before:  # all of them: the last may have been cancelled while it waited for those before it
+            await asyncio.wait(before)
         done = Done(False, "not begun")
         for attempt in range(self.retry.tries):
             if attempt:
@@ -96,15 +95,29 @@ class HandlerCalls:
     async def _once(self, handler: Handler, action: HandlerAction) -> Done:
         try:
             async with asyncio.timeout(self.retry.longest):
-                return await handler.act(action)
+                return checked(await handler.act(action))
         except TimeoutError:
             return Done(False, f"it did not end within {self.retry.longest:g} s")
-        except Exception as error:
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return Done(False, "it has cancelled itself")
+        except (Exception, SystemExit) as error:
             return Done(False, f"{type(error).__name__}: {error}")
 
     def _ended(self, slot: tuple[RecordKey, str], run: asyncio.Task[None]) -> None:
-        if self._runs.get(slot) is run:
-            del self._runs[slot]
+        runs = self._runs.get(slot, [])
+        if run in runs:
+            runs.remove(run)
+        if not runs and self._runs.pop(slot, None) is not None:
             self._outliving.pop(slot, None)
         if not run.cancelled() and (error := run.exception()) is not None:
             raise error
+
+
+def _cancel(runs: Iterable[asyncio.Task[None]]) -> None:
+    """Cancels runs, each once: another time would interrupt what it still does before it ends."""
+    for run in runs:
+        if not run.cancelling():
+            run.cancel()

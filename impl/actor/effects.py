@@ -84,7 +84,10 @@ class Upcalls:
         """The metadata for the next commit: the wishes that have changed, and the units."""
         found, self._kept = self._kept, {}
         for policy in self._wishing if self._wishing is not None else self.wishing():
-            found |= {WISH + lease: wish for lease, wish in policy.changed_wishes().items()}
+            try:
+                found |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
+            except Exception:
+                self._has_failed("its wishes are not kept")
         return found
 
     def wishing(self) -> list[Wishing]:
@@ -123,18 +126,21 @@ class Upcalls:
         if policy is None:
             raise ActorError(f"this actor has no policy for {command.role[:60]}")
         try:
-            return list(getattr(policy, command.method)(*command.arguments, now=now, **command.options))
+            return _decisions(getattr(policy, command.method)(*command.arguments, now=now, **command.options))
         except Exception as error:
             raise ActorError(str(error)) from error
 
     def _ask(self, policy: Callable[[], Iterable[Decision]]) -> list[Decision]:
         """Asks a policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
         try:
-            return list(policy())
+            return _decisions(policy())
         except Exception:
-            self.context.counts["policy errors"] += 1
-            log.exception("%s: a policy failed, and decides nothing now", self.context.identity.name)
+            self._has_failed("decides nothing now")
             return []
+
+    def _has_failed(self, follows: str) -> None:
+        self.context.counts["policy errors"] += 1
+        log.exception("%s: a policy failed, and %s", self.context.identity.name, follows)
 
     # Handlers
 
@@ -155,6 +161,19 @@ class Upcalls:
             parent.core.view(parent.record) if parent is not None else {}, own,
             units.properties(named[1]) if units is not None else {}, call.answers,
         )  # fmt: skip
+
+
+def _decisions(answer: Iterable[Decision]) -> list[Decision]:
+    """The decisions of a policy.
+
+    Raises:
+        TypeError: there is something else among them.
+    """
+    decisions = list(answer)
+    for decision in decisions:
+        if not isinstance(decision, Decision):
+            raise TypeError(f"a policy answers with decisions, not with {decision!r:.80}")
+    return decisions
 
 
 def _copied(policy: Policy) -> Policy | None:

@@ -81,11 +81,15 @@ class EnvelopeCodec:
             Refusal: it is refused, and why.
         """
         envelope = open_frame(frame, self.identity.trust, self.identity.name)
-        if envelope.system != self.program.system:
-            raise Unauthorised(f"this actor serves the system {self.program.system}, not {envelope.system[:60]}")
-        if envelope.digest != self.agreement:
-            raise OtherSpecification(self._disagreement(envelope))
-        self.identity.trust.speaker(envelope.sender, envelope.sending_machine)
+        try:
+            if envelope.system != self.program.system:
+                raise Unauthorised(f"this actor serves the system {self.program.system}, not {envelope.system[:60]}")
+            if envelope.digest != self.agreement:
+                raise OtherSpecification(self._disagreement(envelope))
+            self.identity.trust.speaker(envelope.sender, envelope.sending_machine)
+        except Refusal as refusal:
+            refusal.proven = envelope.sender
+            raise
         return envelope
 
     def _disagreement(self, envelope: Envelope) -> str:

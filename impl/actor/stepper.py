@@ -142,10 +142,7 @@ class Stepper:
         self.step(ready, instance, local(request.event, state_epoch=request.epoch))
 
     def _tick(self, ready: Ready, now: int) -> None:
-        """The clock has come to a time: timers that are due, and leases that have been over for long enough."""
-        for instance in self.table.due(now):
-            if not self.step(ready, instance, TICK).taken:
-                self.table.wake_later(instance, now + 1)
+        """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""
         before = now - self.retire_after
         for instance in self.table.ended(before):
             if self._may_forget(instance, now):
@@ -154,6 +151,11 @@ class Stepper:
             else:
                 self.table.remember(instance, before + 1)
         ready.effects.append(TickPolicies(now))
+
+    def expire(self, ready: Ready) -> None:
+        """Timers that are due end what they time: in the specification no time passes before they have."""
+        for instance in self.table.due(ready.now):
+            self.step(ready, instance, TICK)
 
     def _may_forget(self, instance: MachineInstance, now: int) -> bool:
         if not self.notices.subscribers:
@@ -198,7 +200,11 @@ class Stepper:
         ready.change(instance)
         if instance.core.subsidiary:
             self.table.see(instance, record)
-            ready.raised += [Recheck(parent.key) for parent in self.table.waiting_for(instance.key)]
+            for parent in self.table.waiting_for(instance.key):
+                ready.raised.append(Recheck(parent.key))
+                wake = parent.core.wake(parent.record)
+                if wake is not None and wake <= ready.now:  # its timer may have waited for this
+                    self.table.wake_later(parent)
 
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
         """Steps a machine with what it waits for of its subsidiaries, once it has come true."""

@@ -228,18 +228,19 @@ class MachineTable:
 
     # Time
 
-    def wake_later(self, instance: MachineInstance, at_least: int = 0) -> None:
+    def wake_later(self, instance: MachineInstance) -> None:
         """The timer of a machine, if it has one, is looked at when it may be due."""
         wake = instance.core.wake(instance.record)
         if wake is not None:
-            heappush(self._wakes, (max(wake, at_least), instance.key))
+            heappush(self._wakes, (wake, instance.key))
 
     def due(self, now: int) -> Iterator[MachineInstance]:
-        """The machines whose timer may be due, once each; the caller steps each before it asks for the next.
+        """The machines whose timer may be due; the caller steps each before it asks for the next.
 
-        A machine that has moved meanwhile, and whose new timer is due already, is looked at again at the next tick.
+        A machine comes again if it is in another state, and has a timer there that is due. One that stays in its state,
+        or comes back to it, is looked at again at the next tick.
         """
-        seen: dict[RecordKey, Record] = {}
+        seen: dict[RecordKey, set[str]] = {}
         again: set[RecordKey] = set()
         while self._wakes and self._wakes[0][0] <= now:
             _, key = heappop(self._wakes)
@@ -247,10 +248,11 @@ class MachineTable:
             wake = None if instance is None else instance.core.wake(instance.record)
             if instance is None or wake is None or wake > now:
                 continue
-            if key not in seen:
-                seen[key] = instance.record
+            states = seen.setdefault(key, set())
+            if instance.state not in states:
+                states.add(instance.state)
                 yield instance
-            elif instance.record is not seen[key]:
+            if instance.state in states:
                 again.add(key)
         for key in again:
             heappush(self._wakes, (now + 1, key))

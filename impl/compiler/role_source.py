@@ -170,7 +170,6 @@ class RoleSource(WorkSource):
         self, choice: Transition, fields: tuple[Datum, ...], kind: str, shared: Mapping[str, str]
     ) -> Iterator[str]:
         changed: dict[str, str] = {}
-        maps: dict[str, str] = {}
         for update in choice.updates:
             name = self.shape.data[update.name]
             value = bare(_with(shared, self._operand(update.value, fields, kind)))
@@ -178,10 +177,8 @@ class RoleSource(WorkSource):
                 key = self._source(update.key, fields, kind)
                 if isinstance(update.key.type, t.Enum):
                     key = f"{update.key.type.members!r}.index({key})"
-                maps[name] = f"with_cell({maps.get(name, name)}, {key}, {value})"
-            else:
-                changed[name] = value
-        changed.update(maps)
+                value = f"with_cell({changed.get(name, name)}, {key}, {value})"
+            changed[name] = value
         if choice.target != choice.source:
             changed["state"] = repr(choice.target)
         if not choice.internal:

@@ -123,17 +123,19 @@ def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
 def _opaque(plain: Plain, deep: int) -> Plain:
     if isinstance(plain, int) and abs(plain) > LARGEST:
         raise ValueFault(f"{_short(plain)} has more than 64 bits")
+    if isinstance(plain, str) and not plain.isascii() and any("\ud800" <= c <= "\udfff" for c in plain):
+        raise ValueFault(f"{_short(plain)} has half of a surrogate pair, which UTF-8 cannot hold")
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     if deep and isinstance(plain, list | tuple):
         return [_opaque(v, deep - 1) for v in plain]
     if deep and isinstance(plain, Mapping) and all(isinstance(k, str) for k in plain):
-        return {k: _opaque(v, deep - 1) for k, v in plain.items()}
+        return {_opaque(k, 0): _opaque(v, deep - 1) for k, v in plain.items()}
     raise ValueFault(f"{_short(plain)} is not plain data, or too deep")
 
 
 def _short(plain: Plain) -> str:
-    words = repr(plain)
+    words = "none" if plain is None else repr(plain)
     return words if len(words) <= 60 else words[:57] + "..."
 
 

@@ -19,6 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
+from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.spec.language import types as t
+
+FACTS = 64 * 1024  # bytes of one unit's facts, at most
 UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it becomes the name of a directory
 
 
@@ -65,6 +71,21 @@ class Done:
     well: bool
     words: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def checked(result: object) -> Done:
+    """The result of an action, whatever a handler has returned: what is no `Done`, or cannot be kept, is a failure."""
+    if not isinstance(result, Done) or not isinstance(result.well, bool) or not isinstance(result.words, str):
+        return Done(False, f"the handler returned {result!r:.80}, which is no Done")
+    try:
+        facts = from_plain(t.OPAQUE, result.facts)
+        size = len(msgspec.msgpack.encode(facts))
+    except (ValueFault, ValueError, TypeError, RecursionError) as error:
+        return Done(False, f"its facts cannot be kept with a record: {error}")
+    if not isinstance(facts, dict) or size > FACTS:
+        words = f"its facts are a {type(result.facts).__name__} of {size} bytes; a mapping of {FACTS} can be kept"
+        return Done(False, words)
+    return Done(result.well, result.words.encode(errors="replace").decode(), facts)
 
 
 class HandlerError(Exception):

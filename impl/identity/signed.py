@@ -48,7 +48,10 @@ class Refusal(Exception):
 
     Attributes:
         reason: why, in one line.
+        proven: the actor that has signed it, where that was verified before.
     """
+
+    proven = ""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from leasehold.impl.actor.environment import EnvironmentMismatch
+from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.handlers.handler import UNIT_NAME
 from leasehold.impl.words import choices
 
@@ -159,12 +159,9 @@ class Inventory:
             InventoryError: it cannot be read, or is no inventory.
         """
         try:
-            value = yaml.safe_load(path.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as e:
-            raise InventoryError(f"{path}: cannot be read: {e}") from None
-        except yaml.YAMLError as e:
-            raise InventoryError(f"{path}: is no YAML: {' '.join(str(e).split())}") from None
-        return cls.parse(value, str(path))
+            return cls.parse(read_yaml(path), str(path))
+        except Unreadable as error:
+            raise InventoryError(str(error)) from None
 
     @classmethod
     def parse(cls, value: object, where: str = "inventory") -> Inventory:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from leasehold.impl.core.values import LARGEST
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 MACHINE = "service_manager"
@@ -56,13 +57,14 @@ class FixedDemand:
     Args:
         renew_before: ticks before the end of a lease at which it is renewed; shorter terms are renewed at half of them.
         retry_after: ticks after which something is asked for again.
+        max_units: of a lease; the constant of the specification, which the server gives.
     """
 
-    def __init__(self, *, renew_before: int = 2, retry_after: int = 1) -> None:
+    def __init__(self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST) -> None:
         for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
-        self._renew_before, self._retry_after = renew_before, retry_after
+        self._renew_before, self._retry_after, self._max_units = renew_before, retry_after, max_units
         self._wishes: dict[str, Wish] = {}
         self._leases: dict[str, Lease] = {}
         self._questions: dict[str, Question] = {}
@@ -83,7 +85,7 @@ class FixedDemand:
             raise DemandError(
                 f"lease {lease!r} was asked for already; another demand is another lease: give it a new name"
             )
-        _number("units", units, 1, "at least one unit")
+        _number("units", units, 1, "at least one unit", self._max_units)
         _number("until", until, now + 1, f"a time after now, which is {now}")
         _number("term", term, 1, "at least one tick")
         _number("start", start, 0, "a time")
@@ -99,7 +101,7 @@ class FixedDemand:
             DemandError: there is no such demand, or the term cannot be extended any more.
         """
         wish = self._wish(lease)
-        _number("units", units, 1, "at least one unit; to have none, stop the demand")
+        _number("units", units, 1, "at least one unit; to have none, stop the demand", self._max_units)
         view = self._leases.get(lease)
         if soon and view is not None and view.data["ticket_end"] >= wish.until:
             raise DemandError(
@@ -273,6 +275,8 @@ class FixedDemand:
         self._dirty.add(lease)
 
 
-def _number(name: str, value: object, least: int, words: str) -> None:
+def _number(name: str, value: object, least: int, words: str, most: int = LARGEST) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise DemandError(f"{name} is {value!r}; it needs {words}")
+        raise DemandError(f"{name} is {value!r:.60}; it needs {words}")
+    if value > most:
+        raise DemandError(f"{name} is {str(value)[:30]}; {most} is the most that can ever be had")

@@ -22,6 +22,7 @@ from leasehold.spec import SHIPPED
 from leasehold.spec.language import types as t
 
 SPECIFICATION = "specification"  # the name of the metadata
+TICKS = "tick_seconds"  # and of the length of the ticks in which records count time
 VERSION = 1
 
 
@@ -143,16 +144,37 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def described_by(program: Program, tick_seconds: float) -> dict[str, bytes]:
+    """The metadata that an actor commits with its first records; without ticks where its clock is moved by hand."""
+    ticks = {TICKS: f"{tick_seconds:g}".encode()} if tick_seconds else {}
+    return {SPECIFICATION: RecordSchema.of(program).write(), **ticks}
+
+
 # The errors of an actor that cannot read its store
 
 
-def refusal(words: Mapping[str, bytes], program: Program, store: Store, actor: str) -> RecordError | None:
+def refusal(
+    kept: Mapping[str, bytes], described: Mapping[str, bytes], program: Program, store: Store, actor: str
+) -> RecordError | None:
     """The reason why an actor must not read the records of a store with this metadata; None where it may.
+
+    Args:
+        kept: the metadata.
+        described: what the actor would keep in their place.
+        program: the actor's system.
+        store: of the actor, for the command that maps its records.
+        actor: its name.
 
     Raises:
         RecordError: the schema cannot be read.
     """
-    body = words.get(SPECIFICATION)
+    old_ticks, new_ticks = (words.get(TICKS, b"").decode() for words in (kept, described))
+    if old_ticks and new_ticks and old_ticks != new_ticks:
+        return RecordError(
+            f"the records of {actor} count time in ticks of {old_ticks} s, and it would run with ticks of {new_ticks} "
+            f"s, so that its leases would end at other times; set `tick_seconds: {old_ticks}` until none is left"
+        )
+    body = kept.get(SPECIFICATION)
     if body is None:
         return None
     old, new = RecordSchema.read(body), RecordSchema.of(program)

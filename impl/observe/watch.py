@@ -45,7 +45,7 @@ class Watch:
         Raises:
             WatchError: the address is none, or cannot be listened on.
         """
-        host, port = _place(place)
+        host, port = host_and_port(place)
         app = web.Application()
         app.add_routes([web.get("/metrics", self._metrics)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -80,8 +80,12 @@ def _traces(actor: Actor) -> Traces:
     return Traces(actor)
 
 
-def _place(place: str) -> tuple[str, int]:
-    """`127.0.0.1:9472`, `[::1]:9472`."""
+def host_and_port(place: str) -> tuple[str, int]:
+    """`127.0.0.1:9472`, `[::1]:9472`.
+
+    Raises:
+        WatchError: it is no such address.
+    """
     host, _, port = place.rpartition(":")
     if not host or not port.isdecimal() or not 0 <= int(port) < 1 << 16:
         raise WatchError(f"metrics: {place[:80]!r} is no HOST:PORT; write, say, 127.0.0.1:9472")

@@ -74,6 +74,12 @@ class Decision:
     fields: Mapping[str, Any]
     state_epoch: int = -1
 
+    def __post_init__(self) -> None:
+        wanted = (("lease", str), ("machine", str), ("event", str), ("fields", Mapping), ("state_epoch", int))
+        for name, kind in wanted:
+            if not isinstance(value := getattr(self, name), kind):
+                raise TypeError(f"the `{name}` of a decision is a {kind.__name__}, not {value!r:.60}")
+
 
 class Policy(Protocol):
     """Decides for one role of one actor."""

@@ -13,6 +13,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import RealClock
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, TrustFault
@@ -20,10 +21,12 @@ from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.lease import DEFAULT_POLICIES
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory, InventoryError
+from leasehold.impl.observe.watch import host_and_port
 from leasehold.impl.policy import plugins
 from leasehold.impl.policy.plugins import PluginError
 from leasehold.impl.policy.policy import Policy
 from leasehold.impl.server.config import Config, ConfigError, Plug, plug
+from leasehold.impl.server.control import check_socket
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
 from leasehold.impl.transport.open import open_transport
@@ -66,11 +69,17 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     program = compile_system(system)
     identity = _identity(config, system, roles)
     inventory = _inventory(config)
-    policies = _policies(config, roles, inventory)
+    policies = _policies(config, program, roles, inventory)
     handlers = _handlers(config, system, roles)
     _check_units(system, roles, inventory)
     peers = _peers(config, system, identity, roles)
     credentials = TicketCredentials(program, identity, peers)
+    with _of_key("control", OSError):
+        check_socket(config.socket)
+    if config.archive and (Path(config.archive).is_dir() or not Path(config.archive).absolute().parent.is_dir()):
+        raise ConfigError(f"archive: {config.archive} is a folder, or in none; name a file")
+    if config.metrics:
+        host_and_port(config.metrics)
     environment = Environment(policies, handlers, peers, inventory, credentials)
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
@@ -92,7 +101,7 @@ def _of_key(key: str, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise ConfigError(f"{key}: {error}") from None
+        raise ConfigError(f"{key}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _check_role(system: System, role: str) -> None:
@@ -132,7 +141,10 @@ def _inventory(config: Config) -> Inventory | None:
         return Inventory.parse(config.inventory)
 
 
-def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | None) -> dict[str, Policy]:
+def _policies(
+    config: Config, program: Program, roles: tuple[str, ...], inventory: Inventory | None
+) -> dict[str, Policy]:
+    """The policies; one that takes the inventory, or a constant of the specification, by its name is given it."""
     found: dict[str, Policy] = {}
     for role in roles:
         wanted = plug(config.policy, "policy") if config.policy else Plug(DEFAULT_POLICIES.get(role, ""), {})
@@ -141,6 +153,7 @@ def _policies(config: Config, roles: tuple[str, ...], inventory: Inventory | Non
         settings = dict(wanted.settings)
         with _of_key("policy", PluginError, ValueError):
             takes = inspect.signature(plugins.find("policy", wanted.name).load()).parameters
+            settings |= {n: value for n, value in program.constants.items() if n in takes and n not in settings}
             if "inventory" in takes:
                 if inventory is None:
                     raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")

@@ -16,17 +16,17 @@ default. What is wrong is said with the key's place, the near miss and the remed
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from leasehold.impl.actor.environment import Backoff, Count, RetryPolicy, Seconds
-from leasehold.impl.files import UniqueKeyLoader
+from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.words import did_you_mean
 
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -134,11 +134,9 @@ def read(path: Path) -> Config:
         ConfigError: it cannot be read, or is none.
     """
     try:
-        value = yaml.load(path.read_text("utf-8"), Loader=UniqueKeyLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+        value = read_yaml(path)
+    except Unreadable as error:
+        raise ConfigError(str(error)) from None
     try:
         return parse(value)
     except ConfigError as error:
@@ -155,9 +153,22 @@ def parse(value: object) -> Config:
         found = msgspec.convert(value, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(_words(str(error))) from None
+    for name in found.__struct_fields__:
+        if any("\0" in text for text in _texts(msgspec.to_builtins(getattr(found, name)))):
+            raise ConfigError(f"{name}: has a NUL character, which no path or name may have")
     if not found.listen:
         raise ConfigError("`listen` is empty; write an address, as in http://127.0.0.1:8472")
     return found
+
+
+def _texts(plain: object) -> Iterator[str]:
+    if isinstance(plain, dict):
+        plain = [*plain, *plain.values()]
+    if isinstance(plain, list):
+        for value in plain:
+            yield from _texts(value)
+    elif isinstance(plain, str):
+        yield plain
 
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")

@@ -282,6 +282,23 @@ class ControlSocket:
         return {"recovered": [key.machine]}
 
 
+def check_socket(path: Path) -> None:
+    """Whether a socket may be made at a path.
+
+    Raises:
+        OSError: it may not.
+    """
+    with socket.socket(socket.AF_UNIX) as probe, suppress(ConnectionRefusedError, FileNotFoundError):
+        probe.settimeout(1.0)
+        probe.connect(str(path))
+    _check_free(path)
+
+
+def _check_free(path: Path) -> None:
+    if path.exists() and not path.is_socket():
+        raise FileExistsError(EEXIST, "something else than a socket is there")
+
+
 def _socket(path: Path) -> socket.socket:
     """A socket that was never open to others, not for a moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,8 +308,7 @@ def _socket(path: Path) -> socket.socket:
             probe.connect(str(path))
             raise FileExistsError(EEXIST, "another actor listens there; give each a `control` of its own")
         path.unlink()
-    elif path.exists():
-        raise FileExistsError(EEXIST, "something else than a socket is there")
+    _check_free(path)
     made = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:

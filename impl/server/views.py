@@ -14,7 +14,7 @@ from leasehold.impl.core.values import to_plain
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
-from leasehold.spec.language.types import TIME
+from leasehold.spec.language.types import TIME, show
 
 
 class Views:
@@ -123,6 +123,9 @@ class Views:
         return {
             **self._short(held),
             "doc": state.doc.strip(),
+            "shown": {
+                f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
+            },
             "peers": {
                 machine_of(self.actor.program.roles[role], index if index >= 0 else held.record[1]): peer
                 for (role, index), peer in zip(held.core.neighbours, held.peers, strict=True)

@@ -45,6 +45,8 @@ class Disk:
 class MemoryStore(OwnedStore):
     """A store on a disk in memory; without one given, on a new and empty one."""
 
+    durable = False
+
     def __init__(self, disk: Disk | None = None) -> None:
         super().__init__("memory")
         self.disk = disk or Disk()

@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
+from leasehold.impl.store.integrity import sealed, unsealed
 from leasehold.impl.store.store import (
     Batch,
     Broken,
@@ -43,7 +44,10 @@ class OwnedStore(ABC):
 
     Attributes:
         place: where the store is, for messages: `broker.db`; never with a password.
+        durable: whether it outlives the process, so that what it keeps may be damaged, and carries checksums.
     """
+
+    durable = True
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -83,19 +87,20 @@ class OwnedStore(ABC):
             async with self._call():
                 page = await self._page(after)
             for lease, machine, body in page:
-                yield RecordKey(lease, machine), body
+                key = RecordKey(lease, machine)
+                yield key, self._unsealed(_name(key), body)
             if len(page) < PAGE:
                 return
             after = RecordKey(*page[-1][:2])
 
     async def metadata(self) -> dict[str, bytes]:
         async with self._call():
-            return dict(await self._metadata())
+            return {name: self._unsealed(name, body) for name, body in await self._metadata()}
 
     async def commit(self, batch: Batch) -> None:
         async with self._call():
             check_batch(batch)
-            await self._commit(batch)
+            await self._commit(_sealed(batch) if self.durable else batch)
 
     async def close(self) -> None:
         async with self._turn:
@@ -193,5 +198,19 @@ class OwnedStore(ABC):
             self._refusal = Broken(f"the store is broken since an earlier error: {reason}", "open it again")
         await self._drop()
 
+    def _unsealed(self, key: str, value: bytes) -> bytes:
+        return unsealed(self.place, key, value) if self.durable else value
+
     def _known(self, error: BaseException) -> StoreError | None:
         return error if isinstance(error, StoreError) else self._meaning(error)
+
+
+def _name(key: RecordKey) -> str:
+    return f"{key.lease}, {key.machine}"
+
+
+def _sealed(batch: Batch) -> Batch:
+    """The same batch, its values with their checksums; an empty value stays so, as it drops a name."""
+    puts = {key: sealed(_name(key), body) for key, body in batch.puts.items()}
+    metadata = {name: body and sealed(name, body) for name, body in batch.metadata.items()}
+    return Batch(puts, batch.drops, metadata)

@@ -13,8 +13,10 @@ Opening moves the log into the file (a checkpoint) before anything is read. Afte
 again could be in the system's cache alone; moved, it is written anew. What no program can mend is a disk that lost the
 log and says that it did not.
 
-The file holds one actor: `actor` (its name, its epoch), `record` and `word`. Its layout's version is SQLite's
-user_version. A new file can be read by its owner alone.
+A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
+
+The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record` and `word`. Its layout's
+version is SQLite's user_version. A new file can be read by its owner alone.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from pathlib import Path
 
 from leasehold.impl import files
 from leasehold.impl.store.failures import find, meaning
+from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
 
-VERSION = 1
+VERSION = 2
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
 _SQL = files.table(__package__, "statements.yaml")["sqlite"]
@@ -48,6 +51,7 @@ class SqliteStore(OwnedStore):
         self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None  # which file it was when it was opened
+        self._mark = HighWaterMark(Path(f"{self.path}.mark"))
         self._epoch = 0
 
     async def _take(self, owner: str) -> int:
@@ -60,9 +64,12 @@ class SqliteStore(OwnedStore):
             raise self._busy(owner, holder, "stop that copy, or give this actor a file of its own")
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-        if self._epoch and not self.path.exists():
-            # It was ours a moment ago: a new one would be empty, and all leases forgotten.
-            raise StoreError(f"{self.place} was removed while it was in use", "put the file back")
+        mark = self._mark.read()
+        if mark is not None and not self.path.exists():
+            # A new one would be empty, and all leases forgotten.
+            if self._epoch:  # it was ours a moment ago, and may come back
+                raise StoreError(f"{self.place} was removed while it was in use", "put the file back")
+            raise Older(f"{self.place} is gone, and had come to {mark}", self._remedy())
         self._create_file()
         # SQLite would open it to read, and leave a log beside it that cannot be written even when the file can again.
         if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=True):
@@ -84,15 +91,29 @@ class SqliteStore(OwnedStore):
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("BEGIN IMMEDIATE")
-        if not self._check_layout(connection, owner):
+        version = self._check_layout(connection, owner)
+        if not version:
             *tables, actor = _SQL["layout"]
             for statement in tables:
                 connection.execute(statement)
             connection.execute(actor, (owner,))
+        elif version < VERSION:
+            for statement in _SQL["from_1"]:
+                connection.execute(statement)
+        found = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
+        if mark is not None and found < mark:
+            raise Older(f"{self.place} is an older copy: it is at {found}, and had come to {mark}", self._remedy())
         connection.execute("UPDATE actor SET epoch = epoch + 1")
-        self._epoch = int(connection.execute("SELECT epoch FROM actor").fetchone()[0])
         connection.execute("COMMIT")
+        self._epoch = found.epoch + 1
+        self._mark.write(CommitPosition(self._epoch, found.commits))
         return self._epoch
+
+    def _remedy(self) -> str:
+        return (
+            "put the newest one back; if that is lost, wait until the leases that it may have had are over, and then "
+            f"remove {self._mark.path}"
+        )
 
     async def _owners(self) -> list[str]:
         if not self.path.is_file():
@@ -117,8 +138,8 @@ class SqliteStore(OwnedStore):
             files.sync_folder(self.path.parent)
         self._file = os.stat(self.path)
 
-    def _check_layout(self, connection: sqlite3.Connection, owner: str) -> bool:
-        """Whether the file has our layout already; false if it is empty.
+    def _check_layout(self, connection: sqlite3.Connection, owner: str) -> int:
+        """The version of the file's layout; 0 if it is empty.
 
         Raises:
             StoreError: it belongs to another program, version or actor.
@@ -127,7 +148,7 @@ class SqliteStore(OwnedStore):
             int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
         )
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            return False
+            return 0
         if program != _PROGRAM:
             raise StoreError(f"{self.place} is a database of another program", "give the actor a file of its own")
         if version > VERSION:
@@ -138,7 +159,7 @@ class SqliteStore(OwnedStore):
                 f"{self.place} belongs to the actor {name!r}, not to {owner!r}",
                 f"give {owner!r} a file of its own, or start the actor {name!r}",
             )
-        return True
+        return version
 
     async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         query = _SQL["next_page" if after else "first_page"]
@@ -151,9 +172,10 @@ class SqliteStore(OwnedStore):
         connection = self._open_connection()
         self._check_file()
         connection.execute("BEGIN IMMEDIATE")
-        epoch = connection.execute("SELECT epoch FROM actor").fetchone()[0]
-        if epoch != self._epoch:
-            raise self._fenced(self._epoch, epoch)
+        connection.execute("UPDATE actor SET commits = commits + 1")
+        position = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
+        if position.epoch != self._epoch:
+            raise self._fenced(self._epoch, position.epoch)
         if batch.puts:
             connection.executemany(
                 _SQL["put"], [(lease, machine, body) for (lease, machine), body in batch.puts.items()]
@@ -166,6 +188,7 @@ class SqliteStore(OwnedStore):
             else:
                 connection.execute(_SQL["unsay"], (name,))
         connection.execute("COMMIT")
+        self._mark.write(position)
 
     def _check_file(self) -> None:
         try:
@@ -186,6 +209,7 @@ class SqliteStore(OwnedStore):
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+        self._mark.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
+from leasehold.impl.transport.limits import Connection
 from leasehold.impl.transport.reception import Reception
 
 
@@ -20,15 +21,19 @@ class Guards:
         """Takes a function that makes the framework's own protocol for a connection."""
         self.reception, self.make = reception, make
         self.count: Counter[str] = Counter()
-        self.by_transport: dict[asyncio.BaseTransport, Guard] = {}
+        self.by_transport: dict[asyncio.Transport, Guard] = {}
 
     def __call__(self) -> Guard:
         return Guard(self)
 
-    def asked(self, transport: asyncio.BaseTransport | None) -> None:
+    def unproven(self, address: str) -> asyncio.Transport | None:
+        """The oldest connection from an address over which nothing proven came, if there is one."""
+        among = self.by_transport.items()
+        return next((t for t, g in among if g.connection.address == address and not g.connection.proven), None)
+
+    def asked(self, transport: asyncio.Transport | None) -> None:
         """A whole request has come over a connection: from now on the framework's own limits hold."""
-        guard = self.by_transport.get(transport) if transport is not None else None
-        if guard is not None:
+        if transport is not None and (guard := self.by_transport.get(transport)) is not None:
             guard.asked()
 
 
@@ -40,18 +45,22 @@ class Guard(asyncio.Protocol):
         self._inner = asyncio.Protocol()  # until there is one of the framework, nothing happens
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._peer = ""
+        self.connection = Connection("")
         self._spoke = self._asked = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         reception, peer = self._guards.reception, transport.get_extra_info("peername")
-        self._transport, self._peer = transport, str(peer[0]) if peer else ""
-        self._guards.count[self._peer] += 1
-        if self._guards.count[self._peer] > reception.limits.connections:
-            reception.note("connections", "closed a connection: %s has %d", self._peer, reception.limits.connections)
-            transport.abort()
-            return
+        address = str(peer[0]) if peer else ""
+        self._transport, self.connection = transport, Connection(address)
+        self._guards.count[address] += 1
+        if self._guards.count[address] > reception.limits.connections:
+            reception.note("connections", "closed a connection: %s has %d", address, reception.limits.connections)
+            if (other := self._guards.unproven(address)) is None:
+                transport.abort()
+                return
+            del self._guards.by_transport[other]  # it is lost only later, and others may come before
+            other.abort()
         self._guards.by_transport[transport] = self
         self._timer = asyncio.get_running_loop().call_later(reception.limits.header_seconds, self._too_slow)
         self._inner = self._guards.make()
@@ -60,13 +69,13 @@ class Guard(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._guards.count[self._peer] -= 1
-        if not self._guards.count[self._peer]:
-            del self._guards.count[self._peer]
+        self._guards.count[self.connection.address] -= 1
+        if not self._guards.count[self.connection.address]:
+            del self._guards.count[self.connection.address]
         if self._transport is not None:
             self._guards.by_transport.pop(self._transport, None)
         if self._spoke and not self._asked:
-            self._guards.reception.refused(self._peer, "what was sent is no HTTP request")
+            self._guards.reception.refused(self.connection, "what was sent is no HTTP request")
         self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -88,6 +97,7 @@ class Guard(asyncio.Protocol):
             self._timer.cancel()
 
     def _too_slow(self) -> None:
-        self._guards.reception.note("slow", "closed a connection of %s: no request came in time", self._peer)
+        words = "closed a connection of %s: no request came in time"
+        self._guards.reception.note("slow", words, self.connection.address)
         if self._transport is not None:
             self._transport.abort()

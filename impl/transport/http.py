@@ -22,7 +22,7 @@ from aiohttp import web
 from leasehold.impl.transport import framing
 from leasehold.impl.transport.guard import Guards
 from leasehold.impl.transport.lanes import SendingEnd, SendQueue
-from leasehold.impl.transport.limits import LIMITS, SparseLog, TokenBucket, TransportLimits
+from leasehold.impl.transport.limits import LIMITS, Connection, SparseLog, TokenBucket, TransportLimits
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
 
@@ -58,6 +58,11 @@ class HttpTransport(SendingEnd):
             client_tls: how the certificates of others are judged, and ours is shown; None: as the system does.
         """
         super().__init__(limits)
+        if host in _WILDCARDS and not advertise:
+            raise TransportError(
+                f"listening on {host or 'every address'} needs `advertise`: the address that others can reach, "
+                "as in http://this-host:8470"
+            )
         self._host, self._port, self._advertise = host, port, advertise.rstrip("/")
         self._routes = tuple(routes)
         self._server_tls, self._client_tls = server_tls, client_tls
@@ -70,11 +75,6 @@ class HttpTransport(SendingEnd):
         self._sparse = SparseLog(_log)
 
     async def start(self, receive: Receive) -> str:
-        if self._host in _WILDCARDS and not self._advertise:
-            raise TransportError(
-                f"listening on {self._host or 'every address'} needs `advertise`: the address that others can reach, "
-                "as in http://this-host:8470"
-            )
         self._reception = Reception(receive, self._limits)
         app = web.Application(client_max_size=self._limits.body, middlewares=[self._watched])
         app.router.add_post("/parcels", self._frames)
@@ -167,14 +167,16 @@ class HttpTransport(SendingEnd):
         assert self._guards is not None and self._reception is not None
         self._guards.asked(request.transport)
         if request.match_info.http_exception is not None:
-            self._reception.refused(request.remote or "", f"{request.method} {request.path[:100]!r} is nothing here")
+            words = f"{request.method} {request.path[:100]!r} is nothing here"
+            self._reception.refused(self._connection(request), words)
         return await handler(request)
 
     async def _frames(self, request: web.Request) -> web.Response:
         assert self._reception is not None
-        reception, peer = self._reception, request.remote or ""
-        if (seconds := reception.wait(peer)) > 0:
-            return _no(429, "too much of what came from you was refused; wait", {"Retry-After": str(int(seconds) + 1)})
+        reception, connection = self._reception, self._connection(request)
+        if (seconds := reception.wait(connection)) > 0:
+            words, after = "too much of what came from you was refused; wait\n", {"Retry-After": str(int(seconds) + 1)}
+            return web.Response(status=429, text=words, headers=after)  # a new connection could try a frame
         try:
             if (request.content_length or 0) > self._limits.body:
                 raise web.HTTPRequestEntityTooLarge(self._limits.body, request.content_length or 0)
@@ -188,18 +190,23 @@ class HttpTransport(SendingEnd):
         except (framing.FrameError, aiohttp.ClientPayloadError, web.RequestPayloadError) as error:
             status, reason = 400, str(error)
         else:
-            replies = await reception.take_all(frames, peer)
+            replies = await reception.take_all(frames, connection)
             return web.Response(body=framing.pack_replies(replies), content_type="application/json")
-        reception.refused(peer, reason)
+        reception.refused(connection, reason)
         return _no(status, reason)
+
+    def _connection(self, request: web.Request) -> Connection:
+        assert self._guards is not None
+        guard = self._guards.by_transport.get(request.transport) if request.transport is not None else None
+        return guard.connection if guard is not None else Connection(request.remote or "")
 
 
 async def _health(request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _no(status: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:
-    response = web.Response(status=status, text=reason + "\n", headers=headers)
+def _no(status: int, reason: str) -> web.Response:
+    response = web.Response(status=status, text=reason + "\n")
     response.force_close()
     return response
 

@@ -1,4 +1,9 @@
-"""The limits of a transport: sizes, counts, seconds, and how often a stranger may be refused before it must wait.
+"""The limits of a transport: sizes, counts, seconds, and how often somebody may be refused before it must wait.
+
+Theory of operation. A refusal is charged to the actor that has signed the frame, where that was verified, else to the
+remote address. Several actors may share an address, so a stranger there must keep none of them away: a connection over
+which something proven came waits for its actor's refusals alone, and any other may try one frame, however often its
+address was refused.
 
 Nothing here reads a clock: the time is passed in, in seconds of any steady clock.
 """
@@ -26,13 +31,13 @@ class TransportLimits:
         in_flight: requests to one address that wait for their answers at the same time.
         waiting: frames to one address that wait to be sent; more are answered BUSY here.
         receiving: frames that are being received at the same time, from all; more are answered BUSY.
-        connections: connections from one remote address.
+        connections: connections from one remote address; with more, the oldest that has proven nothing is closed.
         header_seconds: within which a new connection must have made its first request.
         body_seconds: within which the body of a request must have come.
         idle_seconds: after which a connection without requests is closed.
         answer_seconds: within which the actor answers a frame.
         send_seconds: within which `send` ends.
-        refusals: frames and requests of one remote address that may be refused at once before it must wait ...
+        refusals: frames and requests of one actor or remote address that may be refused before it must wait ...
         refusals_per_second: ... and how many more with every second.
         close_seconds: that `close` gives to what is being received.
     """
@@ -89,10 +94,10 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
-    def owe(self, now: float) -> None:
-        """Takes one, also where there is none: whoever took many at once waits for as long as they last."""
+    def use(self, now: float) -> None:
+        """Takes one, or what there is."""
         self.wait(now)
-        self._tokens = max(self._tokens - 1, -10 * self._burst)
+        self._tokens = max(self._tokens - 1, 0.0)
 
     def wait(self, now: float) -> float:
         """The seconds until there is one; 0: there is."""
@@ -107,25 +112,39 @@ class TokenBucket:
         return self._tokens >= self._burst
 
 
+@dataclass(slots=True)
+class Connection:
+    """A connection from a remote address.
+
+    Attributes:
+        proven: the actor that the last verified frame was of; empty: none was yet.
+        tried: whether it had its one frame, while its address has to wait.
+    """
+
+    address: str
+    proven: str = ""
+    tried: bool = False
+
+
 class Refusals:
-    """How often each remote address was refused. Addresses that were not for a while are forgotten."""
+    """How often each actor and remote address was refused. Those that were not for a while are forgotten."""
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def wait(self, peer: str, now: float) -> float:
-        """The seconds for which nothing is taken from an address; 0: it may speak."""
+        """The seconds for which nothing is taken from an actor or address; 0: it may speak."""
         bucket = self._buckets.get(peer)
         return bucket.wait(now) if bucket is not None else 0.0
 
     def add(self, peer: str, now: float) -> None:
-        """An address was refused."""
+        """An actor or address was refused."""
         bucket = self._buckets.get(peer)
         if bucket is None:
             bucket = self._buckets[peer] = TokenBucket(self._limits.refusals_per_second, self._limits.refusals, now)
         self._buckets.move_to_end(peer)
-        bucket.owe(now)
+        bucket.use(now)
         while len(self._buckets) > 1 and (
             len(self._buckets) > _PEERS or next(iter(self._buckets.values())).full(now)
         ):  # the first is the one that was refused longest ago

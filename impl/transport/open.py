@@ -8,6 +8,7 @@ tls: {certificate: site.pem, key: site.key, authority: ours.pem}
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -134,9 +135,21 @@ def _http(
     if (parts.scheme == "https") != (server is not None):
         wrong = "https needs" if server is None else "http has no use of"
         raise TransportError(f"{wrong} `tls` with `certificate` and `key`")
+    _check_host(host)
     return HttpTransport(
         host, port, advertise=advertise, limits=limits, routes=routes, server_tls=server, client_tls=client
     )
+
+
+def _check_host(host: str) -> None:
+    """Whether a host's name is known, and is one of this machine."""
+    try:
+        family, *_, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(where)
+    except OSError as error:
+        words = "; write an address of this machine, and, if others know it by another, `advertise`"
+        raise TransportError(f"nothing can listen at {host[:200]}: {error.strerror or error}{words}") from None
 
 
 def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:

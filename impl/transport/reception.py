@@ -2,8 +2,8 @@
 
 Theory of operation. The actor's `receive` runs in a task of its own, so that one frame never waits for another, and
 nothing that a sender does (going away, giving up) cancels a commit that is under way. Any error while a frame is
-received is answered UNREACHABLE, as nobody knows whether the frame was committed, and its sender sends it again. A
-remote address that is refused too often waits (BUSY) and costs nothing more than that answer.
+received is answered UNREACHABLE, as nobody knows whether the frame was committed, and its sender sends it again. Who is
+refused too often waits (BUSY) and costs nothing more than that answer (impl/transport/limits.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from leasehold.impl.transport.limits import Refusals, SparseLog, TransportLimits
+from leasehold.impl.transport.limits import Connection, Refusals, SparseLog, TransportLimits
 from leasehold.impl.transport.transport import Delivery, Receive, Reply
 
 _log = logging.getLogger(__name__)
@@ -35,34 +35,36 @@ class Reception:
         self._refusals = Refusals(limits)
         self._sparse = SparseLog(_log)
 
-    def wait(self, peer: str) -> float:
-        """The seconds for which a remote address has to wait; 0: it may send."""
-        return self._refusals.wait(peer, self._clock())
+    def wait(self, connection: Connection) -> float:
+        """The seconds for which a connection has to wait; 0: it may send."""
+        seconds = self._refusals.wait(_payer(connection), self._clock())
+        return seconds if connection.tried or connection.proven else 0.0
 
-    def refused(self, peer: str, reason: str) -> None:
-        """Counts a refusal of a remote address."""
-        now = self._clock()
-        self._refusals.add(peer, now)
-        self._sparse.warning(now, "refused", "refused what came from %s: %s", peer, reason)
+    def refused(self, connection: Connection, reason: str, proven: str = "") -> None:
+        """Counts a refusal, of the actor that has proven who it is, or of an address."""
+        now, connection.tried = self._clock(), True
+        self._refusals.add(_actor(proven) if proven else _payer(connection), now)
+        self._sparse.warning(now, "refused", "refused what came from %s: %s", connection.address, reason)
 
     def note(self, kind: str, words: str, *values: object) -> None:
         """Logs events that strangers cause, at a bounded rate."""
         self._sparse.warning(self._clock(), kind, words, *values)
 
-    async def take(self, frame: bytes, peer: str) -> Reply:
-        """Receives one frame."""
-        return (await self.take_all((frame,), peer))[0]
+    async def take(self, frame: bytes, address: str) -> Reply:
+        """Receives one frame of a remote address that nobody else shares."""
+        return (await self.take_all((frame,), Connection(address, tried=True)))[0]
 
-    async def take_all(self, frames: Sequence[bytes], peer: str) -> list[Reply]:
+    async def take_all(self, frames: Sequence[bytes], connection: Connection) -> list[Reply]:
         """Receives frames, all at the same time, and answers each within the time limit."""
-        begun = [self._begin(frame, peer) for frame in frames]
+        begun = [self._begin(frame, connection) for frame in frames]
         tasks = [task for task in begun if isinstance(task, asyncio.Task)]
         if tasks:
             await asyncio.wait(tasks, timeout=self.limits.answer_seconds)
         replies = [self._ended(one) if isinstance(one, asyncio.Task) else one for one in begun]
         for one, reply in zip(begun, replies, strict=True):
+            connection.proven = reply.proven or connection.proven
             if reply.answer in (Delivery.REFUSED, Delivery.UNTRUSTED) and isinstance(one, asyncio.Task):
-                self.refused(peer, reply.reason)
+                self.refused(connection, reply.reason, reply.proven)
         return replies
 
     async def close(self) -> None:
@@ -75,13 +77,15 @@ class Reception:
             if late:
                 await asyncio.wait(late, timeout=self.limits.close_seconds)
 
-    def _begin(self, frame: bytes, peer: str) -> asyncio.Task[Reply] | Reply:
+    def _begin(self, frame: bytes, connection: Connection) -> asyncio.Task[Reply] | Reply:
         if self.closing:
             return Reply(Delivery.UNREACHABLE, "the receiver is closing")
-        if (seconds := self.wait(peer)) > 0:
-            return Reply(Delivery.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
+        if (seconds := self._refusals.wait(_payer(connection), self._clock())) > 0:
+            if connection.tried or connection.proven:
+                return Reply(Delivery.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
+            connection.tried = True
         if (too_large := self.limits.too_large(frame)) is not None:
-            self.refused(peer, too_large.reason)
+            self.refused(connection, too_large.reason)
             return too_large
         if len(self._running) >= self.limits.receiving:
             self.note("busy", "%d frames are being received; more are answered BUSY", len(self._running))
@@ -113,3 +117,13 @@ class Reception:
             asyncio.get_running_loop().call_exception_handler(context)
             return Reply(Delivery.UNREACHABLE, "the receiver crashed")
         return task.result()
+
+
+def _payer(connection: Connection) -> str:
+    """Whom refusals of a connection are charged to."""
+    return _actor(connection.proven) if connection.proven else connection.address
+
+
+def _actor(name: str) -> str:
+    """An actor's key among the refusals, which no address has."""
+    return f"actor {name}"

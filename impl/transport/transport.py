@@ -29,10 +29,15 @@ class Delivery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The outcome of sending a frame, and the reason of a refusal."""
+    """The outcome of sending a frame, and the reason of a refusal.
+
+    Attributes:
+        proven: the actor that has signed the frame, where the receiver has verified that; it does not go back.
+    """
 
     answer: Delivery
     reason: str = ""
+    proven: str = ""
 
 
 Receive: TypeAlias = Callable[[bytes], Awaitable[Reply]]

@@ -22,6 +22,8 @@ from leasehold.spec.language.types import (
     Instance,
     Int,
     Map,
+    Opaque,
+    Option,
     Time,
     Type,
     UnknownType,
@@ -77,7 +79,8 @@ class FieldBuilder:
         if node is None:
             return None
         ends = list(node)
-        if isinstance(kind, Map):
+        of = kind.of if isinstance(kind, Option) else kind
+        if not isinstance(of, Int | Time | Opaque | UnknownType):
             self.sink.error("explore_no_number", node.place, name=name, kind=kind)
             return None
         if len(ends) != 2:
@@ -85,7 +88,7 @@ class FieldBuilder:
             return None
         names = DeclaredNames(self.names.constants, self.names.types, {}, {}, {})
         scope = Scope(names, clock=self.timed)
-        want = TIME if isinstance(kind, Time) else INT
+        want = TIME if isinstance(of, Time) else INT
         return parse(ends[0], scope, self.sink, want), parse(ends[1], scope, self.sink, want)
 
     def events(self, node: YamlNode | None) -> dict[str, m.Event]:

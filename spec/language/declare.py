@@ -212,8 +212,9 @@ class Declarer:
                 if word in ("state", "self", "now", "event", "msg", "it"):
                     self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(
-                name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed, remembering
-            )
+                name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed,
+                frozenset(received), remembering,
+            )  # fmt: skip
         self._clashes()
 
     def _remembering(self, role: YamlNode, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:

@@ -78,6 +78,7 @@ class Context:
     variables: Mapping[str, Value] = field(default_factory=dict)
     before: StateView | None = None  # step properties: the state before the step
     took: tuple[str, int, str] | None = None  # step properties: role, instance and event of the step
+    ignored: bool = False  # step properties: no transition was taken for it
 
 
 def evaluate(e: x.Expression, c: Context) -> Value:
@@ -119,8 +120,10 @@ def evaluate(e: x.Expression, c: Context) -> Value:
         case x.Old(operand=operand):
             assert c.before is not None
             return evaluate(operand, replace(c, view=c.before))
-        case x.Took(role=role, owner=owned, event=event):
-            if c.took is None:
+        case x.Accepts():
+            return evaluate(e.meaning, c)
+        case x.Took(role=role, owner=owned, event=event, ignored=ignored):
+            if c.took is None or (ignored and not c.ignored):
                 return False
             who = None if owned is None else int(evaluate(owned, c))
             return c.took[0] == role and who in (None, c.took[1]) and event in (None, c.took[2])

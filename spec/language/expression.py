@@ -8,7 +8,7 @@ name in it has been resolved. Places do not take part in equality.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -126,12 +126,37 @@ class Old(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took(Node):
-    """Whether the step is that a machine of the role consumed the event (None: any event)."""
+    """Whether the step is that a machine of the role consumed the event (None: any event).
+
+    Attributes:
+        ignored: whether it took no transition for it, and so changed nothing.
+    """
 
     role: str
     owner: Expression | None
     event: str | None
+    ignored: bool = False
     type: Type = BOOL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepts(Node):
+    """Whether a machine of the role has a transition for the event, for some values of the event's fields.
+
+    Attributes:
+        means: the same as an expression over the state (accepting.py), which readings take; None until it is made.
+    """
+
+    role: str
+    owner: Expression | None
+    event: str
+    means: Expression | None = None
+    type: Type = BOOL
+
+    @property
+    def meaning(self) -> Expression:
+        assert self.means is not None, "accepting.with_meanings comes before any reading"
+        return self.means
 
 
 QueryName: TypeAlias = Literal["heard", "running", "reachable", "byzantine"]
@@ -162,7 +187,7 @@ class GlobalQuery(Node):
 
 Expression: TypeAlias = (
     Literal_ | ConstantRef | Now | Self | Data | ControlState | Argument | Sender | BoundVariable | Apply | Quantifier
-    | Pending | MessageField | GlobalQuery | Old | Took
+    | Pending | MessageField | GlobalQuery | Old | Took | Accepts
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -243,6 +268,40 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield from walk(child)
 
 
+def rewrites(
+    expression: Expression, change: Callable[[Expression], Iterable[tuple[Expression, str]]]
+) -> Iterator[tuple[Expression, str]]:
+    """The expression with one part changed, for every part and each of its changes, with the words for the change."""
+    yield from change(expression)
+    for name in _PARTS[type(expression)]:
+        value = getattr(expression, name)
+        if isinstance(value, Node):
+            for new, words in rewrites(value, change):  # type: ignore[arg-type]
+                yield replace(expression, **{name: new}), words  # type: ignore[arg-type]
+        elif isinstance(value, tuple):
+            for i, part in enumerate(value):
+                for new, words in rewrites(part, change) if isinstance(part, Node) else ():  # type: ignore[arg-type]
+                    changed = (*value[:i], new, *value[i + 1 :])
+                    yield replace(expression, **{name: changed}), words  # type: ignore[arg-type]
+
+
+def with_parts(e: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each of its direct parts changed; itself where none of them does."""
+    found: dict[str, Any] = {}
+    for name in _PARTS[type(e)]:
+        value = getattr(e, name)
+        if isinstance(value, Node):
+            new: Any = change(value)  # type: ignore[arg-type]
+        elif isinstance(value, tuple):
+            new = tuple([change(v) if isinstance(v, Node) else v for v in value])  # type: ignore[arg-type]
+            new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        else:
+            continue
+        if new is not value:
+            found[name] = new
+    return replace(e, **found) if found else e
+
+
 def cases(expression: Expression) -> int:
     """How many parts the expression has once its quantifiers over small types are written out, member by member."""
     inner = 1 + sum(cases(c) for c in children(expression))
@@ -305,6 +364,7 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"{variable}.{name}"
         case Old(operand=operand):
             return f"old({text(operand)})"
-        case Took(role=role, owner=owner, event=event):
+        case Took(role=role, owner=owner, event=event) | Accepts(role=role, owner=owner, event=event):
             who = role if owner is None else machine(role, owner)[:-1]
-            return f"took({who}.{event})" if event else f"took({who})"
+            name = "accepts" if isinstance(e, Accepts) else "ignored" if e.ignored else "took"
+            return f"{name}({who}.{event})" if event else f"{name}({who})"

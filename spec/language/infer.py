@@ -36,7 +36,7 @@ MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, u
 MAX_LITERAL = 10**18
 
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
-FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "pending", *get_args(x.QueryName))
+FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "ignored", "accepts", "pending", *get_args(x.QueryName))
 
 
 class Inference:
@@ -60,7 +60,9 @@ class Inference:
         return wrong(self.place(tree))
 
     def words(self, tree: ast.AST) -> str:
-        return short(ast.get_source_segment(self.source, tree) or self.source)
+        # The source is one line of ASCII, so columns are offsets in it; `ast.get_source_segment` splits it each time.
+        end = getattr(tree, "end_col_offset", None)
+        return short(self.source if end is None else self.source[tree.col_offset : end])  # type: ignore[attr-defined]
 
     def not_in_the_language(self, tree: ast.AST, construct: ast.AST) -> x.Expression:
         """An error about Python that is not part of the language, with the remedy for this construct."""

@@ -10,13 +10,14 @@ from leasehold.spec.language import foreign
 from leasehold.spec.language.diagnostics import a, listed, near_miss
 from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
-from leasehold.spec.language.names import Scope
+from leasehold.spec.language.names import RoleNames, Scope
 from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import BOOL, INT, MessageType, Set, Type, UnknownType
 
 _USAGE = {
     "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",
-    "took": "took(broker.granted)", "pending": "pending(ticket)", "heard": "heard(CHANNEL)",
+    "took": "took(broker.granted)", "ignored": "ignored(broker.ticket)", "accepts": "accepts(broker.granted)",
+    "pending": "pending(ticket)", "heard": "heard(CHANNEL)",
     "running": "running(broker)", "reachable": "reachable(broker, site)", "byzantine": "byzantine(broker)",
 }  # fmt: skip
 
@@ -54,8 +55,10 @@ class Typing(Operators):
         match name:
             case "old":
                 return self._old(tree, args, scope, expected)
-            case "took":
-                return self._took(tree, args, scope)
+            case "took" | "ignored":
+                return self._took(name, tree, args, scope)
+            case "accepts":
+                return self._accepts(tree, args, scope)
             case "pending":
                 return self._pending(args[0], scope)
         return self._query(name, tree, args, scope)  # type: ignore[arg-type]
@@ -78,11 +81,35 @@ class Typing(Operators):
         operand = self.infer(args[0], scope, expected)
         return x.Old(type=operand.type, operand=operand, place=self.place(tree))
 
-    def _took(self, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
+    def _took(self, name: str, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
         if not scope.step:
-            return self.error("took_outside_step", tree)
-        roles = scope.names.roles
-        arg, event = args[0], None
+            return self.error("took_outside_step", tree, name=name)
+        found = self._event_of(name, tree, args[0], scope)
+        if not isinstance(found, tuple):
+            return found
+        role, owner, event = found
+        ignored = name == "ignored"
+        if ignored and event not in role.received:
+            word = event or self.words(args[0])
+            return self.unknown("ignored_no_message", tree, word, sorted(role.received), role=a(role.name))
+        return x.Took(role=role.name, owner=owner, event=event, ignored=ignored, place=self.place(tree))
+
+    def _accepts(self, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
+        if not scope.claim:
+            return self.error("accepts_outside_claim", tree)
+        found = self._event_of("accepts", tree, args[0], scope)
+        if not isinstance(found, tuple):
+            return found
+        role, owner, event = found
+        if event is None:
+            return self.error("accepts_no_event", tree, role=role.name, events=sorted(role.events))
+        return x.Accepts(role=role.name, owner=owner, event=event, place=self.place(tree))
+
+    def _event_of(
+        self, name: str, tree: ast.Call, arg: ast.expr, scope: Scope
+    ) -> tuple[RoleNames, x.Expression | None, str | None] | x.Expression:
+        """The role, the machine and the event that `broker.granted`, `worker[0].dry` or `broker` names."""
+        roles, event = scope.names.roles, None
         if isinstance(arg, ast.Attribute):
             event, arg = arg.attr, arg.value
         if isinstance(arg, ast.Name) and arg.id in roles:
@@ -90,11 +117,11 @@ class Typing(Operators):
         else:
             found = self._machine(arg, scope)
             if found is None or found[0] is None:
-                return self.unknown("took_no_role", arg, self.words(arg), roles)
+                return self.unknown("took_no_role", arg, self.words(arg), roles, name=name)
             role, owner = found[0], found[1]
         if event is not None and event not in role.events:
             return self.unknown("unknown_event", tree, event, sorted(role.events), role=a(role.name))
-        return x.Took(role=role.name, owner=owner, event=event, place=self.place(tree))
+        return role, owner, event
 
     def _query(self, name: x.QueryName, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
         """A query of the whole state; only properties and the environment may have one."""

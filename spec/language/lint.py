@@ -6,7 +6,7 @@ an error, and what is not found is only as good as the ranges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model
@@ -14,12 +14,17 @@ from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
 from leasehold.spec.language.model import Drive, Role, Send, State, System, Task
-from leasehold.spec.language.types import Opaque
+from leasehold.spec.language.types import Int, Map, Opaque, finite
 from leasehold.spec.language.unbounded import reached, warn_of_unbounded
 
 
-def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place]) -> None:
+def lint(
+    system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place],
+    states: Collection[tuple[str, str]] | None = None,
+) -> None:  # fmt: skip
     """Reports the mistakes in the machines; `reasons` says where the ignore or refuse of a pair stands.
+
+    With `states`, by role and name, only these are asked whether they cover every event, and nothing is warned of.
 
     Earlier errors leave holes in the model. Where a finding could be no more than the echo of one, none is made.
     """
@@ -29,7 +34,7 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
         if not doubt.of_role(role, "LH404"):
             _reachable_states(role, sink)
         for state in role.states.values():
-            if not doubt.of_state(role, state):
+            if not doubt.of_state(role, state) and (states is None or (role.name, state.name) in states):
                 _covered(system, role, state, sink, reasons, work)
             _one_message_per_neighbour(role, state, sink)
             _internal_keeps_what_was_sent(role, state, sink)
@@ -39,9 +44,10 @@ def lint(system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Plac
     if not doubt.anywhere:
         for role in system.roles.values():
             _events_arise(system, role, sink)
+            _values_to_try_end(system, role, sink)
         _messages_and_channels(system, sink)
         _answers_are_known(system, sink)
-    if not sink.errors:
+    if not sink.errors and states is None:
         _all_is_read(system, sink)
         warn_of_unbounded(system, sink)
 
@@ -187,6 +193,19 @@ def _events_arise(system: System, role: Role, sink: Sink) -> None:
     for event in role.events.values():
         if event.name not in role.answers | offered | driven:
             sink.error("event_never_arises", event.place, event=event.name, role=role.name)
+
+
+def _values_to_try_end(system: System, role: Role, sink: Sink) -> None:
+    """The explorer tries every first value that is `any`, and every value of the events that come by themselves."""
+    tried = role.answers | {o.event for o in system.environment.values() if o.role == role.name}
+    found = [(d, f"`{role.name}.{d.name}` begins with any value") for d in role.data.values() if d.any_initial]
+    for event in (e for e in role.events.values() if e.name in tried):
+        found += [(d, f"`{event.name}` comes with any `{d.name}`") for d in event.fields]
+    for datum, lead in found:
+        if not finite(datum.type, datum.explore is not None):
+            kinds = {Int: "endless_int", Map: "endless_cells"}
+            wording = kinds.get(type(datum.type), "endless_number")
+            sink.error(wording, datum.place, lead=lead, kind=datum.type)
 
 
 # The system

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -11,8 +12,8 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import Place, Sink
-from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.model import Datum, Role, State, System, Transition
+from leasehold.spec.language.python_source import BUILTINS, Frame, SourceLayout, source
 from leasehold.spec.language.types import Instance, Int, Time, Type, UnknownType, Value, domain, show, size
 
 MAX_COMBINATIONS = 20_000
@@ -153,25 +154,32 @@ class _GuardCases:
         for combination in product(*self.leaves.values()):
             yield dict(zip(self.leaves, combination, strict=True))
 
+    @cached_property
+    def guards(self) -> list[tuple[Transition, Callable[[Mapping[str, Value]], bool]]]:
+        """Those of the choices that have one, as functions of the values."""
+        fields = [name for name in self.leaves if name.startswith("event.")]
+        arguments = {name.removeprefix("event."): f"v[{name!r}]" for name in fields}
+        frame = Frame(_Assigned(), self.constants, "v['self']", arguments, "v['event.sender']")
+        return [
+            (t, eval(f"lambda v: {source(t.guard, frame)}", {"__builtins__": BUILTINS}))
+            for t in self.choices if t.guard is not None
+        ]  # fmt: skip
+
     def holding(self, values: Mapping[str, Value]) -> list[Transition]:
-        arguments = {k.removeprefix("event."): v for k, v in values.items() if k.startswith("event.")}
-        own, sender = int(values.get("self", 0)), int(values.get("event.sender", 0))
-        context = Context(_Assigned(values), self.constants, own, arguments, sender)
-        return [t for t in self.choices if t.guard is not None and evaluate(t.guard, context)]
+        return [transition for transition, holds in self.guards if holds(values)]
 
     def shown(self, values: Mapping[str, Value]) -> str:
         return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
 
 
-class _Assigned(NoState):
-    """A view in which a machine's own fields have given values."""
+class _Assigned(SourceLayout):
+    """Values of a machine's own fields and of the clock, by name."""
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
-        super().__init__(int(values.get("now", 0)))
-        self.values = values
+    def place(self, role: str, name: str | None, instance: str | None) -> str:
+        return f"v[{name!r}]"
 
-    def data(self, role: str, instance: int, name: str) -> Value:
-        return self.values[name]
+    def now(self) -> str:
+        return "v['now']"
 
 
 # Machines

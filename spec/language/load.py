@@ -13,9 +13,9 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
+from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
-from leasehold.spec.language import outlive
 from leasehold.spec.language.build import Builder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
@@ -127,6 +127,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         outlive.check(role, builder.reasons, sink)
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
     draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
+    draft = accepting.with_meanings(draft, sink)
     expectations = builder.expectations(draft)
     migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)
     found = tuple(d for d in sink.found if d.severity == "warning")
@@ -259,7 +260,7 @@ class _SystemBuilder(Builder):
                 self.sink.error("sometimes_when", place, name=name)
             if within is not None and (kind != "leads_to" or not self.timed):
                 self.sink.error("within_leads_to", within.place, name=name)
-            scope = replace(self.world, step=kind == "step")
+            scope = replace(self.world, step=kind == "step", claim=True)
             found[name] = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
                 optional(when, scope, self.sink),

@@ -18,6 +18,7 @@ class RoleNames:
     data: Mapping[str, Type]
     events: frozenset[str]
     indexed: bool  # declared with a number of instances: a machine is then named by index or quantified over
+    received: frozenset[str] = frozenset()  # those of its events that are messages
     remembering: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # state: those made for it (outlive.py)
 
     @property
@@ -50,7 +51,8 @@ class Scope:
     role: str | None = None  # whose own data is named without a prefix
     arguments: Mapping[str, Type] | None = None  # fields of the event being consumed
     sender: Instance | None = None
-    step: bool = False  # `old` and `took` have a meaning
+    step: bool = False  # `old`, `took` and `ignored` have a meaning
+    claim: bool = False  # `accepts` has a meaning
     clock: bool = True
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared

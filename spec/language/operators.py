@@ -116,7 +116,7 @@ class Operator:
             case "set":
                 return "{" + ", ".join(o(0) for o in operands) + "}"
             case "cell":
-                return f"{operands[0](9)}[{operands[1](0)}]"
+                return f"{operands[0](10)}[{operands[1](0)}]"
 
     def result(self, types: Sequence[Type]) -> Type | None:
         """The type of the result of operands that have just these types; None if it does not take them."""

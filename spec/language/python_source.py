@@ -109,12 +109,16 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Old(operand=operand):
             assert f.before is not None
             return source(operand, replace(f, state=f.before))
-        case x.Took(role=role, owner=owner, event=event):
+        case x.Accepts():
+            return source(e.meaning, f)
+        case x.Took(role=role, owner=owner, event=event, ignored=ignored):
             parts = [f"a[1] == {role!r}", "a[0] in ('local', 'deliver', 'tick', 'crash')"]  # it was consumed
             if owner is not None:
                 parts.append(f"a[2] == {source(owner, f)}")
             if event is not None:
                 parts.append(f"a[3] == {event!r}")
+            if ignored:
+                parts.append("a[6] is None")  # the transition
             return f"({' and '.join(parts)})"
         case x.GlobalQuery(name=query, owners=owners):
             words: str = f.layout.query(query, e.arguments(source(o, f) for o in owners))

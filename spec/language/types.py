@@ -125,14 +125,39 @@ def position(type_: Enum | Instance, value: Value) -> int:
     return type_.members.index(value) if isinstance(type_, Enum) else int(value)
 
 
+def finite(type_: Type, explored: bool) -> bool:
+    """Whether `domain` has an end: every number in a value is between two bounds, or has a range to explore."""
+    match type_:
+        case Int(low=low, high=high):
+            return explored or (low is not None and high is not None)
+        case Time() | Opaque():
+            return explored
+        case Map(of=of) | Option(of=of) if of is not None:
+            return finite(of, explored)
+        case _:
+            return True
+
+
+def numbers(type_: Int | Time | Opaque, explore: tuple[int, int] | None) -> range:
+    """The numbers of a type within `explore`, both ends included, or without it.
+
+    No time is before 0. A type that is not `finite` then has its least number alone: nothing ranges over all of it
+    (LH420).
+    """
+    low, high = (type_.low, type_.high) if isinstance(type_, Int) else (0 if isinstance(type_, Time) else None, None)
+    if explore is None:
+        return range(low or 0, (low or 0) + 1) if low is None or high is None else range(low, high + 1)
+    first, last = explore
+    return range(first if low is None else max(first, low), (last if high is None else min(last, high)) + 1)
+
+
 def domain(type_: Type, explore: tuple[int, int] | None) -> Iterator[Value]:
-    """All values of a type; ints, times and opaques range over `explore`, both ends included."""
+    """All values of a type; its numbers are those of `numbers`."""
     match type_:
         case Bool():
             yield from (False, True)
         case Int() | Time() | Opaque():
-            low, high = explore if explore else (0, 0)
-            yield from range(low, high + 1)
+            yield from numbers(type_, explore)
         case Enum() | Instance():
             yield from members(type_)
         case Set(of=of) if of is not None:
@@ -154,7 +179,7 @@ def size(type_: Type, explore: tuple[int, int] | None) -> int:
         case Bool():
             return 2
         case Int() | Time() | Opaque():
-            return explore[1] - explore[0] + 1 if explore else 1
+            return len(numbers(type_, explore))
         case Enum() | Instance():
             return len(members(type_))
         case Set(of=of) if of is not None:
@@ -230,7 +255,7 @@ def show(type_: Type, value: Value) -> str:
         case Map(key=key, of=of):
             cells = zip(members(key), value, strict=True)
             return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"
-        case Option(of=of) if of is not None:
-            return "none" if value is None else show(of, value)
+        case Option(of=of):
+            return "none" if value is None or of is None else show(of, value)
         case _:
             return str(value)

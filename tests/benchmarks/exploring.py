@@ -115,7 +115,7 @@ def _every_run_decides(n: int, count: int) -> Table:
     def alone() -> float:
         graph = Graph()  # of which nothing is known yet but its edges
         graph.kinds, graph.names = whole.kinds, whole.names
-        graph.take(whole.first, whole.sources, whole.targets, whole.rows)
+        graph.take(whole.first, whole.targets, whole.rows)
         begun = time.perf_counter()
         (decided,) = liveness.decide(claims, graph, found.paths, True, "")
         seconds = time.perf_counter() - begun

@@ -65,9 +65,14 @@ def plain(section: Section) -> dict[str, Any]:
 
 def write(section: Section, page: Path = PAGE) -> None:
     """Puts a section in the place of the one before of its name, or at the end."""
-    before = page.read_text() if page.exists() else _HEAD
-    first, last = f"<!-- {section.name} -->", f"<!-- end of {section.name} -->"
-    fresh = f"{first}\n{text(section, machine())}\n{last}"
+    put(page, _HEAD, section.name, text(section, machine()))
+
+
+def put(page: Path, head: str, name: str, words: str) -> None:
+    """Puts text between the marks of a name, in the place of what is there, or at the end; a new page has a head."""
+    before = page.read_text() if page.exists() else head
+    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    fresh = f"{first}\n{words}\n{last}"
     after, found = re.subn(f"{re.escape(first)}.*?{re.escape(last)}", lambda _: fresh, before, flags=re.DOTALL)
     page.write_text(after if found else f"{before.rstrip()}\n\n{fresh}\n")
 

@@ -1,104 +1,212 @@
 """`python -m tests.campaigns.prover`: whatever the prover calls proved is explored, on systems made by chance.
 
-With `--errors`, errors are seeded into the transition relation, and the command says which of them are found.
+With `--errors`, errors are seeded into the transition relation, and the command says after how many systems each is
+found.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import sys
 import time
 from collections import Counter
-from concurrent.futures import TimeoutError
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, TypeAlias
 
 import click
-from pebble import ProcessPool
+import z3
 
+from leasehold.checker.prove.decide.set_aside import map_in_workers
 from leasehold.cli.progress import Status
-from tests.checker.prove.differential import Judged, judge
-from tests.checker.prove.wrong_relations import ERRORS
+from tests.checker.prove.differential import Judged, compared, draw, judge
+from tests.checker.prove.wrong_encodings import ERRORS, seeded
 
-LONGEST = 120  # seconds for one system
+LONGEST = 600  # seconds for one system, on a machine that others use
 
 
 @dataclass
 class Totals:
+    """What became of the systems of some seeds.
+
+    Attributes:
+        refused: systems that the loader or the prover does not take.
+        given_up: seeds of systems that took too long.
+        claims, proved, open, methods, aimed, contradicted: as in `Judged`.
+        features: how many systems have each.
+        cpu_seconds: of the processes.
+    """
+
     systems: int = 0
     refused: int = 0
     given_up: list[int] = field(default_factory=list)
     claims: int = 0
     proved: int = 0
-    methods: Counter[str] = field(default_factory=Counter)
+    open: int = 0
     contradicted: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    methods: Counter[str] = field(default_factory=Counter)
+    aimed: Counter[str] = field(default_factory=Counter)
+    features: Counter[str] = field(default_factory=Counter)
 
-    def add(self, seed: int, found: Judged) -> None:
+    def add(self, seed: int, found: Judged | None) -> None:
+        """Counts the system of a seed; None: it took too long."""
+        if found is None:
+            self.given_up.append(seed)
+            return
+        self.cpu_seconds += found.seconds
         if found.refused:
             self.refused += 1
             return
         self.systems += 1
         self.claims += found.claims
         self.proved += found.proved
+        self.open += found.open
         self.methods += found.methods
+        self.aimed += found.aimed
+        self.features += found.features
         self.contradicted += [f"seed {seed}: {name}, {at}" for name, at in found.contradicted.items()]
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """Of plain values: `asdict` makes no dict of a Counter."""
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
 
-def one(seed: int, error: str) -> Judged:
-    """What becomes of the system of a seed; with an error in the relation, if one is named."""
-    rng = random.Random(seed)
-    return judge(rng, relation=ERRORS[error], every=False) if error else judge(rng)
+    @property
+    def lines(self) -> list[str]:
+        """In words."""
+        listed = {"proved by": self.methods, "claims aimed at": self.aimed, "systems with": self.features}
+        return [
+            f"{self.systems:,} systems ({self.refused:,} refused), {self.claims:,} claims, {self.proved:,} proved, "
+            f"{self.open:,} not decided, {len(self.contradicted)} contradicted, {self.seconds:,.0f} s, "
+            f"{self.cpu_seconds:,.0f} s of processors",
+            *(f"{words}: {', '.join(f'{n:,} {name}' for name, n in counts.most_common())}"
+              for words, counts in listed.items()),
+            *([f"took too long: {', '.join(map(str, self.given_up))}"] if self.given_up else []), *self.contradicted,
+        ]  # fmt: skip
 
 
-def compare(seeds: range, jobs: int, error: str = "", *, stop: bool = False) -> Totals:
-    """Compares the systems of some seeds; `stop`: until the first contradiction."""
+def one(seed: int) -> Judged:
+    """What becomes of the system of a seed."""
+    z3.z3.Z3_DEBUG = False  # checks of the types of arguments
+    return judge(Random(seed))
+
+
+def compare(seeds: range, jobs: int) -> Totals:
+    """Compares the systems of some seeds."""
     found, begun = Totals(), time.perf_counter()
-    with ProcessPool(max_workers=jobs) as pool, Status() as status:
-        waiting = {seed: pool.schedule(one, args=(seed, error), timeout=LONGEST) for seed in seeds}
-        for seed, future in waiting.items():
-            try:
-                found.add(seed, future.result())
-            except TimeoutError:
-                found.given_up.append(seed)
-            status.show(f"{error} {found.systems:,} systems", f"{found.proved:,} proved",
+    with Status() as status, closing(map_in_workers(one, seeds, LONGEST, jobs)) as answers:
+        for seed, judged in answers:
+            found.add(seed, judged)
+            status.show(f"{found.systems:,} systems", f"{found.claims:,} claims", f"{found.proved:,} proved",
                         f"{len(found.contradicted)} contradicted")  # fmt: skip
-            if stop and found.contradicted:
-                pool.stop()
-                break
     found.seconds = round(time.perf_counter() - begun, 1)
     return found
 
 
+@dataclass(frozen=True)
+class Hunt:
+    """Whether an error in the relation was found.
+
+    Attributes:
+        seed: of the system that shows it; None: no system did.
+        systems: how many were tried.
+        kinds: of the steps at which claims are aimed that are proved and violated.
+    """
+
+    seed: int | None
+    systems: int
+    kinds: str = ""
+
+
+Found: TypeAlias = dict[str, str]  # errors that a system shows: kinds of steps whose claims are proved and violated
+
+
+def shown(names: Sequence[str], seed: int) -> tuple[Found, float]:
+    """Which errors in the relation the system of a seed shows, and the seconds that it takes."""
+    z3.z3.Z3_DEBUG = False
+    found, began = Found(), time.process_time()
+    rng = Random(seed)
+    drawn = draw(rng)
+    state = rng.getstate()
+    for name in names if not isinstance(drawn, str) else ():
+        rng.setstate(state)
+        with seeded(name) as relation:
+            judged = compared(drawn, rng, relation=relation, every=False)
+        if judged.contradicted:
+            found[name] = ", ".join(sorted({violation.kind for violation in judged.contradicted.values()}))
+    return found, time.process_time() - began
+
+
+@dataclass
+class Hunted:
+    """What became of errors.
+
+    Attributes:
+        each: by name.
+        given_up: seeds of systems that took too long.
+        cpu_seconds: of the processes.
+    """
+
+    each: dict[str, Hunt]
+    given_up: list[int] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+
+    @property
+    def missed(self) -> list[str]:
+        return sorted(name for name, hunt in self.each.items() if hunt.seed is None)
+
+
+def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
+    """Looks for each of some errors until a system shows it."""
+    result, begun = Hunted({}), 0
+    found = result.each
+    while begun < len(seeds) and len(found) < len(names):
+        left = [name for name in names if name not in found]
+        some = seeds[begun : begun + max(jobs, min(begun, 4 * jobs))]  # what is found then is looked for no longer
+        begun += len(some)
+        limit = LONGEST + len(left) * LONGEST / 10
+        with closing(map_in_workers(partial(shown, left), some, limit, jobs)) as answers:
+            for seed, answer in answers:
+                if answer is None:
+                    result.given_up.append(seed)
+                    continue
+                result.cpu_seconds += answer[1]
+                for name, kinds in answer[0].items():
+                    if tell:
+                        print(f"{name}: seed {seed}, system {seeds.index(seed) + 1}, {kinds}", flush=True)
+                    if name not in found or seed < (found[name].seed or 0):
+                        found[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
+    found |= {name: Hunt(None, begun) for name in names if name not in found}
+    return result
+
+
 @click.command()
-@click.option("--systems", default=100, help="How many are drawn.", show_default=True)
+@click.option("--systems", default=100, help="How many are drawn; with --errors, at most for each.", show_default=True)
 @click.option("--seed", default=0, help="The first seed.", show_default=True)
 @click.option("--jobs", default=2, help="Processes.", show_default=True)
-@click.option("--errors", is_flag=True, help="Seed errors into the relation: is each found within these systems?")
+@click.option("--errors", is_flag=True, help="Seed errors into the relation: after how many systems is each found?")
+@click.option("--only", multiple=True, type=click.Choice(ERRORS), help="With --errors: this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def main(systems: int, seed: int, jobs: int, errors: bool, as_json: bool) -> None:
+def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Compares the prover with the explorer on systems made by chance."""
     seeds = range(seed, seed + systems)
     if errors:
-        tried, caught = {}, {}
-        for name in ERRORS:
-            tried[name] = compare(seeds, jobs, name, stop=True)
-            if tried[name].contradicted:
-                caught[name] = tried[name].contradicted[0]
-            if not as_json:
-                print(f"{name}: {caught.get(name, 'not found')}", flush=True)
+        hunted = hunts(seeds, jobs, only or ERRORS, not as_json)
+        caught = len(hunted.each) - len(hunted.missed)
         if as_json:
-            print(json.dumps({"errors": len(tried), "found": caught, "missed": sorted(tried.keys() - caught.keys())}))
+            print(json.dumps({"errors": len(hunted.each), "found": caught, "missed": hunted.missed, **asdict(hunted)}))
         else:
-            print(f"{len(caught)} of {len(tried)} errors found")
-        sys.exit(len(caught) < len(tried))
+            print(f"{caught} of {len(hunted.each)} errors found, {hunted.cpu_seconds:,.0f} s of processors; "
+                  f"not found: {', '.join(hunted.missed) or 'none'}; systems that took too long: "
+                  f"{', '.join(map(str, hunted.given_up)) or 'none'}")  # fmt: skip
+        sys.exit(bool(hunted.missed))
     found = compare(seeds, jobs)
-    if as_json:
-        print(json.dumps(asdict(found), indent=2))
-    else:
-        print(f"{found.systems:,} systems, {found.claims:,} claims, {found.proved:,} proved, "
-              f"{len(found.contradicted)} contradicted, {found.seconds:,.0f} s")  # fmt: skip
-        print(*found.contradicted, sep="\n")
+    print(json.dumps(found.as_json, indent=2) if as_json else "\n".join(found.lines))
     sys.exit(bool(found.contradicted))
 
 

@@ -116,6 +116,22 @@ def interrupted(*words: str, cwd: Path, once: str = " waiting") -> subprocess.Co
     return subprocess.CompletedProcess(words, process.returncode, out, shown.decode())
 
 
+def descendants(pid: int) -> set[int]:
+    """The processes below one, as /proc has them."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            found |= {child, *descendants(child)}
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def as_json(done: subprocess.CompletedProcess[str]) -> Any:
     """What a command printed, which must be one JSON value and nothing else."""
     assert done.stderr == ""

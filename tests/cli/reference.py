@@ -143,6 +143,7 @@ PROPERTY_KEYS = {
     "doc": "what it says, in words",
     "source": "where it comes from",
     "reason": "why it is violated or bounded, where there is more to say",
+    "failed": "the parts of a violated claim that are false at the end of the path, where it has several",
     "path": "the counterexample or witness, where there is one",
 }
 PATH_KEYS = {
@@ -199,26 +200,29 @@ MUTATE_KEYS = {
     "spec_digest": "SHA-256 of what was read",
     "mutants": "how many were decided",
     "killed": "how many of them were killed",
-    "score": "killed by mutants, from 0 to 1",
-    "survivors": "those that were not, see below",
+    "score": "killed by those that are neither refused nor equivalent, from 0 to 1",
+    "refused": "by mutant: the error for which it is no specification",
+    "equivalent": "mutants with the states and steps of the system in every trial",
+    "survivors": "the others that were not killed, see below",
     "out_of_date": "explanations of `mutation.yaml` of which nothing survives",
     "undecided": "mutants that Ctrl-C left undecided",
     "seconds": "how long it took",
-    "by_rule": "by rule: `mutants` and `killed`",
+    "by_rule": "by rule: `mutants`, `killed` and `score`, and the numbers of those that are `refused` and `equivalent`",
     "by_property": "by property: how many it was the first to find",
-    "kills": "the others, see below",
+    "kills": "those that were killed, see below",
 }
 SURVIVOR_KEYS = {
-    "name": "the mutant: the rule, what is changed, and the new target or what is dropped",
-    "rule": "drop_guard, swap_target, drop_task or drop_update",
+    "name": "the mutant: the rule, what is changed, and the change or the part that is changed",
+    "rule": "the rule that made it, as `--rule` takes it",
     "place": "file and line of what is changed",
     "what": "the change in words",
     "explanation": "why it survives, from `mutation.yaml`, or null",
+    "noticed": "the witness that is lost, or `vacuous: NAME` for a property that has lost its cases; or null",
     "cut_short": "whether it had far more states than the system in some trial, and was not explored further",
 }
 KILL_KEYS = {
     "name": "the mutant",
-    "property": "what found it: a property, `vacuous: NAME` for one that has lost its cases, or `convergence`",
+    "property": "what found it: a property, or `convergence`",
     "setting": "the constants of the trial, where they are not the declared ones",
     "faults": "the budget of faults of the trial, or null",
     "steps": "the length of the counterexample, or null where there is none",
@@ -255,6 +259,7 @@ MACHINE_KEYS = {
 }
 SHOWN_KEYS = {
     "doc": "what the specification says of its state",
+    "shown": "the fields of its record, as the language writes them",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
     "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `doc`, `history`",

@@ -1,6 +1,7 @@
 """--json: one value, with the keys that docs/reference/command_line.md names."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,9 @@ def test_the_page_is_current() -> None:
 
 def test_explore_under_symmetry(run: Run) -> None:
     asked = ("explore", "two_phase_commit", "--set", "participants=2", "--symmetry", "--json")
-    found = as_json(run(*asked, "--only", "agreement"))
+    done = run(*asked, "--only", "agreement")
+    assert done.stderr.startswith("leasehold: symmetry")
+    found = json.loads(done.stdout)
     _same(found, {**reference.KEYS, **reference.SYMMETRY_KEYS})
     every = as_json(run("explore", "two_phase_commit", "--set", "participants=2", "--json"))
     assert "symmetry" not in every
@@ -51,7 +54,7 @@ def test_explore_under_symmetry(run: Run) -> None:
         "groups": [["participant"]], "orbits": found["distinct"], "states": every["distinct"], "why_not": [],
     }  # fmt: skip
     assert found["distinct"] < every["distinct"]
-    without = as_json(run(*asked))
+    without = json.loads(run(*asked).stdout)
     assert (without["symmetry"]["orbits"], without["distinct"]) == (None, every["distinct"])
     assert "a_transaction_ends" in without["symmetry"]["why_not"][0]
 
@@ -71,7 +74,7 @@ def test_explore(run: Run) -> None:
         False, {"a_lease_grows", "a_lease_shrinks"},
     )  # fmt: skip
     for p in found["properties"]:
-        _same(p, reference.PROPERTY_KEYS, {"path"})
+        _same(p, reference.PROPERTY_KEYS, {"path", "failed"})
         if "path" in p:
             _same(p["path"], reference.PATH_KEYS)
             for step in p["path"]["steps"]:
@@ -154,7 +157,7 @@ def test_crash(run: Run) -> None:
     assert 0 < found["crash_points"] <= found["crash_points_total"]
     assert found["scenarios"] == sum(sum(cell["cases"].values()) for cell in found["cells"])
     for p in found["properties"]:
-        _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path"})
+        _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path", "failed"})
 
 
 def test_crash_deep(run: Run) -> None:

@@ -7,17 +7,19 @@ import pytest
 from tests.cli.conftest import Run, as_json, interrupted, write
 from tests.cli.test_json import _same, reference
 
-# Pressed in the dark it shines, and nothing says that it can be put out again.
+# Pressed when it shines it is dark; nothing says that it obeys the button at all.
 LAMP = {
     "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
     "roles/lamp.yaml": (
         "role: lamp\nevents: {press: Somebody presses the button.}\n"
         "states:\n  dark: {initial: true, on: {press: {to: bright}}}\n  bright: {on: {press: {to: dark}}}\n"
     ),
-    "invariants.yaml": "properties: {can_be_bright: {sometimes: lamp.state == bright}}\n",
+    "invariants.yaml": (
+        "properties:\n  goes_dark: {when: took(lamp.press) and old(lamp.state) == bright, step: lamp.state == dark}\n"
+    ),
     "mutation.yaml": "battery: [{}]\n",
 }
-SURVIVOR = "swap_target lamp/bright#press -> bright"
+SURVIVOR = "ignore_event lamp/bright#press"
 
 
 @pytest.fixture
@@ -34,14 +36,16 @@ def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("lamp  spec ")
-    assert lines[1].startswith("1 of 2 mutants killed (50.0 %), ")
+    assert lines[1].startswith("1 of 2 killed (50.0 %), 2 refused, 0 equivalent, ")
     assert lines[2:] == [
-        "  swap_target      1 of     2  50.0 %",
+        "  swap_target      1 of 1 killed (100.0 %), 1 refused, 0 equivalent",
+        "  ignore_event     0 of 1 killed (0.0 %), 1 refused, 0 equivalent",
         "killed by",
-        "      1  can_be_bright",
+        "      1  goes_dark",
         "survivors (1, 1 not explained)",
         f"  {SURVIVOR}",
-        "      lamp/roles/lamp.yaml:5: to bright, not to dark",
+        "      lamp/roles/lamp.yaml:5: ignored",
+        "      noticed, but by no claim about runs: vacuous: goes_dark",
     ]
 
 
@@ -69,30 +73,36 @@ def test_json(run: Run, lamp: Path) -> None:
     _same(found, reference.MUTATE_KEYS)
     _same(found["survivors"][0], reference.SURVIVOR_KEYS)
     _same(found["kills"][0], reference.KILL_KEYS)
-    assert (found["mutants"], found["killed"], found["score"], found["undecided"]) == (2, 1, 0.5, 0)
+    assert (found["mutants"], found["killed"], found["score"], found["undecided"]) == (4, 1, 0.5, 0)
+    assert list(found["refused"]) == ["swap_target lamp/dark#press -> dark", "ignore_event lamp/dark#press"]
+    assert found["equivalent"] == []
     assert found["out_of_date"] == ["swap_target lamp/dark#*"]
     assert found["survivors"] == [
         {
-            "name": SURVIVOR, "rule": "swap_target", "place": "lamp/roles/lamp.yaml:5",
-            "what": "to bright, not to dark", "explanation": None, "cut_short": False,
+            "name": SURVIVOR, "rule": "ignore_event", "place": "lamp/roles/lamp.yaml:5", "what": "ignored",
+            "explanation": None, "noticed": "vacuous: goes_dark", "cut_short": False,
         }
     ]  # fmt: skip
     assert found["kills"] == [
         {
-            "name": "swap_target lamp/dark#press -> dark", "property": "can_be_bright", "setting": {}, "faults": None,
-            "steps": None,
+            "name": "swap_target lamp/bright#press -> bright", "property": "goes_dark", "setting": {}, "faults": None,
+            "steps": 2,
         }
     ]  # fmt: skip
-    assert found["by_rule"] == {"swap_target": {"mutants": 2, "killed": 1}}
-    assert found["by_property"] == {"can_be_bright": 1}
+    assert found["by_rule"] == {
+        "swap_target": {"mutants": 2, "killed": 1, "score": 1.0, "refused": 1, "equivalent": 0},
+        "ignore_event": {"mutants": 2, "killed": 0, "score": 0.0, "refused": 1, "equivalent": 0},
+    }
+    assert found["by_property"] == {"goes_dark": 1}
 
 
 def test_some_of_the_mutants(run: Run) -> None:
     small = ("two_phase_commit", "--jobs", "1", "--json")
     by_rule = as_json(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
-    assert {k["name"].split("/")[0] for k in by_rule["kills"]} == {"drop_guard coordinator", "drop_task coordinator"}
+    some = [*by_rule["refused"], *by_rule["equivalent"], *(o["name"] for o in by_rule["kills"] + by_rule["survivors"])]
+    assert {name.split("/")[0] for name in some} == {"drop_guard coordinator", "drop_task coordinator"}
     samples = [as_json(run("mutate", *small, "--sample", "4", "--seed", seed)) for seed in ("1", "1", "2")]
-    names = [[k["name"] for k in s["kills"]] + [v["name"] for v in s["survivors"]] for s in samples]
+    names = [{*s["refused"], *s["equivalent"], *(o["name"] for o in s["kills"] + s["survivors"])} for s in samples]
     assert names[0] == names[1] != names[2]
     assert {len(n) for n in names} == {4}
 

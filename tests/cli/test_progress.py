@@ -53,3 +53,10 @@ def test_on_a_terminal_the_words_fit_and_are_taken_away(monkeypatch: pytest.Monk
             shown += more
     os.close(screen)
     assert shown.decode() == "\r\x1b[2K0 s  1,000 states  10 waiting  depth 3\r\x1b[2K"
+
+
+def test_what_symmetry_will_do_is_said_first() -> None:
+    words = ["explore", "two_phase_commit", "--set", "participants=2", "--symmetry", "--only", "agreement"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("leasehold: symmetry of participant: one state is visited for each orbit")

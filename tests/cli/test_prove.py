@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -15,9 +14,10 @@ from threading import Timer
 import pytest
 import z3
 
-from leasehold.checker.prove import stopped_by_signals
-from leasehold.spec import shipped_folder
-from tests.cli.conftest import Run, as_json, write
+from leasehold.checker.prove import ANY, stopped_by_signals
+from leasehold.checker.prove.decide.induction import induct
+from leasehold.spec import load, shipped_folder
+from tests.cli.conftest import Run, as_json, descendants, is_alive, write
 
 MIRROR = {
     "system.yaml": "system: mirror\nroles: {mirror: {}}\nenvironment: {look: {to: mirror}}\n",
@@ -62,22 +62,6 @@ def test_a_lemma_that_is_not_inductive(run: Run, mirror: Path, words: tuple[str,
     assert "lemma nothing_is_seen is not proved: mirror/hanging#look breaks it" in done.stdout
     (mirror / "lemmas.yaml").write_text(lemma + ", nothing_is_there: {always: mirror.there == 0}}\n")
     assert run("prove", "mirror", *words).returncode == 0
-
-
-def descendants(pid: int) -> set[int]:
-    """The processes below one, as /proc has them."""
-    found: set[int] = set()
-    with contextlib.suppress(OSError):
-        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-            found |= {child, *descendants(child)}
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc")
@@ -233,6 +217,13 @@ def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
         "methods: queries of at most 7 s, induction, k-induction over at most 3 steps, lemmas from explored states",
     ]
     assert done.stdout.splitlines()[2 : 2 + len(lines)] == lines
+    refused = run("prove", "pipes", "--instances", "writer=0")
+    assert (refused.returncode, "takes ROLE=N" in refused.stderr) == (2, True)
+    (tmp_path / "pipes/system.yaml").write_text(PIPES["system.yaml"].replace("{instances: writers}", "{instances: 1}"))
+    refused = run("prove", "pipes", "--instances", "writer=2")
+    assert refused.returncode == 2
+    assert "--instances: writer has 1, as no constant alone is their number" in refused.stderr
+    write(tmp_path / "pipes", PIPES)
     made = as_json(run("prove", "pipes", "--json", "--instances", "writer=2", "--no-search"))["assumptions"]
     assert made["machines"] == {"reader": "1", "writer": "2 (--instances)"}
     assert made["constants"]["writers"] == "2 (--instances)"
@@ -243,3 +234,31 @@ def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
     checked = run("check", "pipes")
     assert f"  {lines[0]}\n" in checked.stdout
     assert as_json(run("check", "pipes", "--json"))["proof"]["assumptions"]["limit_seconds"] == 7
+
+
+def test_what_the_time_does_not_suffice_for(run: Run, tmp_path: Path) -> None:
+    """Nothing is proved that was not asked in full; the reason is `time`, and the exit code that of the undecided."""
+    shutil.copytree(shipped_folder("two_phase_commit"), tmp_path / "commit")
+    done = run("prove", "commit", "--json", "--time", "0.001")
+    found = as_json(done)
+    assert done.returncode == 3, done.stderr
+    every = [*found["properties"], *found["lemmas"]]
+    assert {v["verdict"] for v in every} == {"undecided"}
+    assert all(v["reason"].startswith("time: ") for v in every)
+    assert found["guards_unknown"]
+    assert "guards: the time ended before all were checked" in run("prove", "commit", "--time", "0.001").stdout
+    enough = run("prove", "commit", "--json", "--time", "10m")
+    assert enough.returncode == 0
+    assert as_json(enough)["kept"] is None  # what was cut short is not kept as whole
+    assert not as_json(enough)["guards_unknown"]
+
+
+def test_the_limit_of_a_query_is_a_reason(run: Run, mirror: Path) -> None:
+    """A setting's end is the earlier of two, and a solver never has more time than is left."""
+    ends = ANY.limited(50.0)
+    assert 0 < ends.limited(500.0).seconds_left <= 50
+    assert ends.limited(0.0).is_over
+    assert not ANY.is_over
+    over = induct(load(mirror), ANY.limited(0.0))
+    assert not over.proved
+    assert all(reason.startswith("time: ") for reason in over.undecided.values())

@@ -133,7 +133,8 @@ def test_the_scalpel(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["demand", "--units", "9", "--until", "0", "--term", "5"], 1, "until"),
+        (["demand", "--units", "2", "--until", "0", "--term", "5"], 1, "until"),
+        (["demand", "--units", "9", "--until", "1m"], 1, "units is 9; 4 is the most that can ever be had"),
         (["demand", "--units", "1", "--until", "soon"], 2, "--until takes a duration such as 10m"),
         (["demand", "--units", "1", "--until", "1m", "--lease", "other:1"], 1, "named tenant:NUMBER"),
         (["show", "tenant:999"], 1, "there is no lease tenant:999"),

@@ -161,7 +161,7 @@ def test_typing_finds_a_property_and_nothing_is_wider_than_the_screen(lease, ope
     visible = "[...document.querySelectorAll('.property:not([hidden]) h3')].map((e) => e.textContent)"
     assert browser.run(visible) == listed
     browser.run("document.getElementById('search').focus()")
-    browser.type("Handlers waited")
+    browser.type("Handlers bounded")
     assert browser.run(visible) == ["handlers_are_waited_for_in_bounded_time"]
     assert browser.run("document.querySelector('.status').textContent").startswith(f"1 of {len(listed)} properties")
     assert browser.run("document.getElementById('properties').getBoundingClientRect().top < innerHeight")

@@ -41,3 +41,4 @@ def test_values_of_every_type_are_taken(shown: str, given: object) -> None:
     )  # fmt: skip
     _, *words = shlex.split(title_to_tell(step).partition(": ")[2])
     assert named(tuple(words)) == {"value": given}
+    assert "null" not in words[0]

@@ -5,10 +5,10 @@ of the operating system (its VFS) be written in Python: they go to a `FileSystem
 do on Unix, fsyncs of the folder and result codes included. The connection says what the standard library's would say,
 in its methods and errors.
 
-What differs from a real disk: the store's lock, and the file by which it notices that its file was removed, are real
-files in a folder; the file of the database is on the simulated disk from the beginning, empty; the index of the log is
-in memory (`locking_mode = EXCLUSIVE`), where otherwise it is in shared memory, which no crash outlives either; SQLite's
-own locks always succeed; and the SQLite is apsw's, which is not the version of the standard library.
+What differs from a real disk: the store's lock and mark, and the file by which it notices that its file was removed,
+are real files in a folder; the file of the database is on the simulated disk from the beginning, empty; the index of
+the log is in memory (`locking_mode = EXCLUSIVE`), where otherwise it is in shared memory, which no crash outlives
+either; SQLite's own locks always succeed; and the SQLite is apsw's, which is not the version of the standard library.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
+from leasehold.impl.store.integrity import unsealed
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import RecordKey
 from tests.simulation.files import File, FileSystem
@@ -156,7 +157,8 @@ class SqliteDisk:
         self.mount(files)
 
     def mount(self, files: FileSystem) -> None:
-        """Puts other files in place of these."""
+        """Puts other files in place of these; what is known of the ones before is forgotten with them."""
+        Path(f"{self.path}.mark").unlink(missing_ok=True)
         self.files = files
         self._vfs = _Vfs(files)
 
@@ -200,7 +202,7 @@ class SqliteDisk:
             rows = connection.execute("SELECT lease, machine, body FROM record").fetchall()
         finally:
             connection.close()
-        return {RecordKey(lease, machine): body for lease, machine, body in rows}
+        return {RecordKey(*key): unsealed("the disk", ", ".join(key), body) for *key, body in rows}
 
 
 # SQLite's calls of the operating system, as its os_unix.c makes them

@@ -34,16 +34,18 @@ def numbered(keys: Any) -> tuple[Any, Any]:
 
 def in_order(keys: Any, size: int) -> Any:
     """The positions of keys below a size in the order of these, equal ones as they come; None: they lie so."""
-    from scipy.sparse import csr_array
-
     if len(keys) < 2 or not (keys[1:] < keys[:-1]).any():
         return None
+    keys = np.ascontiguousarray(keys, dtype=np.int32)
+    if compiled := _compiled():
+        begins, order = np.zeros(size + 1, dtype=np.int64), np.empty(len(keys), dtype=np.int32)
+        compiled.graph_order(len(keys), _at(keys), size, _at(begins), _at(order))
+        return order
+    from scipy.sparse import csr_array
+
     # Counted, not compared: transposing a matrix with one entry in each row sorts them in one pass.
     rows = np.arange(len(keys) + 1, dtype=np.int32)
-    table = csr_array(
-        (np.ones(len(keys), dtype=np.int8), keys.astype(np.int32, copy=False), rows), shape=(len(keys), size)
-    )
-    return table.tocsc().indices
+    return csr_array((np.ones(len(keys), dtype=np.int8), keys, rows), shape=(len(keys), size)).tocsc().indices
 
 
 def sums_before(numbers: Any, kind: str = "int64") -> Any:
@@ -53,12 +55,12 @@ def sums_before(numbers: Any, kind: str = "int64") -> Any:
     return found
 
 
-def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, Any, Any, Any]:
-    """Edges in the order of their sources: where those of each of so many states begin, and the three columns."""
+def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, Any, Any]:
+    """Edges in the order of their sources: where those of each of so many states begin, their targets and rows."""
     order = in_order(sources, states)
     if order is not None:
-        sources, targets, rows = sources[order], targets[order], rows[order]
-    return sums_before(np.bincount(sources, minlength=states)), sources, targets, rows
+        targets, rows = targets[order], rows[order]
+    return sums_before(np.bincount(sources, minlength=states)), np.ascontiguousarray(targets, dtype=np.int32), rows
 
 
 def spread(first: Any, states: Any) -> tuple[Any, Any]:
@@ -66,14 +68,15 @@ def spread(first: Any, states: Any) -> tuple[Any, Any]:
 
     Of state n they are those from `first[n]` to `first[n + 1]`.
     """
-    return edge_numbers(first, states), np.repeat(np.arange(len(states)), first[states + 1] - first[states])
+    sizes = first[states + 1] - first[states]
+    return edge_numbers(first, states), np.repeat(np.arange(len(states), dtype=np.int32), sizes)
 
 
 def edge_numbers(first: Any, states: Any) -> Any:
     """The edges of some states; of state n they are those from `first[n]` to `first[n + 1]`."""
-    begins = first[states]
-    sizes = first[states + 1] - begins
-    before = np.cumsum(sizes) - sizes
+    begins = first[states].astype(np.int32)  # there are fewer than 2 ** 31 (resources.py)
+    sizes = (first[states + 1] - begins).astype(np.int32)
+    before = np.cumsum(sizes, dtype=np.int32) - sizes
     found = np.repeat(begins - before, sizes)
     found += np.arange(len(found), dtype=found.dtype)
     return found
@@ -87,10 +90,15 @@ def raise_to(into: Any, at: Any, values: Any) -> None:
         into[places] = np.maximum(into[places], np.maximum.reduceat(values, begins, axis=0))
 
 
-def reached_by(starts: Marks, first: Any, targets: Any) -> Marks:
-    """The states reached from some states; `targets[first[n]:first[n + 1]]` are the targets of state n's edges."""
+def reached_by(starts: Marks, first: Any, targets: Any, kept: Any = None) -> Marks:
+    """The states reached from some states by edges, or by those that are kept (truths by edge)."""
+    if compiled := _compiled():
+        found = starts.copy()
+        _had(compiled.graph_reached(*_graph(first, targets, kept), _at(found)))
+        return found
     from scipy.sparse.csgraph import breadth_first_order
 
+    first, targets = _chosen(first, targets, kept)
     size = len(starts)
     begin = starts.nonzero()[0].astype(np.int32)
     found = np.zeros(size + 1, dtype=bool)
@@ -100,24 +108,54 @@ def reached_by(starts: Marks, first: Any, targets: Any) -> Marks:
     return found[:size]
 
 
-def components(sources: Any, targets: Any, size: int) -> tuple[int, Any]:
-    """The number of strongly connected components of a graph, and by state the number of its component."""
+def leading_to(ends: Marks, first: Any, targets: Any, kept: Any = None, among: Marks | None = None) -> Marks:
+    """The states from which edges that are kept lead to some states, and these; where marked, among these alone."""
+    found = ends.copy()
+    compiled = _compiled()
+    if compiled and compiled.graph_leading(*_graph(first, targets, kept), _at(among), _at(found)):
+        return found
+    if among is not None:
+        inside = np.repeat(among, np.diff(first)) & among[targets]
+        kept = inside if kept is None else kept & inside
+    return reached_by(found, *backward(first, targets, kept))
+
+
+def backward(first: Any, targets: Any, kept: Any = None) -> tuple[Any, Any]:
+    """Edges that are kept by their targets: where those of each state begin, and their sources, which lie in order."""
+    size = len(first) - 1
+    if compiled := _compiled():
+        into = np.zeros(size + 1, dtype=np.int64)
+        sources = np.empty(len(targets) if kept is None else int(np.count_nonzero(kept)), dtype=np.int32)
+        compiled.graph_backward(*_graph(first, targets, kept), _at(into), _at(sources))
+        return into, sources
+    first, targets = _chosen(first, targets, kept)
+    sources = np.repeat(np.arange(size, dtype=np.int32), np.diff(first))
+    order = in_order(targets, size)
+    return sums_before(np.bincount(targets, minlength=size)), sources if order is None else sources[order]
+
+
+def components(first: Any, targets: Any, kept: Any = None) -> tuple[int, Any]:
+    """The number of strongly connected components by edges that are kept, and by state the number of its component."""
+    size, targets = len(first) - 1, targets.astype(np.int32, copy=False)
+    if compiled := _compiled():
+        component_of = np.empty(size, dtype=np.int32)
+        count = compiled.graph_components(*_graph(first, targets, kept), _at(component_of))
+        _had(count >= 0)
+        return count, component_of
     from scipy.sparse.csgraph import connected_components
 
-    if not len(sources):
+    first, targets = _chosen(first, targets, kept)
+    if not len(targets):
         return size, np.arange(size, dtype=np.int32)
-    first, targets = _rows(sources, targets, size)
-    table = _table(first, targets.copy(), np.ones(len(targets)))  # they are changed in place
+    table = _table(first, targets.astype(np.int32), np.ones(len(targets)))  # they are changed in place
     table.sum_duplicates()  # of an edge that is there twice scipy's search does not come to an end
     count, component_of = connected_components(table, directed=True, connection="strong")
     return int(count), component_of
 
 
-def _rows(sources: Any, targets: Any, size: int) -> tuple[Any, Any]:
-    """Where the edges of each state begin, and the targets in that order."""
-    order = in_order(sources, size)
-    first = sums_before(np.bincount(sources, minlength=size), "int32")
-    return first, (targets if order is None else targets[order]).astype(np.int32, copy=False)
+def _chosen(first: Any, targets: Any, kept: Any) -> tuple[Any, Any]:
+    """The edges that are kept: where those of each state begin, and their targets."""
+    return (first, targets) if kept is None else (sums_before(kept)[first], targets[kept])
 
 
 def _table(first: Any, targets: Any, values: Any = None) -> Any:
@@ -128,6 +166,36 @@ def _table(first: Any, targets: Any, values: Any = None) -> Any:
     if values is None:  # nobody looks at them
         values = np.broadcast_to(np.float64(1), len(targets))
     return csr_array((values, targets, first.astype(np.int32, copy=False)), shape=(size, size))
+
+
+# The engine's own functions (packed/engine/graph.c), which need less memory; without them, scipy's are used.
+
+
+def _compiled() -> Any:
+    """The functions that are compiled with the engine; None where it was not built."""
+    from leasehold.checker.explore.packed.library import NotBuilt, graph_functions
+
+    try:
+        return graph_functions()
+    except NotBuilt:
+        return None
+
+
+def _graph(first: Any, targets: Any, kept: Any) -> tuple[int, int, int, int]:
+    """A graph as these functions take it."""
+    assert first.dtype == np.int64 and targets.dtype == np.int32 and (kept is None or kept.dtype == bool)
+    return len(first) - 1, _at(first), _at(targets), _at(kept)
+
+
+def _at(array: Any) -> int:
+    """Where an array lies, which has to be kept meanwhile; 0: there is none."""
+    assert array is None or array.flags.c_contiguous
+    return 0 if array is None else int(array.ctypes.data)
+
+
+def _had(done: bool) -> None:
+    if not done:
+        raise MemoryError
 
 
 class TopologicalLayers(NamedTuple):

@@ -32,7 +32,7 @@ def fair_cycle(component: set[int], entry: int, graph: Graph, asked: Demands) ->
         possible[n] = set()
         for e in graph.out(n):
             target, group = int(graph.targets[e]), graph.row_of(e).group
-            if graph.lasting[e] and target in component:
+            if target in component and bool(graph.may_last([e])[0]):
                 sub.add_edge(n, target)
             if group in asked.groups:
                 possible[n].add(group)

@@ -14,9 +14,9 @@ import numpy as np
 
 from leasehold.checker.explore.graph.arrays import (
     TopologicalLayers,
+    backward,
     by_source,
     components,
-    in_order,
     spread,
     sums_before,
     topological_layers,
@@ -61,14 +61,14 @@ class Graph:
         kinds: the rows that edges may have.
         names: groups of steps of which fairness may be asked (fairness.py), numbered.
         points: crash points (name, role and instance), numbered.
-        sources, targets, rows: of each edge, where it begins and ends, and its row.
+        targets, rows: of each edge, where it ends, and its row.
         first: `first[n]:first[n + 1]` are the edges of state n, once the graph is finished.
     """
 
-    sources: NDArray[np.int32]
     targets: NDArray[np.int32]
-    rows: NDArray[np.int32]
+    rows: NDArray[np.integer[Any]]
     first: NDArray[np.int64]
+    kernel: Any = None  # whose memory the targets are, where they are some
 
     def __init__(self, faults_stop: bool = False) -> None:
         self.faults_stop = faults_stop
@@ -108,14 +108,36 @@ class Graph:
         columns = self._sources, self.found, self.found_rows
         return self.take(*by_source(states, *(np.frombuffer(a, dtype=np.int32) for a in columns)))
 
-    def take(self, first: Any, sources: Any, targets: Any, rows: Any) -> Graph:
+    def take(self, first: Any, targets: Any, rows: Any) -> Graph:
         """Has these edges, which are in the order of their sources."""
-        self.first, self.sources, self.targets, self.rows = first, sources, targets, rows
+        self.first, self.targets, self.rows = first, targets, rows
         return self
+
+    @property
+    def sources(self) -> NDArray[np.int32]:
+        """Of each edge, where it begins: made anew each time, as it is large and seldom asked for."""
+        return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+    def source(self, e: int) -> int:
+        """Where an edge begins."""
+        return int(np.searchsorted(self.first, e, side="right")) - 1
+
+    def beginning(self, marks: Any) -> Any:
+        """Of each edge, whether the state is marked where it begins."""
+        return np.repeat(marks, np.diff(self.first))
+
+    @cached_property
+    def self_loops(self) -> tuple[Any, Any]:
+        """The edges that lead from a state to itself, and these states."""
+        sources = self.sources
+        edges = (sources == self.targets).nonzero()[0]
+        return edges, sources[edges]
 
     def column(self, name: str) -> Any:
         """By edge, the value of a field of its row that is a number or a truth."""
         values = np.array([getattr(row, name) for row in self.kinds], dtype=np.int32 if name in _NUMBERS else bool)
+        if name in _NUMBERS and values.max(initial=0) <= np.iinfo(np.int16).max:
+            values = values.astype(np.int16)
         return values[self.rows] if len(values) else np.zeros(0, dtype=values.dtype)
 
     def out(self, n: int) -> range:
@@ -137,41 +159,32 @@ class Graph:
         place[states] = np.arange(len(states), dtype=np.int32)
         edges, of = self.edges_of(states)
         targets = place[self.targets[edges]]
-        kept = (targets >= 0) & self.lasting[edges]
+        kept = (targets >= 0) & self.may_last(edges)
         return of[kept].astype(np.int32), targets[kept], self.rows[edges[kept]]
 
     @cached_property
     def lasting(self) -> Any:
-        """Of each edge, whether the step may be taken for ever."""
-        return ~self.column("fault") if self.faults_stop else np.ones(len(self.rows), dtype=bool)
+        """Of each edge, whether the step may be taken for ever; None: every one may."""
+        return ~self.column("fault") if self.faults_stop else None
 
-    @cached_property
-    def backward(self) -> tuple[Any, Any]:
-        """The steps that may be taken for ever by their targets: where those of each state begin, and their sources."""
-        size = len(self.first) - 1
-        sources, targets = self.sources[self.lasting], self.targets[self.lasting]
-        first = sums_before(np.bincount(targets, minlength=size), "int32")
-        order = in_order(targets, size)
-        return first, sources if order is None else sources[order]
+    def may_last(self, edges: Any) -> Any:
+        """Of some edges, whether the step may be taken for ever."""
+        return np.ones(len(edges), dtype=bool) if self.lasting is None else self.lasting[edges]
 
     @cached_property
     def topological(self) -> TopologicalLayers:
         """The states in topological layers, by steps that may be taken for ever."""
-        first, sources = self.backward
+        first, sources = backward(self.first, self.targets, self.lasting)
         leaving = np.bincount(sources, minlength=len(first) - 1)
-        self_loops = self.sources[(self.sources == self.targets) & self.lasting]
-        np.subtract.at(leaving, self_loops, 1)
+        edges, states = self.self_loops
+        np.subtract.at(leaving, states[self.may_last(edges)], 1)
         return topological_layers(first, sources, leaving)
 
     @cached_property
     def on_cycles(self) -> Any:
         """By state, whether steps that may be taken for ever lead from it to another state and back."""
-        rest = self.topological.rest
-        sources, targets, _ = self.edges_between(rest)
-        _, component_of = components(sources, targets, len(rest))
-        found = np.zeros(len(self.first) - 1, dtype=bool)
-        found[rest] = (np.bincount(component_of) > 1)[component_of]
-        return found
+        _, component_of = components(self.first, self.targets, self.lasting)
+        return (np.bincount(component_of) > 1)[component_of]
 
     # Fairness
 
@@ -221,8 +234,8 @@ class Graph:
         known = self._rests.get(asked)
         if known is None:
             known = self._rests[asked] = np.ones(len(self.first) - 1, dtype=bool)
-            self_loops = (self.sources == self.targets).nonzero()[0]
-            at, group = self.sources[self_loops], self.group_of[self.rows[self_loops]]
+            edges, at = self.self_loops
+            group = self.group_of[self.rows[edges]]
             for word in self.enabled(asked):
                 left = word.possible.copy()
                 for n, number in enumerate(word.groups):
@@ -236,8 +249,9 @@ class Graph:
         other.kinds, other.names, other.points = self.kinds, self.names, self.points
         kept = ~self.column("fault")
         if self.faults_stop:  # no cycle that counts has a fault in it
-            other.backward, other.topological, other.on_cycles = self.backward, self.topological, self.on_cycles
-        return other.take(sums_before(kept)[self.first], self.sources[kept], self.targets[kept], self.rows[kept])
+            other.topological, other.on_cycles = self.topological, self.on_cycles
+        first = sums_before(kept, "int32")[self.first].astype(np.int64)
+        return other.take(first, self.targets[kept], self.rows[kept])
 
 
 _NUMBERS = ("group", "point")

@@ -15,14 +15,18 @@ which none does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from leasehold.checker.explore.graph.arrays import reached_by
 from leasehold.checker.explore.graph.cycles import fair_cycle
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Demands, Fairness, demands
-from leasehold.checker.explore.graph.scc import chosen, fair_components, leading, reached
+from leasehold.checker.explore.graph.scc import fair_components, leading
+from leasehold.checker.explore.graph.shortest import MOST_LABELS, Cycles, Entry, FairRun, shortest_of
 from leasehold.checker.explore.graph.unfair import Cycle, why_unfair
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
@@ -33,7 +37,6 @@ from leasehold.checker.explore.result import PropertyResult, verdict_on
 from leasehold.spec.language.expression import TRUE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Marks = NDArray[np.bool_]  # by state
@@ -76,19 +79,20 @@ def _decide(
     if p.within is not None:
         numbers = _too_late(p.within, starts, missing, graph, paths)
         reason = f"the clock ticks more than {p.within} times"
-    if numbers is None and complete:
-        numbers, begin = fair_run(starts, missing, graph, paths, asked)
-        if numbers is not None and begin is not None:
+    run = fair_run(starts, missing, graph, paths, asked) if complete else None
+    if run is not None and (numbers is None or len(run.states) < len(numbers)):
 
-            def holds(asked: Demands) -> bool:
-                return reachable_fair_components(starts, missing, graph, asked) is None
+        def holds(asked: Demands) -> bool:
+            return reachable_fair_components(starts, missing, graph, asked) is None
 
-            def fails(asked: Demands) -> Cycle | None:
-                """The states of a counterexample's cycle that is fair to these, if there is one."""
-                found, first = fair_run(starts, missing, graph, paths, asked)
-                return None if found is None or first is None else found[first:]
+        def fails(asked: Demands) -> Cycle | None:
+            """The states of a counterexample's cycle that is fair to these, if there is one."""
+            found = fair_run(starts, missing, graph, paths, asked, shortest=False)
+            return None if found is None else found.cycle
 
-            reason = why_unfair(paths.world.system, graph, fairness, numbers[begin:], holds, fails)
+        numbers, begin = run.states, run.begin
+        reason = why_unfair(paths.world.system, graph, fairness, run.cycle, holds, fails)
+        reason += "" if run.shortest else "; there may be a shorter run"
     if numbers is not None:
         path = paths.along(numbers, begin)
         return verdict_on(p, "violated", path, reason)
@@ -112,12 +116,13 @@ def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateOnRun:
-    """A state on a run that began at a label; `ticks` since then."""
+    """A state on a run that began at a label; `ticks` since then, and `depth` steps from an initial state."""
 
     state: int
     left: Left
     ticks: int
     label: int
+    depth: int
     before: _StateOnRun | None = None
 
     def run(self, paths: Paths) -> list[int]:
@@ -139,7 +144,9 @@ def _runs(
     waiting: dict[int, list[_StateOnRun]] = {}
     for n in starts:
         for label in labels.of[n]:
-            waiting.setdefault(labels.depths[label], []).append(_StateOnRun(n, labels.lefts[label], 0, label))
+            waiting.setdefault(labels.depths[label], []).append(
+                _StateOnRun(n, labels.lefts[label], 0, label, labels.depths[label])
+            )
     while waiting:
         depth = min(waiting)
         for stop in waiting.pop(depth):
@@ -154,7 +161,8 @@ def _runs(
                     left = faults_left(stop.left, row.cost) if row.cost else stop.left
                     if left is not None:
                         ticks = stop.ticks + row.clock if timed else 0
-                        waiting.setdefault(depth + 1, []).append(_StateOnRun(target, left, ticks, stop.label, stop))
+                        on = _StateOnRun(target, left, ticks, stop.label, depth + 1, stop)
+                        waiting.setdefault(depth + 1, []).append(on)
 
 
 def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
@@ -171,34 +179,52 @@ def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> boo
     """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
     if not starts.any():
         return False
-    inside = missing[graph.sources] & missing[graph.targets]
+    inside = graph.beginning(missing) & missing[graph.targets]
     ticking = graph.column("clock") & inside
-    still = chosen(graph, inside & ~ticking)
+    still = inside & ~ticking
     now = starts
     for _ in range(within + 1):
-        now = reached_by(now, *still)
-        later = graph.targets[ticking & now[graph.sources]]
+        now = reached_by(now, graph.first, graph.targets, still)
+        later = graph.targets[ticking & graph.beginning(now)]
         now = now & False
         now[later] = True
     return bool(now.any())
 
 
 def fair_run(
-    starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands
-) -> tuple[list[int] | None, int | None]:
-    """A shortest fair run that stays among the missing states from a start on, and where its cycle begins.
+    starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
+) -> FairRun | None:
+    """A fair run that stays among the missing states from a start on; None where there is none.
 
-    It leads from an initial state by a start into a component in which a fair run can stay, and once round it.
+    It is a shortest one, or only one with a nearest entry.
     """
     component_of = reachable_fair_components(starts, missing, graph, asked)
     if component_of is None:
-        return None, None
-    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
-        if component_of[stop.state] >= 0:
-            stem = stop.run(paths)
-            component = set((component_of == component_of[stop.state]).nonzero()[0].tolist())
-            return [*stem, *fair_cycle(component, stop.state, graph, asked)], len(stem) - 1
-    return None, None
+        return None
+    cycles = Cycles(component_of, starts, graph, asked)
+    after: dict[int, int] = {}  # by state, how far it is through a start
+
+    def started() -> Iterator[Entry]:
+        for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
+            if after.setdefault(stop.state, stop.depth) == stop.depth and component_of[stop.state] >= 0:
+                yield Entry(stop.state, stop.depth, True, partial(stop.run, paths))
+
+    def before() -> Iterator[Entry]:
+        """Entries of cycles with a start on them."""
+        labels = paths.labels
+        inside = np.isin(component_of, np.unique(component_of[starts & (component_of >= 0)])) & (component_of >= 0)
+        first = ((labels.depths[labels.of[n][0]], n) for n in inside.nonzero()[0].tolist())
+        for depth, n in sorted(first):
+            if depth < after.get(n, depth + 1):
+                yield Entry(n, depth, False, partial(paths.chain, n))
+
+    best = shortest_of(cycles, started()) if shortest else None
+    if best is None:  # or too much would have to be looked at
+        entry = next(started())
+        stem, component = entry.stem(), (component_of == component_of[entry.state]).nonzero()[0].tolist()
+        best = FairRun([*stem, *fair_cycle(set(component), entry.state, graph, asked)], len(stem) - 1)
+    best = shortest_of(cycles, before(), best) if shortest else best
+    return best if cycles.looked_at <= MOST_LABELS or best is None else replace(best, shortest=False)
 
 
 def reachable_fair_components(starts: Marks, missing: Marks, graph: Graph, asked: Demands) -> Any:
@@ -206,15 +232,13 @@ def reachable_fair_components(starts: Marks, missing: Marks, graph: Graph, asked
 
     By state the number of its component, or -1; None where there is no such component.
     """
-    import numpy as np
-
     if not starts.any():
         return None
     component_of = fair_components(missing, graph, asked)
     if not (component_of >= 0).any():
         return None
     # What is reached is closed within the missing states, so no component lies in it by half.
-    inside = np.repeat(missing, np.diff(graph.first)) & missing[graph.targets]
-    come = reached(starts, graph, inside)  # also by a fault alone
+    inside = graph.beginning(missing) & missing[graph.targets]
+    come = reached_by(starts, graph.first, graph.targets, inside)  # also by a fault alone
     component_of[~come] = -1
     return component_of if (component_of >= 0).any() else None

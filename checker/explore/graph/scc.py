@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import components, in_order, reached_by, sums_before, topological_layers
+from leasehold.checker.explore.graph.arrays import components, in_order, leading_to, sums_before, topological_layers
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Demands
 
@@ -30,23 +30,9 @@ if TYPE_CHECKING:
     Marks = NDArray[np.bool_]  # by state
 
 
-def reached(starts: Marks, graph: Graph, edges: Any) -> Marks:
-    """The states to which some edges of a graph (truths by edge) lead from some states, and these."""
-    return reached_by(starts, *chosen(graph, edges))
-
-
-def chosen(graph: Graph, edges: Any) -> tuple[Any, Any]:
-    """Some edges of a graph (truths by edge): where those of each state begin, and their targets."""
-    return sums_before(edges, "int32")[graph.first], graph.targets[edges]
-
-
 def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
     """The states from which steps that may be taken for ever lead to some states, and these; within the marked ones."""
-    first, sources = graph.backward
-    if among is not None:
-        kept = among[sources] & among[np.repeat(np.arange(len(among)), np.diff(first))]
-        first, sources = sums_before(kept, "int32")[first], sources[kept]
-    return reached_by(ends, first, sources)
+    return leading_to(ends, graph.first, graph.targets, graph.lasting, among)
 
 
 def components_among(among: Marks, graph: Graph) -> Any:
@@ -56,7 +42,7 @@ def components_among(among: Marks, graph: Graph) -> Any:
     """
     states = (among & graph.on_cycles).nonzero()[0]
     sources, targets, _ = graph.edges_between(states)
-    count, of = components(sources, targets, len(states))
+    count, of = components(_begins(sources, len(states)), targets)
     found = np.arange(count, count + len(among), dtype=np.int32)
     found[states] = of
     return found
@@ -75,7 +61,7 @@ def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
     states = (among & graph.on_cycles).nonzero()[0]
     sources, targets, rows = graph.edges_between(states)
     while len(sources):
-        _, component_of = components(sources, targets, len(states))
+        _, component_of = components(_begins(sources, len(states)), targets)
         sizes = np.bincount(component_of)
         states, component_of, (sources, targets, rows) = _kept(
             sizes[component_of] > 1, states, component_of, sources, targets, rows
@@ -96,6 +82,11 @@ def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
     rests = (among & graph.rests(asked) & (found < 0)).nonzero()[0]
     found[rests] = np.arange(count, count + len(rests))
     return found
+
+
+def _begins(sources: Any, states: int) -> Any:
+    """Where the edges of each of so many states begin, given the sources of edges, which are in order."""
+    return sums_before(np.bincount(sources, minlength=states))
 
 
 def _kept(

@@ -137,5 +137,5 @@ def group_words(system: System, group: Group) -> str:
             return f"the restart of {rest[0]}"
         case "retry":
             return f"a retry of {machine_name(system.roles[rest[0]], rest[1])}"
-        case _:
-            return "the end of a partition"
+        case _:  # of a fault: `recovers` of a Change
+            return str(kind)

@@ -140,7 +140,7 @@ class DistributedSearch(PackedSearch):
                 label = said.asks[k.LABEL] if said.asks[k.OF] == k.OF_STEP else said.label
                 fired = Fired(here | said.label, here | label, said.asks[k.CHANGE], said.words)
                 self._tell(said.asks[k.PROBE], fired)
-                self.recorder.calls.append(("silence", (said.asks[k.PROBE],)))
+                self.recorder.told.append(("silence", (said.asks[k.PROBE],)))
             elif said.what == k.FAULT:
                 fault = self.model.leaves[said.asks[k.PART]]
                 assert fault is not None

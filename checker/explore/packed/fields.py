@@ -7,9 +7,9 @@ anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, product
+from itertools import compress, islice, product
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
@@ -21,6 +21,7 @@ WORD = 64
 SlicePart: TypeAlias = tuple[Sequence[int], bool]  # by instance, its cell; whether all instances share one
 MOST_ENTRIES = 64  # of a `set` channel that is packed as one bit for each message that may be in it
 KNOWN_AHEAD = 64  # values of a type that are numbered before they are met
+MOST_NESTED = 512  # bits that sets in a map may take, each packed as a bit for each member
 
 
 @dataclass(slots=True)
@@ -52,8 +53,33 @@ class ValueNumbering:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """The shape of a value that is packed as a number; `values` are those that are numbered before they are met."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The shape of a set that is packed as a bit for each member that it may have."""
+
+    members: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The shape of a map that is packed element by element, each of one shape."""
+
+    of: Shape
+    count: int
+
+
+Shape: TypeAlias = Whole | Members | Elements
+
+
+@dataclass(frozen=True, slots=True)
 class CellAtoms:
-    """The atoms of a cell, by key: each has a part of the cell's value."""
+    """The atoms of a cell or of an element of a map, by key: each has a part of the value."""
 
     atoms: Mapping[Any, int]
 
@@ -67,7 +93,7 @@ class CellAtoms:
 
 
 class PlainCell(CellAtoms):
-    """A cell of one atom, which has the whole value."""
+    """One atom, which has the whole value."""
 
     __slots__ = ()
 
@@ -79,7 +105,7 @@ class PlainCell(CellAtoms):
 
 
 class SetCell(CellAtoms):
-    """A cell of an atom for each member that the set may have: whether it is in the set."""
+    """An atom for each member that a set may have: whether it is in the set."""
 
     __slots__ = ()
 
@@ -90,16 +116,19 @@ class SetCell(CellAtoms):
         return frozenset(compress(self.atoms, parts))
 
 
+@dataclass(frozen=True, slots=True)
 class MapCell(CellAtoms):
-    """A cell of an atom for each element, by position."""
+    """The atoms of a map's elements; a key is an element's position, and a key of its atoms."""
 
-    __slots__ = ()
+    elements: tuple[CellAtoms, ...]
 
     def part(self, value: Any, key: Any) -> Value:
-        return value[key]
+        position, inner = key
+        return self.elements[position].part(value[position], inner)
 
     def whole(self, parts: Sequence[Value]) -> Value:
-        return tuple(parts)
+        each = iter(parts)
+        return tuple([element.whole(list(islice(each, len(element.atoms)))) for element in self.elements])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +153,7 @@ class Fields:
 
     def __init__(self, layout: Layout, slices: Iterable[Iterable[SlicePart]] = ()) -> None:
         self.numberings: list[ValueNumbering] = []
-        kinds, members = _kinds(layout), members_known(layout)
-        self.cells = [self._cell(kinds.get(cell, ()), members.get(cell)) for cell in range(layout.size)]
+        self.cells = [self._cell(shape) for shape in shapes(layout)]
         self.cell_of = [cell for cell, place in enumerate(self.cells) for _ in place.atoms]
         self.slices = [[atoms for part in group for atoms in self._alike(part)] for group in slices]
         self.places: list[BitField] = []
@@ -136,19 +164,26 @@ class Fields:
         """The atoms of a part of a slice, by atom and by instance; those of one have one numbering from now on."""
         of_instances, shared_cell = part
         places = [self.cells[cell] for cell in of_instances]
+        shared = places[0] if shared_cell else None
+        if isinstance(shared, MapCell):
+            places = list(shared.elements)
         every = [list(place.atoms.values()) for place in places]
-        found = every[:1] if shared_cell else [list(atoms) for atoms in zip(*every, strict=True)]
+        found = every[:1] if isinstance(shared, SetCell) else [list(atoms) for atoms in zip(*every, strict=True)]
         for atoms in found:
             for atom in atoms:
                 self.numberings[atom] = self.numberings[atoms[0]]
         return found
 
-    def _cell(self, kind: t.Type | tuple[Value, ...], members: tuple[Value, ...] | None) -> CellAtoms:
-        if members is not None:
-            return SetCell({member: self._atom((False, True)) for member in members})
-        if isinstance(kind, t.Map):
-            return MapCell({i: self._atom(_domain(kind.of)) for i in range(len(t.members(kind.key)))})
-        return PlainCell({None: self._atom(kind if isinstance(kind, tuple) else _domain(kind))})
+    def _cell(self, shape: Shape) -> CellAtoms:
+        match shape:
+            case Whole(values=values):
+                return PlainCell({None: self._atom(values)})
+            case Members(members=members):
+                return SetCell({member: self._atom((False, True)) for member in members})
+            case Elements(of=of, count=count):
+                elements = tuple([self._cell(of) for _ in range(count)])
+                atoms = {(i, key): atom for i, element in enumerate(elements) for key, atom in element.atoms.items()}
+                return MapCell(atoms, elements)
 
     def _atom(self, values: Iterable[Value]) -> int:
         values = list(values)
@@ -224,25 +259,39 @@ class Fields:
         return words[at.word] >> at.shift & (1 << at.bits) - 1
 
 
-def _kinds(layout: Layout) -> dict[int, t.Type | tuple[Value, ...]]:
-    """By cell of a machine, its type or its values, where they are known before the search."""
-    found: dict[int, t.Type | tuple[Value, ...]] = {}
+def shapes(layout: Layout) -> list[Shape]:
+    """By cell, how its values are packed."""
+    found: list[Shape] = [Whole(())] * layout.size
     for role, i in layout.system.machines():
-        found[layout.at(role.name, i, None)] = tuple(role.states)
+        found[layout.at(role.name, i, None)] = Whole(tuple(role.states))
         for datum in role.data.values():
-            found[layout.at(role.name, i, datum.name)] = datum.type
-    return found
-
-
-def members_known(layout: Layout) -> dict[int, tuple[Value, ...]]:
-    """By cell that holds a set and is packed as bits: what may be in the set, in the order of the bits."""
-    kinds = _kinds(layout).items()
-    found = {cell: t.members(kind.of) for cell, kind in kinds if isinstance(kind, t.Set) and kind.of is not None}
+            found[layout.at(role.name, i, datum.name)] = _shape(datum.type)
     for lane in layout.lanes:
         entries = _entries(layout.system, lane) if lane.channel.kind == "set" else None
         if entries is not None:
-            found[lane.cell] = entries
+            found[lane.cell] = Members(entries)
     return found
+
+
+def _shape(kind: t.Type, copies: int = 0) -> Shape:
+    """The shape of a type's values; `copies`: of elements of a map, how many lie side by side."""
+    match kind:
+        case t.Set(of=of) if of is not None and copies * len(t.members(of)) <= MOST_NESTED:
+            return Members(t.members(of))
+        case t.Map(key=key, of=of):
+            count = len(t.members(key))
+            return Elements(_shape(of, max(copies, 1) * count), count)
+    return Whole(_domain(kind))
+
+
+def as_sliced(shape: Shape, value: Any, ordered: Callable[[Value], Any]) -> Any:
+    """A value as its atoms are compared, one after the other; `ordered` gives keys for values that are whole."""
+    match shape:
+        case Members(members=members):
+            return tuple([member in value for member in members])
+        case Elements(of=of):
+            return tuple([as_sliced(of, element, ordered) for element in value])
+    return ordered(value)
 
 
 def _entries(system: System, lane: Lane) -> tuple[Value, ...] | None:

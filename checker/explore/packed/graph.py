@@ -157,6 +157,7 @@ class PackedLabels:
 
     Attributes:
         first_of_level: of each depth but 0, the first label.
+        several: whether a state may have several; else each has the label of its number.
     """
 
     def __init__(self, kernel: k.Kernel, budget: Left) -> None:
@@ -165,6 +166,7 @@ class PackedLabels:
         self.parents = kernel.array("parents")
         begins = self.first_of_level = list(kernel.array("level_labels"))
         self.depths = Listed(size, lambda n: bisect_right(begins, n))
+        self.several = bool(budget)  # whether a state may have several
         self.states: Sequence[int] = range(size)
         self.of: Sequence[list[int]] = Listed(size, lambda n: [n])
         self.lefts: Sequence[Left] = Listed(size, lambda n: ())
@@ -273,11 +275,17 @@ class PackedPaths(Paths):
 def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, faults_stop: bool) -> Graph:
     """The steps of a search, as the reference keeps them."""
     graph = Graph(faults_stop)
-    rows = np.array([graph.row(change.action) for change in changes], dtype=np.int32)
+    rows = np.array([graph.row(change.action) for change in changes])
+    rows = rows.astype(np.min_scalar_type(len(graph.kinds)))
     begins, targets, made = (
         np.frombuffer(kernel.array(name), dtype=kind)
-        for name, kind in (("begins", np.uint64), ("targets", np.int32), ("edge_changes", np.uint32))
+        for name, kind in (("begins", np.int64), ("targets", np.int32), ("edge_changes", np.uint32))
     )
-    states = np.array(labels.states[: len(begins)], dtype=np.int32)
-    sources = np.repeat(states, np.diff(begins, append=np.uint64(len(targets))).astype(np.int64))
-    return graph.take(*by_source(kernel.figure(k.COUNT), sources, targets.copy(), rows[made]))
+    graph.kernel = kernel  # which keeps the targets
+    first = np.append(begins, len(targets))
+    count, made_rows = kernel.figure(k.COUNT), rows[made] if len(rows) else np.zeros(0, dtype=np.uint8)
+    if not labels.several:
+        first = np.append(first, np.full(count + 1 - len(first), len(targets)))
+        return graph.take(first, targets, made_rows)
+    states = np.frombuffer(kernel.array("label_states"), dtype=np.int32)[: len(begins)]
+    return graph.take(*by_source(count, np.repeat(states, np.diff(first)), targets, made_rows))

@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
-from ctypes import c_int32, c_uint8, c_uint32, c_uint64, sizeof
-from typing import Any, TypeAlias
+from array import array
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from ctypes import c_uint8, c_uint32, c_uint64, sizeof
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
 
 from leasehold.checker.explore.packed.fields import BitField
 from leasehold.checker.explore.packed.library import library
 
-StepClaims: TypeAlias = tuple[tuple[int, int], ...]  # probes of steps, and the programs that say yes for them
+# Probes of steps, the programs that say yes for them, and whether the step changes nothing that these ask for.
+StepClaims: TypeAlias = tuple[tuple[int, int, bool], ...]
+
+
+Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its arguments
+MOST_CALLS = 20_000  # that a kernel remembers
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _remembered(method: _Method) -> _Method:
+    """A method that tells the kernel about the model, for another one to be told the same."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(self: Kernel, *arguments: Any) -> Any:
+        found = method(self, *arguments)
+        if self.calls is not None:
+            self.calls.append((name, arguments))
+            if len(self.calls) > self.most_calls:
+                self.calls = None
+        return found
+
+    return call  # type: ignore[return-value]
 
 
 class Kernel:
     """One search of the C part. Methods are its functions, which the files in engine/ describe.
 
+    Attributes:
+        calls: what it was told about the model; None: too much to be remembered.
+
     Raises:
         MemoryError: there is no more memory.
     """
 
+    most_calls = MOST_CALLS
+
     def __init__(self, words: int) -> None:
         self._at: Any = None
+        self.calls: list[Call] | None = []
         self.c = library(words)
         self.words = self.c.words  # at least as many as asked for
         self._at = self.c.engine_new()
@@ -28,6 +58,11 @@ class Kernel:
             raise MemoryError
         self._tests = self._probes = self._changes = self._leaves = self._kinds = 0
         self._claims: dict[StepClaims, int] = {(): 0}
+
+    def learn(self, calls: Iterable[Call]) -> None:
+        """Is told what another one was."""
+        for name, arguments in calls:
+            getattr(self, name)(*arguments)
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -38,21 +73,24 @@ class Kernel:
     def __del__(self) -> None:
         self.close()
 
+    @_remembered
     def tree(self) -> int:
         return int(self.c.tree_new(self._at))
 
+    @_remembered
     def hang(self, tree: int, codes: dict[int, int], answer: int) -> None:
-        n = len(codes)
-        done = self.c.hang(self._at, tree, n, _u32(codes), _u32(codes.values()), answer)
+        done = self.c.hang(self._at, tree, len(codes), _u32(codes), _u32(codes.values()), answer)
         if done == 2:
             raise AssertionError("two runs that read the same values read different ones next")
         _had(done)
 
+    @_remembered
     def test(self, tree: int, yes: int, no: int) -> int:
         _had(self.c.add_test(self._at, tree, yes, no))
         self._tests += 1
         return self._tests - 1
 
+    @_remembered
     def probe(self) -> int:
         _had(self.c.add_probe(self._at))
         self._probes += 1
@@ -61,31 +99,42 @@ class Kernel:
     def silence(self, probe: int) -> None:
         self.c.silence(self._at, probe)
 
+    @_remembered
     def change(self, writes: Any, cost: int, fault: bool, tag: int, claims: StepClaims) -> int:
         asked = self._claims.get(claims)
         if asked is None:
             asked = self._claims[claims] = len(self._claims)  # from 1 on
-            programs = (c_int32 * len(claims))(*(program for _, program in claims))
-            _had(self.c.add_claims(self._at, len(claims), _u32(probe for probe, _ in claims), programs))
-        atoms, codes = _u32(a for a, _ in writes), _u32(c for _, c in writes)
+            probes, programs, quiet = zip(*claims, strict=True)
+            numbers = array("i", programs).tobytes()
+            _had(self.c.add_claims(self._at, len(claims), _u32(probes), numbers, _u32(quiet)))
+        atoms, codes = _u32([a for a, _ in writes]), _u32([c for _, c in writes])
         _had(self.c.add_change(self._at, len(writes), atoms, codes, cost, fault, tag, asked))
         self._changes += 1
         return self._changes - 1
 
+    @_remembered
     def leaf(self, changes: list[int], fault: bool) -> int:
         _had(self.c.add_leaf(self._at, len(changes), _u32(changes), fault))
         self._leaves += 1
         return self._leaves - 1
 
+    @_remembered
     def watch(self, of: int, probe: int, program: int) -> None:
         _had(self.c.watch(self._at, of, probe, program))
 
+    @_remembered
     def bounds(self, program: int) -> None:
         self.c.set_bounds(self._at, program)
 
+    @_remembered
     def parts(self, parts: int, kinds: int, graph: bool, brief: bool, roots: list[int]) -> None:
         self._kinds = kinds
         _had(self.c.set_parts(self._at, parts, kinds, graph, brief, _u32(roots)))
+
+    @_remembered
+    def gate(self, part: int, program: int) -> None:
+        """A part has steps only where a program says yes."""
+        self.c.set_gate(self._at, part, program)
 
     def threads(self, helpers: int, least: int) -> None:
         """So many threads help where a level has at least so many labels."""
@@ -111,6 +160,7 @@ class Kernel:
     def search(self, seconds: float) -> int:
         return int(self.c.search(self._at, seconds))
 
+    @_remembered
     def lay_out(self, places: Sequence[BitField]) -> None:
         rows = [(p.word, p.shift, p.bits) for p in places]
         columns = ((c_uint8 * len(places))(*column) for column in zip(*rows, strict=True))
@@ -214,7 +264,7 @@ class Kernel:
         """
         what = int(self.c.survey_edges(self._at))
         _had(what != NO_MEMORY)
-        if what == STEPS:
+        if what in (STEPS, CLAIM):
             return None
         numbers = iter(self._surveyed(BETWEEN, 3 * self.figure(STEPS_BETWEEN)))
         return list(zip(numbers, numbers, numbers, strict=True))
@@ -231,15 +281,15 @@ LASTING = tuple(ARRAYS)
 NUMBERS = 7  # that `kept_number` has
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
 DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
-OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK = range(4)
+OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK, OF_GATE = range(5)
 COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, STEPS_BETWEEN = range(11)
 WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
 CELL_FIRST, CELL_STATES, BETWEEN = range(9, 12)
 
 
-def _u32(values: Any) -> Any:
-    found = list(values)
-    return (c_uint32 * len(found))(*found)
+def _u32(values: Iterable[int]) -> bytes:
+    """Numbers as an array of C; an array of ctypes takes longer to make."""
+    return array("I", values).tobytes()
 
 
 def _had(done: int) -> None:

@@ -16,21 +16,22 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
     "engine_free": (None, (c_void_p,)),
     "tree_new": (c_uint32, (c_void_p,)),
-    "hang": (c_int, (c_void_p, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint32)),
+    "hang": (c_int, (c_void_p, c_uint32, c_uint32, c_void_p, c_void_p, c_uint32)),
     "add_test": (c_int, (c_void_p, c_uint32, c_int32, c_int32)),
     "add_probe": (c_int, (c_void_p,)),
     "silence": (None, (c_void_p, c_uint32)),
     "add_change": (
-        c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint64, c_uint32, c_uint32, c_uint32),
+        c_int, (c_void_p, c_uint32, c_void_p, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32),
     ),
-    "add_claims": (c_int, (c_void_p, c_uint32, POINTER(c_uint32), POINTER(c_int32))),
-    "add_leaf": (c_int, (c_void_p, c_uint32, POINTER(c_uint32), c_uint32)),
+    "add_claims": (c_int, (c_void_p, c_uint32, c_void_p, c_void_p, c_void_p)),
+    "add_leaf": (c_int, (c_void_p, c_uint32, c_void_p, c_uint32)),
     "watch": (c_int, (c_void_p, c_uint32, c_uint32, c_int32)),
     "set_bounds": (None, (c_void_p, c_int32)),
-    "set_parts": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32))),
+    "set_parts": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_void_p)),
+    "set_gate": (None, (c_void_p, c_uint32, c_int32)),
     "threads": (c_int, (c_void_p, c_uint32, c_uint64)),
     "set_alike": (
-        c_int, (c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint32), POINTER(c_uint32)),
+        c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_void_p, c_void_p, c_void_p),
     ),
     "set_limits": (None, (c_void_p, c_uint64, c_uint64, c_uint64)),
     "add_first": (c_uint32, (c_void_p, POINTER(c_uint64), c_uint64)),
@@ -55,9 +56,16 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "came_from": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint64), POINTER(c_uint32))),
     "first_label": (c_uint32, (c_void_p, c_uint32)),
     "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
-    "survey": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint32))),
+    "survey": (c_uint32, (c_void_p, c_uint32, c_void_p)),
     "survey_edges": (c_uint32, (c_void_p,)),
 }  # fmt: skip
+_GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "graph_order": (None, (c_int64, c_void_p, c_int64, c_void_p, c_void_p)),
+    "graph_backward": (None, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "graph_reached": (c_int, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "graph_leading": (c_int, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "graph_components": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
+}
 
 
 class NotBuilt(Exception):
@@ -87,9 +95,28 @@ def library(words: int) -> SimpleNamespace:
     """
     loaded, variant = _loaded()
     size = next(n for n in range(words, MOST_WORDS + 1) if hasattr(loaded, f"search_{n}{variant}"))
-    functions = SimpleNamespace(words=size)
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = loaded[f"{name}_{size}{variant}"]
+    functions = _typed(loaded, _FUNCTIONS, f"_{size}{variant}")
+    functions.words = size
+    return functions
+
+
+@cache
+def graph_functions() -> SimpleNamespace:
+    """The functions on finished graphs.
+
+    Raises:
+        NotBuilt: the C part is not there.
+    """
+    return _typed(_loaded()[0], _GRAPH, "")
+
+
+def _typed(loaded: Any, declared: dict[str, tuple[Any, tuple[Any, ...]]], suffix: str) -> SimpleNamespace:
+    functions = SimpleNamespace()
+    for name, (result, arguments) in declared.items():
+        try:
+            function = loaded[name + suffix]
+        except AttributeError as error:
+            raise NotBuilt(f"the C engine was built from an older text, without {name}: build it again") from error
         function.restype, function.argtypes = result, arguments
         setattr(functions, name, function)
     return functions

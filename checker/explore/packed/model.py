@@ -26,10 +26,11 @@ class PackedModel:
     Attributes:
         programs: of claims and bounds.
         effects: those of steps, numbered; `names` has the transitions that each takes.
+        parts: those of the world, in cases where there are any.
         tags: numbers for roles and events.
         leaves: by leaf of the parts' trees, the specification's fault there.
         roots: by part and the kinds of faults that are left, its tree.
-        at_fault: parts of which some step shows that the specification is at fault; kept by the search.
+        at_fault: parts of which some step, or condition, shows that the specification is at fault; kept by the search.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class PackedModel:
     ) -> None:
         self.kernel, self.world, self.fields, self.at_fault = kernel, world, fields, at_fault
         self.frame = Frame(world.layout, world.system.values(), before="o")
+        self.parts = [case for part in world.parts for case in part.cases or (part,)]
         self.programs = Programs(kernel, self.frame, fields.cell_of)
         self.effects: list[Effect] = []
         self.names: list[tuple[str, ...]] = []
@@ -47,6 +49,18 @@ class PackedModel:
         self._ranked = 0  # values of slices whose ranks are told
         self._bound()
         self._plant(graph, brief)
+        self.rank()
+        self._planted = frozenset(at_fault)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether parts have turned out to be at fault, which are asked otherwise then."""
+        return self._planted != self.at_fault
+
+    def move_to(self, kernel: k.Kernel) -> None:
+        """Goes on with another kernel, which knows all that this one was told."""
+        self.kernel = self.programs.kernel = kernel
+        self._ranked = 0
         self.rank()
 
     def rank(self) -> None:
@@ -77,13 +91,16 @@ class PackedModel:
         """A tree for each part and for what it must know of the faults that are left."""
         kinds = len(self.world.budgeted)
         roots = []
-        for number in range(len(self.world.parts)):
+        for number in range(len(self.parts)):
             for left in range(1 << kinds):
                 of = self.left(number, left)
                 if (number, of) not in self.roots:
                     self.roots[number, of] = self.kernel.tree()
                 roots.append(self.roots[number, of])
-        self.kernel.parts(len(self.world.parts), kinds, graph, brief, roots)
+        self.kernel.parts(len(self.parts), kinds, graph, brief, roots)
+        for number, part in enumerate(self.parts):
+            if part.unless and number not in self.at_fault:
+                self.kernel.gate(number, self.programs.none_of(part.unless))
 
     def left(self, number: int, kinds: int) -> tuple[bool, ...]:
         """By kind of a part's faults, whether the reference is asked as if some were left; `kinds` has the kinds left.
@@ -93,7 +110,7 @@ class PackedModel:
         """
         limited = self.world.limited
         exact = number in self.at_fault
-        part = self.world.parts[number]
+        part = self.parts[number]
         return tuple([f in limited and (not exact or bool(kinds >> limited.index(f) & 1)) for f in part.faults])
 
     def traced(self, words: Sequence[int] = ()) -> TracedState:
@@ -106,6 +123,10 @@ class PackedModel:
         """The whole budget as a number: 8 bits for each kind of fault with a limit."""
         return sum(n << 8 * i for i, n in enumerate(self.world.budgeted))
 
+    def inform(self) -> bool:
+        """Tells the kernel what it asks for; False where the search has to begin again."""
+        return self.work_out() if self.kernel.asks(k.WHAT) == k.STEPS else self.answer()
+
     def work_out(self) -> bool:
         """Adds the steps that the kernel asks for; False where the search has to begin again.
 
@@ -113,12 +134,13 @@ class PackedModel:
         """
         kernel, fields = self.kernel, self.fields
         number = kernel.asks(k.PART)
-        part, traced = self.world.parts[number], self.traced()
+        part, traced = self.parts[number], self.traced()
+        steps = part.steps if part.otherwise is None or number in self.at_fault else part.otherwise
         of = self.left(number, kernel.asks(k.CLASS))
         fault = None
         found = []
         try:
-            for action, after in part.steps(traced, of):  # type: ignore[arg-type]
+            for action, after in steps(traced, of):  # type: ignore[arg-type]
                 found.append((action, writes(traced, after), self.world.taken(traced, action)))  # type: ignore[arg-type]
         except SpecFault as error:
             if any(of) and number not in self.at_fault:
@@ -155,7 +177,16 @@ class PackedModel:
         self.names.append(names)
         return number
 
-    def answer(self) -> None:
-        """Adds the result of the predicate that the kernel asks for."""
+    def answer(self) -> bool:
+        """Adds the result of the predicate that the kernel asks for; False where the search has to begin again.
+
+        It has to where a condition of a part shows that the specification is wrong: that part is then asked as a whole.
+        """
         predicate, traced = self.programs.predicates[self.kernel.asks(k.TEST)], self.traced()
-        self.kernel.hang(predicate.tree, traced.codes, int(predicate.value(traced)))
+        try:
+            value = predicate.value(traced)
+        except SpecFault:
+            self.at_fault.add(self.kernel.asks(k.PART))
+            return False
+        self.kernel.hang(predicate.tree, traced.codes, int(value))
+        return True

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.resources import held_memory, peak_memory
 
-Call: TypeAlias = tuple[str, tuple[Any, ...]]  # a method of the kernel, and its arguments
 Box: TypeAlias = tuple[bytes, bytes, bytes]  # states for another process: words, labels before, what is left of faults
 
 
@@ -47,15 +46,15 @@ class Partition:
 
     def __init__(self, words: int, me: int, processes: int, memory: int | None = None) -> None:
         self.kernel = k.Kernel(words)
+        self.kernel.calls = None  # nobody is told the same
         self.memory = memory
         self.me, self.processes = me, processes
         self._began = False
         self._from = 0  # whose box is being taken in
 
-    def learn(self, calls: Sequence[Call]) -> None:
+    def learn(self, calls: Sequence[k.Call]) -> None:
         """Makes the calls that it has not made."""
-        for name, arguments in calls:
-            getattr(self.kernel, name)(*arguments)
+        self.kernel.learn(calls)
         if not self._began and any(name == "parts" for name, _ in calls):
             self._began = True
             self.kernel.processes(self.me, self.processes)

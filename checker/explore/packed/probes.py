@@ -59,7 +59,7 @@ class Probes:
     def _watch_all(self, claims: PropertyClaims) -> None:
         for claim in claims.invariants:
             self._on_states(_broken(claim.of), _finds(claim, "found"), violates=True)
-            if claim.when is not None:
+            if claim.antecedent is not None:
                 self._on_states(claim.of.when, _sees(claim))
         for claim in claims.witnesses:
             self._on_states(claim.of.claim, _finds(claim, "found"))
@@ -67,7 +67,7 @@ class Probes:
             self._on_states(claim.of.when or TRUE, _sees(claim))
         for claim in claims.steps:
             self._on_steps(_broken(claim.of), self._finds_step(claim), violates=True)
-            if claim.when is not None:
+            if claim.antecedent is not None:
                 self._on_steps(claim.of.when, _sees(claim))
         if claims.ends is not None:
             for end in claims.ends:

@@ -10,10 +10,10 @@ effect writes of that, and on what `took` asks of the action; effects that agree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from leasehold.checker.explore.ground import cells_read, function, step_function
 from leasehold.checker.explore.packed.kernel import Kernel, StepClaims
@@ -75,6 +75,7 @@ class BranchingProgram:
     def __init__(self, e: x.Expression, frame: Frame) -> None:
         self.branches: list[_Branch] = []
         self.known: dict[Hashable, int] = {}  # its programs, by what it depends on of an effect
+        self.small = x.cases(e) <= MOST_CASES
         self.start = self._jump(e, frame, YES, NO)
         reads = [branch.reads for branch in self.branches]
         self.reads = None if None in reads else frozenset().union(*(r for r in reads if r))
@@ -82,7 +83,7 @@ class BranchingProgram:
 
     def _jump(self, e: x.Expression, f: Frame, yes: int, no: int) -> int:
         """The branch to begin at, which leads to `yes` or to `no`."""
-        if x.cases(e) > MOST_CASES:
+        if not self.small and x.cases(e) > MOST_CASES:
             return self._branch(source(e, f), yes, no)
         match e:
             case x.Literal_(value=bool(value)):
@@ -103,6 +104,8 @@ class BranchingProgram:
             case x.Old(operand=operand):
                 assert f.before is not None
                 return self._jump(operand, replace(f, state=f.before), yes, no)
+            case x.Accepts():
+                return self._jump(e.meaning, f, yes, no)
             case x.Quantifier(kind="all" | "any") if not isinstance(e.domain, x.Pending):
                 return self._members(e, f, yes, no)
             case _:
@@ -127,11 +130,13 @@ class BranchingProgram:
 
 
 def _action(effect: Effect) -> tuple[Any, ...]:
-    """The properties of an action that `took` may ask for."""
+    """The properties of an action that `took` and `ignored` may ask for."""
     a = effect.action
-    return (a[0] in ("local", "deliver", "tick", "crash"), *a[1:4])
+    return (a[0] in ("local", "deliver", "tick", "crash"), *a[1:4], a.transition is None)
 
 
+# A claim about steps that is asked: its probe, and where it begins; or no claim, its program, and whether it is quiet.
+_AskedClaim: TypeAlias = tuple[int, BranchingProgram | None, int, bool]
 _NOTHING: Hashable = ((), ())  # what a claim depends on of an effect that changes nothing it reads
 
 
@@ -148,6 +153,7 @@ class Programs:
         self.predicates: list[Predicate] = []
         self.on_steps: list[tuple[int, BranchingProgram]] = []
         self._left: dict[Hashable, list[tuple[int, BranchingProgram, int]]] = {}  # by action, those still open
+        self._asked: dict[Hashable, list[_AskedClaim]] = {}  # by action, and the cells that are written
         self._trees: dict[Hashable, int] = {}
         self._numbers: dict[tuple[int, int, int], int] = {}
 
@@ -160,15 +166,42 @@ class Programs:
         """The program of one predicate whose source is given; `yes` follows where it holds."""
         return self._test(text, yes, NO, None, ())
 
+    def none_of(self, conditions: Iterable[Callable[[Any], bool]]) -> int:
+        """The program that says yes where none of these conditions on a state holds, asked in their order."""
+        program = YES
+        for holds in reversed(list(conditions)):
+            self.predicates.append(Predicate(lambda s, e, b, holds=holds: holds(s), tree := self.kernel.tree(), None))
+            program = self.kernel.test(tree, NO, program)
+        return program
+
     def of_effect(self, effect: Effect) -> StepClaims:
         """The claims about steps with an effect: probes, and the programs that fire them."""
         action, cells = _action(effect), frozenset([self.cell_of[atom] for atom, _ in effect.writes])
+        asked = self._asked.get((action, cells))
+        if asked is None:
+            asked = self._asked[action, cells] = self._asked_of(action, cells, effect)
+        found = [
+            (probe, at, quiet) if claim is None else (probe, self._of_step(claim, at, effect), False)
+            for probe, claim, at, quiet in asked
+        ]  # fmt: skip
+        return tuple([one for one in found if one[1] != NO])
+
+    def _asked_of(self, action: Hashable, cells: frozenset[int], effect: Effect) -> list[_AskedClaim]:
+        """The claims about steps with an action that writes these cells."""
         left = self._left.get(action)
         if left is None:
-            asked = ((probe, claim, self._start(claim, effect)) for probe, claim in self.on_steps)
-            left = self._left[action] = [one for one in asked if one[2] != NO]
-        found = ((probe, self._of_step(claim, start, effect, cells)) for probe, claim, start in left)
-        return tuple([(probe, program) for probe, program in found if program != NO])
+            starts = ((probe, claim, self._start(claim, effect)) for probe, claim in self.on_steps)
+            left = self._left[action] = [one for one in starts if one[2] != NO]
+        asked: list[_AskedClaim] = []
+        for probe, claim, start in left:
+            if start < 0:
+                asked.append((probe, None, start, False))
+            elif not claim.took and claim.reads is not None and claim.reads.isdisjoint(cells):
+                program = self._of_step(claim, start, effect, _NOTHING)
+                asked += [(probe, None, program, program >= 0)] if program != NO else []
+            else:
+                asked.append((probe, claim, start, False))
+        return asked
 
     def _start(self, claim: BranchingProgram, effect: Effect) -> int:
         """The first branch of a claim about steps that does not depend on the action alone."""
@@ -177,12 +210,9 @@ class Programs:
             at = branch.yes if _step_function(branch.text)(None, None, effect.action) else branch.no
         return at
 
-    def _of_step(self, claim: BranchingProgram, start: int, effect: Effect, cells: frozenset[int]) -> int:
-        """The program of a claim about steps for one effect, which writes these cells."""
-        if start < 0:
-            return start
-        blind = not claim.took and claim.reads is not None and claim.reads.isdisjoint(cells)
-        key = _NOTHING if blind else self._seen(claim.reads, claim.took, effect)
+    def _of_step(self, claim: BranchingProgram, start: int, effect: Effect, seen: Hashable = None) -> int:
+        """The program of a claim about steps for one effect; `seen`: what the claim depends on of that, if known."""
+        key = seen or self._seen(claim.reads, claim.took, effect)
         found = claim.known.get(key)
         if found is None:
             found = claim.known[key] = self._made(claim, start, effect, {})

@@ -46,7 +46,6 @@ from leasehold.checker.explore.packed.graph import (
 from leasehold.checker.explore.packed.library import MOST_WORDS
 from leasehold.checker.explore.packed.model import PackedModel, Unpackable
 from leasehold.checker.explore.packed.probes import Fired, Probes
-from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.resources import (
     interrupts,
@@ -77,6 +76,8 @@ class PackedSearch(BreadthFirstSearch):
     """
 
     engine = "packed"
+    model: PackedModel
+    probes: Probes
     helpers = len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
     keeps_graph = True  # where something is decided on it
     least_level = 2_000  # labels of a level for which it pays to call helpers
@@ -119,16 +120,21 @@ class PackedSearch(BreadthFirstSearch):
         if kept is not None:
             self._go_on(kept)
 
-    def _prepare(self) -> None:
-        """Tells a new kernel everything that it must know before the first state."""
+    def _prepare(self, told: list[k.Call] | None = None) -> None:
+        """Tells a new kernel everything that it must know before the first state; `told`: what another one knew."""
         if self.fields.words > MOST_WORDS:
             raise Unpackable(f"a state takes {self.fields.words:,} words of 64 bits, and it takes up to {MOST_WORDS}")
         self.kernel = self.new_kernel(self.fields.words)
         self._to_disk()
         self.kernel.lay_out(self.fields.places)
+        self.kernel.threads(self.helpers, self.least_level)
+        if told is not None:
+            self.kernel.learn(call for call in told if call[0] not in ("lay_out", "silence"))
+            self.model.move_to(self.kernel)
+            self.probes.fired.clear()
+            return
         brief = self.limits.states is None and not self.limits.stop_at_violation
         self.model = PackedModel(self.kernel, self.world, self.fields, self.at_fault, self.graphical, brief)
-        self.kernel.threads(self.helpers, self.least_level)
         self.probes = Probes(self.model, self.claims)
 
     # The search
@@ -168,12 +174,10 @@ class PackedSearch(BreadthFirstSearch):
     def _serve(self, what: int) -> None:
         """Gives the search what it asks for, or takes what it says."""
         match what:
-            case k.STEPS:
-                if not self.model.work_out():
+            case k.STEPS | k.CLAIM:
+                if not self.model.inform():
                     self._restart()
                     self.kernel.limits(self.limits.states, self.limits.depth)
-            case k.CLAIM:
-                self.model.answer()
             case k.FIRED:
                 self._fired()
             case k.FAULT:
@@ -302,9 +306,9 @@ class PackedSearch(BreadthFirstSearch):
         """Searches again from the first states, with room for what has been met."""
         self.fields.lay_out()
         self.kernel.close()
-        self.claims = PropertyClaims(self.system, self.world)
+        self.claims.forget()
         self.faults = {}
-        self._prepare()
+        self._prepare(None if self.model.outdated else self.kernel.calls)
         if begun:
             while not self._begin():
                 pass
@@ -347,7 +351,7 @@ class PackedSearch(BreadthFirstSearch):
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in self.world.product()])
         return {
             "cells": cells, "depth": cells.depth, "checkpoint": str(self.left or ""), "orbits": self._orbits(paths),
-            "cell_edges": PackedEdges(self.kernel, self.model.tags, self.model.work_out),
+            "cell_edges": PackedEdges(self.kernel, self.model.tags, self.model.inform),
             "taken": self._taken(self.kernel.array("uses")),
         }  # fmt: skip
 

@@ -8,15 +8,16 @@ depends on the first one's value, and so on. How the functions are written does 
 methods below reads the whole state, which is slower and still right.
 
 A step writes to a `StateDraft` over a traced state. Sets and maps are read and written member by member:
-`cell | {member}` reads nothing and writes one atom.
+`cell | {member}` reads nothing and writes one atom, and `{member} & (cell | other) == {}` reads two at most. What is
+asked of sets is asked in the order of their atoms, as equal sets may list their members in different orders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeGuard
 
-from leasehold.checker.explore.packed.fields import CellAtoms, Fields, MapCell, PlainCell, SetCell
+from leasehold.checker.explore.packed.fields import CellAtoms, Fields, MapCell, SetCell
 from leasehold.spec.language.types import Value
 
 
@@ -50,14 +51,17 @@ class TracedState:
             return self._known[cell]
         if isinstance(cell, slice):
             return tuple(self)[cell]
-        place = self.fields.cells[cell]
+        found = self._known[cell] = self.at(self.fields.cells[cell])
+        return found
+
+    def at(self, place: CellAtoms) -> Any:
+        """The value of some atoms; of several, one that reads them when it is asked."""
         match place:
             case SetCell():
                 return TracedSet(self, place, {})
             case MapCell():
                 return TracedMap(self, place, {})
-        found = self._known[cell] = self.part(place.atoms[None])
-        return found
+        return self.part(place.atoms[None])
 
     def __len__(self) -> int:
         return len(self.fields.cells)
@@ -95,31 +99,33 @@ class StateDraft:
         return StateDraft(self.traced, dict(self.written))
 
 
-class _TracedParts:
-    """A value of several atoms that records which of them were read; `changed` has the parts that were written."""
+class LazySet:
+    """A set that is worked out member by member, as far as it is asked for.
 
-    __slots__ = ("changed", "place", "traced")
+    Attributes:
+        among: what may be in it, in the order in which it is asked for; the keys.
+    """
 
-    def __init__(self, traced: TracedState, place: CellAtoms, changed: dict[Any, Any]) -> None:
-        self.traced, self.place, self.changed = traced, place, changed
+    __slots__ = ("_has", "among")
 
-    def part(self, key: Any) -> Any:
-        """A part, by its key in `place.atoms`."""
-        return self.changed[key] if key in self.changed else self.traced.part(self.place.atoms[key])
+    def __init__(self, among: Mapping[Value, object], has: Callable[[Value], bool]) -> None:
+        self.among, self._has = among, has
 
-    def replaced(self, key: Any, value: Any) -> Self:
-        """The same with another part."""
-        return type(self)(self.traced, self.place, {**self.changed, key: value})
+    def __contains__(self, member: Value) -> bool:
+        return member in self.among and self._has(member)
 
-    def whole(self) -> Any:
-        """The value, of which every part is read."""
-        return self.place.whole([plain(self.part(key)) for key in self.place.atoms])
-
-    def __len__(self) -> int:
-        return len(self.whole())
+    def __bool__(self) -> bool:
+        return any(member in self for member in self.among)
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(self.whole())
+        return (member for member in self.among if member in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def whole(self) -> frozenset[Value]:
+        """The value, of which every member is asked for."""
+        return frozenset(self)
 
     def __hash__(self) -> int:
         return hash(self.whole())
@@ -127,72 +133,114 @@ class _TracedParts:
     def __repr__(self) -> str:
         return repr(self.whole())
 
+    def _with(self, other: Any) -> list[Value]:
+        """What may be in this set or in another, in an order that does not depend on how that was made."""
+        more = [member for member in _among(other) if member not in self.among]
+        return [*self.among, *(sorted(more, key=repr) if isinstance(other, frozenset | set) else more)]
 
-class TracedSet(_TracedParts):
-    """A set that records which members were asked for."""
+    def __or__(self, other: Any) -> LazySet:
+        return LazySet(dict.fromkeys(self._with(other)), lambda member: member in self or member in other)
 
-    __slots__ = ()
+    __ror__ = __or__
 
-    def __contains__(self, member: Value) -> bool:
-        known = member in self.changed or member in self.place.atoms
-        return known and bool(self.part(member))
+    def __and__(self, other: Any) -> LazySet:
+        return LazySet(self.among, lambda member: member in other and member in self)
 
-    def __bool__(self) -> bool:
-        return any(member in self for member in self.place.atoms)
+    __rand__ = __and__
 
-    __hash__ = _TracedParts.__hash__  # which a class that defines `==` loses
+    def __sub__(self, other: Any) -> LazySet:
+        return LazySet(self.among, lambda member: member not in other and member in self)
 
-    def __or__(self, other: Iterable[Value]) -> TracedSet:
+    def __rsub__(self, other: Any) -> LazySet:
+        return LazySet(dict.fromkeys(sorted(other, key=repr)), lambda member: member not in self)
+
+    def __eq__(self, other: object) -> bool:
+        return _is_set(other) and all((m in other) == (m in self) for m in self._with(other))
+
+    def __le__(self, other: Any) -> bool:
+        return all(member in other or member not in self for member in self.among)
+
+    def __ge__(self, other: Any) -> bool:
+        return all(member not in other or member in self for member in self._with(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return self <= other and not self == other
+
+    def __gt__(self, other: Any) -> bool:
+        return self >= other and not self == other
+
+
+def _is_set(value: object) -> TypeGuard[frozenset[Value] | LazySet]:
+    return isinstance(value, frozenset | set | LazySet)
+
+
+def _among(some: Any) -> Iterable[Value]:
+    found: Iterable[Value] = some.among if isinstance(some, LazySet) else some
+    return found
+
+
+class TracedSet(LazySet):
+    """A set in a state that records which members were asked for; `changed`: what was put in (True) or taken out."""
+
+    __slots__ = ("changed", "place", "traced")
+
+    def __init__(self, traced: TracedState, place: CellAtoms, changed: dict[Value, bool]) -> None:
+        super().__init__({**place.atoms, **changed} if changed else place.atoms, self._is_member)
+        self.traced, self.place, self.changed = traced, place, changed
+
+    def _is_member(self, member: Value) -> bool:
+        found = self.changed[member] if member in self.changed else self.traced.part(self.place.atoms[member])
+        return bool(found)
+
+    def replaced(self, member: Value, value: bool) -> TracedSet:
+        """The same with a member put in or taken out."""
+        return TracedSet(self.traced, self.place, {**self.changed, member: value})
+
+    def __or__(self, other: Any) -> LazySet:
+        if isinstance(other, LazySet):
+            return super().__or__(other)
         return TracedSet(self.traced, self.place, {**self.changed, **dict.fromkeys(other, True)})
 
     __ror__ = __or__
 
-    def __sub__(self, other: Iterable[Value]) -> TracedSet:
+    def __sub__(self, other: Any) -> LazySet:
+        if isinstance(other, LazySet):
+            return super().__sub__(other)
         return TracedSet(self.traced, self.place, {**self.changed, **dict.fromkeys(other, False)})
 
-    def __rsub__(self, other: Iterable[Value]) -> frozenset[Value]:
-        return frozenset(member for member in other if member not in self)
 
-    def __and__(self, other: Iterable[Value]) -> frozenset[Value]:
-        return frozenset(member for member in other if member in self)
+class TracedMap:
+    """A map in a state that records which elements were asked for; `changed` has those that were written."""
 
-    __rand__ = __and__
+    __slots__ = ("changed", "place", "traced")
 
-    def __eq__(self, other: object) -> bool:
-        mine, theirs = self.place.atoms, _members(other)
-        return theirs is not None and all((m in self) == (m in theirs) for m in mine) and all(m in mine for m in theirs)
-
-    def __le__(self, other: Any) -> bool:
-        return all(member in other for member in self.place.atoms if member in self)
-
-    def __ge__(self, other: Any) -> bool:
-        return all(member in self for member in other)
-
-    def __lt__(self, other: Any) -> bool:
-        return frozenset(self) < frozenset(other)
-
-    def __gt__(self, other: Any) -> bool:
-        return frozenset(self) > frozenset(other)
-
-
-def _members(other: object) -> Any:
-    return other if isinstance(other, frozenset | set | TracedSet) else None
-
-
-class TracedMap(_TracedParts):
-    """A map that records which elements were asked for."""
-
-    __slots__ = ()
-    __hash__ = _TracedParts.__hash__
+    def __init__(self, traced: TracedState, place: MapCell, changed: dict[int, Any]) -> None:
+        self.traced, self.place, self.changed = traced, place, changed
 
     def __getitem__(self, key: Any) -> Any:
-        return self.whole()[key] if isinstance(key, slice) else self.part(key)
+        if isinstance(key, slice):
+            return self.whole()[key]
+        return self.changed[key] if key in self.changed else self.traced.at(self.place.elements[key])
+
+    def replaced(self, key: int, value: Any) -> TracedMap:
+        """The same with another element."""
+        return TracedMap(self.traced, self.place, {**self.changed, key: value})
+
+    def whole(self) -> tuple[Value, ...]:
+        """The value, of which every part is read."""
+        return tuple([plain(element) for element in self])
 
     def __len__(self) -> int:
-        return len(self.place.atoms)
+        return len(self.place.elements)
 
-    def __iter__(self) -> Iterator[Value]:
-        return (self[key] for key in self.place.atoms)
+    def __iter__(self) -> Iterator[Any]:
+        return (self[key] for key in range(len(self)))
+
+    def __hash__(self) -> int:
+        return hash(self.whole())
+
+    def __repr__(self) -> str:
+        return repr(self.whole())
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -207,15 +255,26 @@ def applied(traced: TracedState, written: Iterable[tuple[int, int]]) -> StateDra
     fields, new = traced.fields, StateDraft(traced, {})
     for atom, code in written:
         cell = fields.cell_of[atom]
-        place, value = fields.cells[cell], fields.numberings[atom].values[code]
+        place = fields.cells[cell]
         key = next(key for key, at in place.atoms.items() if at == atom)
-        new[cell] = value if isinstance(place, PlainCell) else new[cell].replaced(key, value)
+        new[cell] = _replaced(new, cell, place, key, fields.numberings[atom].values[code])
     return new
+
+
+def _replaced(of: Any, at: int, place: CellAtoms, key: Any, part: Value) -> Any:
+    """The value of some atoms in a state or map with another part; a value that is replaced as a whole is not read."""
+    match place:
+        case SetCell():
+            return of[at].replaced(key, part)
+        case MapCell(elements=elements):
+            position, inner = key
+            return of[at].replaced(position, _replaced(of[at], position, elements[position], inner, part))
+    return part
 
 
 def plain(value: Any) -> Value:
     """A value without traced sets and maps in it."""
-    if isinstance(value, _TracedParts):
+    if isinstance(value, LazySet | TracedMap):
         return value.whole()
     return tuple([plain(v) for v in value]) if isinstance(value, tuple) else value
 
@@ -228,17 +287,23 @@ def writes(traced: TracedState, after: Any) -> tuple[tuple[int, int], ...]:
     written = after.written if isinstance(after, StateDraft) else dict(enumerate(after))
     found: dict[int, int] = {}
     for cell, value in written.items():
-        _write(traced, cell, value, found)
+        _write(traced.fields, traced.fields.cells[cell], value, found)
     return tuple(sorted((a, c) for a, c in found.items() if traced.codes.get(a) != c))
 
 
-def _write(traced: TracedState, cell: int, value: Any, found: dict[int, int]) -> None:
-    place, numberings = traced.fields.cells[cell], traced.fields.numberings
-    own = isinstance(value, _TracedParts) and value.place is place
-    for key, atom in place.atoms.items():
-        if not own or key in value.changed:
-            found[atom] = numberings[atom].code(plain(place.part(value, key)))
-    if isinstance(place, SetCell):
-        others = value.changed if own else value
-        if any(member not in place.atoms for member in others if not own or value.changed[member]):
-            raise AssertionError(f"cell {cell} is given a member that its type does not have")
+def _write(fields: Fields, place: CellAtoms, value: Any, found: dict[int, int]) -> None:
+    """Adds the atoms of a place that a value writes there, with their codes."""
+    own = isinstance(value, TracedSet | TracedMap) and value.place is place
+    match place:
+        case SetCell():
+            for member in value.changed if own else [*place.atoms, *(m for m in _among(value) if m not in place.atoms)]:
+                if member in place.atoms:
+                    found[place.atoms[member]] = fields.numberings[place.atoms[member]].code(member in value)
+                elif member in value:
+                    raise AssertionError(f"a set is given the member {member!r}, which its type does not have")
+        case MapCell(elements=elements):
+            for i in value.changed if own else range(len(elements)):
+                _write(fields, elements[i], value[i], found)
+        case _:
+            atom = place.atoms[None]
+            found[atom] = fields.numberings[atom].code(plain(value))

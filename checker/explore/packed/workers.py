@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from leasehold.checker.explore.packed import kernel as k
-from leasehold.checker.explore.packed.partition import Call, Partition, WorkerReply
+from leasehold.checker.explore.packed.fields import BitField
+from leasehold.checker.explore.packed.partition import Partition, WorkerReply
 from leasehold.checker.explore.resources import memory_for_a_search
 
 if TYPE_CHECKING:
     from distributed import Client
 
 PATIENCE = 2.0  # seconds after which lost workers are looked for
-_RECORDED = ("tree", "hang", "test", "probe", "change", "leaf", "watch", "bounds", "lay_out", "parts")
 
 
 class WorkersError(Exception):
@@ -28,38 +29,31 @@ class Recorder(k.Kernel):
     """A kernel that remembers what it was told, for others to be told the same.
 
     Attributes:
-        calls: what it was told.
         question: what is asked by another; None: it asks for itself.
         moved: whether atoms were given other places.
     """
 
+    most_calls = sys.maxsize
+
     def __init__(self, words: int) -> None:
         super().__init__(words)
-        self.calls: list[Call] = []
         self.question: WorkerReply | None = None
         self.moved = False
+
+    @property
+    def told(self) -> list[k.Call]:
+        assert self.calls is not None
+        return self.calls
+
+    def lay_out(self, places: Sequence[BitField]) -> None:
+        super().lay_out(places)
+        self.moved = True
 
     def asks(self, which: int) -> int:
         return super().asks(which) if self.question is None else self.question.asks[which]
 
     def asked_words(self) -> list[int]:
         return super().asked_words() if self.question is None else list(self.question.words)
-
-
-def _recorded(name: str) -> Callable[..., Any]:
-    method = getattr(k.Kernel, name)
-
-    def call(self: Recorder, *arguments: Any) -> Any:
-        found = method(self, *arguments)
-        self.calls.append((name, arguments))
-        self.moved |= name == "lay_out"
-        return found
-
-    return call
-
-
-for _name in _RECORDED:
-    setattr(Recorder, _name, _recorded(_name))
 
 
 # What runs in the processes. Each has one thread, so nothing here happens at once.
@@ -73,7 +67,7 @@ def _begin(search: str, words: int, me: int, processes: int, memory: int | None,
     _PARTITIONS[search] = Partition(words, me, processes, memory)
 
 
-def _do(search: str, calls: Sequence[Call], method: str, *arguments: Any) -> Any:
+def _do(search: str, calls: Sequence[k.Call], method: str, *arguments: Any) -> Any:
     partition = _PARTITIONS[search]
     partition.learn(calls)
     return getattr(partition, method)(*arguments)
@@ -139,7 +133,7 @@ class Workers:
 
     def later(self, process: int, method: str, *arguments: Any) -> Any:
         """Has a process do something; a future."""
-        calls = self.recorder.calls
+        calls = self.recorder.told
         fresh = calls[self._told[process] :]
         self._told[process] = len(calls)
         return self._submit(process, _do, self.name, fresh, method, *arguments)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.decide.k_induction import DEPTH
-from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.encoding import Encoding, known_sizes
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -54,7 +54,7 @@ class Assumptions:
 def assumptions(encoding: Encoding, setting: Setting, *, searches: bool = True) -> Assumptions:
     """What a proof with this encoding depends on; `searches` says whether more than induction was tried."""
     system = encoding.system
-    counted = {type_.name: _number(encoding, setting, type_) for type_ in system.counted()}
+    counted = {type_.name: _number(system, setting, type_) for type_ in system.counted()}
     single = {role.name: "1" for role in system.roles.values() if not role.indexed}
     return Assumptions(
         machines={**single, **counted},
@@ -64,11 +64,25 @@ def assumptions(encoding: Encoding, setting: Setting, *, searches: bool = True) 
     )  # fmt: skip
 
 
-def _number(encoding: Encoding, setting: Setting, type_: t.Instance) -> str:
-    if type_.name in setting.sizes:
-        return f"{setting.sizes[type_.name]} (--instances)"
-    is_any = type_.counted_by and type_.counted_by not in encoding.system.bounding
-    return "any number from 1 on" if is_any else str(type_.count)
+def any_number(system: System, setting: Setting) -> list[str]:
+    """Roles and counted types that have any number of instances in a proof."""
+    known, bounding = known_sizes(system, setting.sizes), system.bounding
+    return [i.name for i in system.counted() if i.counted_by and i.counted_by not in bounding and i.name not in known]
+
+
+def held(system: System, setting: Setting) -> list[str]:
+    """What has one value in a proof: numbers of instances that are asked for, and constants that bound."""
+    fixed = [f"{name}={count}" for name, count in known_sizes(system, setting.sizes).items()]
+    return [*fixed, *(f"{name}={system.constants[name].value}" for name in sorted(system.bounding))]
+
+
+def _number(system: System, setting: Setting, type_: t.Instance) -> str:
+    sizes = known_sizes(system, setting.sizes)
+    if type_.name in sizes:
+        return f"{sizes[type_.name]} (--instances)"
+    if type_.name not in any_number(system, setting):
+        return str(type_.count)
+    return f"any number from {_least(system.constants[type_.counted_by], [1])} on"
 
 
 def _value(system: System, setting: Setting, constant: Constant) -> str:
@@ -78,10 +92,15 @@ def _value(system: System, setting: Setting, constant: Constant) -> str:
             return f"{setting.sizes[type_.name]} (--instances)"
     if constant.name in system.bounding:
         return f"= {t.show(constant.type, constant.value)} (bounds a type, a first value or a number of machines)"
-    lows = [1] if counted else []
+    least = _least(constant, [1] if counted else [])
+    return "any" if least is None else f"any from {least} on"
+
+
+def _least(constant: Constant, lows: Sequence[int]) -> int | None:
+    """The least value of a constant in a proof; None: there is none."""
     if isinstance(constant.type, t.Int) and constant.type.low is not None:
-        lows.append(constant.type.low)
-    return f"any from {max(lows)} on" if lows else "any"
+        lows = [*lows, constant.type.low]
+    return max(lows, default=None)
 
 
 def _left_out(system: System, setting: Setting, scope: FaultScope) -> str:

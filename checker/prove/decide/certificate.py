@@ -5,12 +5,17 @@ ends in `(check-sat)` and `(reset)`, and is unsatisfiable: the initial states ha
 preserves it and has the properties about steps. Each condition has only those claims before the step that its proof
 needs. Comments, and an index in JSON, name the claims that a condition establishes, and those that it uses: a reader of
 the specification can list the conditions that must be there.
+
+A script names its parts, so that a reader can compare them. Variables of the state before the step begin with `s.`,
+those of the state after it with `t.`, those of the state after the whole step, where that is more, with `w.`; `t.` and
+`w.` are defined over `s.`. A claim is a definition: `before C` over `s.`, `after C` the same over `t.`, `of the step C`
+over both. Each assertion is one of these names; the last one is that not all claims hold that the script shows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,15 +24,19 @@ import z3
 from leasehold.checker.prove.decide.assumptions import assumptions
 from leasehold.checker.prove.decide.induction import START, Induction, Setting
 from leasehold.checker.prove.decide.obligation import SIDE_CONDITION, ProofObligation
+from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import conjunction
+from leasehold.checker.prove.encode.values import Term
 from leasehold.spec.language.model import System
 
 
 class Unproved(Exception):
     """A condition of a proof could not be proved again; the words say which."""
 
+
+VALUE = "value!"  # a function of every value that z3 prints
 
 # Kinds of steps that are no transitions, by their names.
 KINDS = {
@@ -114,10 +123,13 @@ class Certificate:
         """
         encoding = self.encoding
         first = encoding.first(encoding.before)
-        goals = conjunction(*map(encoding.now, self.invariant))
-        facts = list(encoding.sorts.cardinals.facts([first, goals]))
-        script = _script([*encoding.given, first, z3.Not(goals), *facts])
-        yield VerificationCondition(START, "initial states", tuple(c.name for c in self.invariant), script=script)
+        goals = {c.name: encoding.now(c) for c in self.invariant}
+        script = _Script(encoding)
+        script.add("constants", encoding.given)
+        script.add("guard", [first])
+        script.add("axiom", encoding.sorts.cardinals.facts([first, *goals.values()]))
+        script.asks({f"before {name}": goal for name, goal in goals.items()})
+        yield VerificationCondition(START, "initial states", tuple(goals), script=script.text())
         for step in encoding.relation.steps(encoding.before):
             yield self._condition(step)
 
@@ -137,8 +149,40 @@ class Certificate:
             side_conditions=tuple(
                 n.removeprefix(SIDE_CONDITION) for n in question.changed if n.startswith(SIDE_CONDITION)
             ),
-            uses=tuple(sorted(question.used)), composite=step.composite, script=_script(question.needed()),
+            uses=tuple(sorted(question.used)), composite=step.composite, script=self._script(question, step),
         )  # fmt: skip
+
+    def _script(self, question: ProofObligation, step: SymbolicStep) -> str:
+        """A condition as SMT-LIB: the claims over the states before and after, and these over the state before."""
+        encoding, states = self.encoding, {"t": step.after}
+        if step.whole is not step.after and any(c.about_steps for c in self.claims):
+            states["w"] = step.whole
+        named = {letter: encoding.schema.unknown(letter) for letter in states}
+        script = _Script(encoding)
+        for letter, state in states.items():
+            script.define_state(letter, state)
+        goals: dict[str, Term] = {}
+        for claim in self.claims:
+            if claim.about_steps:
+                meaning = claim.meaning(named.get("w", named["t"]), encoding.before, step.took)
+                goals[f"of the step {claim.name}"] = meaning
+            elif claim.name in question.changed:
+                goals[f"after {claim.name}"] = claim.meaning(named["t"], None, step.took)
+        goals |= {n: question.after[n] for n in question.changed if n.startswith(SIDE_CONDITION)}
+        before = {name: question.before[name] for name in sorted(question.used)}
+        script.add("constants", encoding.given)
+        script.add("guard", step.given)
+        script.add_named({f"before {name}": term for name, term in before.items()})
+        script.add("axiom", self._axioms(step, [*before.values(), *goals.values(), *script.defined]))
+        script.asks(goals)
+        return script.text()
+
+    def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term]) -> Iterator[Term]:
+        """What is known of the sizes of sets that the script speaks of."""
+        role = self.encoding.system.roles.get(step.took.role)
+        points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
+        given = [*self.encoding.given, *step.given]
+        yield from self.encoding.sorts.cardinals.facts([*given, *mentioned], points)
 
     def index(self, conditions: Sequence[VerificationCondition]) -> dict[str, Any]:
         """The conditions as JSON has them, in the order of the file, without their scripts."""
@@ -163,12 +207,83 @@ def _kind(step: SymbolicStep) -> str:
     return next((kind for pattern, kind in KINDS.items() if re.fullmatch(pattern, step.name)), "other")
 
 
-def _script(assertions: Sequence[z3.BoolRef]) -> str:
-    solver = z3.Solver()
-    solver.add(*assertions)
-    script = solver.to_smt2().replace("(set-info :status unknown)", "(set-info :status unsat)")
-    lines = [line for line in script.splitlines() if not line.startswith(";")]
-    return "\n".join(["(set-logic ALL)", *lines, "(reset)", ""])
+class _Script:
+    """A script whose parts have names.
+
+    z3 prints the parts, each as a function's argument, and the declarations that they need.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._parts: list[tuple[str, Term]] = []  # `define-fun` up to its value, and the value
+        self._asserted: list[str] = []
+        self._goals: list[str] = []
+
+    @property
+    def defined(self) -> list[Term]:
+        return [value for _, value in self._parts]
+
+    def define_state(self, letter: str, state: SymbolicState) -> None:
+        """The variables of a state after a step, as functions of those before."""
+        sorts = self._encoding.sorts
+        for variable in self._encoding.schema.variables.values():
+            for key, arguments, result in variable.parts():
+                places = [z3.Const(f"at!{n}", sorts.sort(of)) for n, of in enumerate(arguments)]
+                with sorts.opened(places):
+                    value = state.functions[key](*places)
+                words = " ".join(f"({place} {place.sort().sexpr()})" for place in places)
+                name = quoted(f"{letter}.{'.'.join(key)}")
+                self._parts.append((f"{name} ({words}) {sorts.sort(result).sexpr()}", value))
+
+    def add(self, kind: str, terms: Iterable[Term]) -> None:
+        """Assertions of one kind, by number."""
+        self.add_named({f"{kind} {number}": term for number, term in enumerate(terms, 1)})
+
+    def add_named(self, terms: Mapping[str, Term]) -> None:
+        """Assertions by name."""
+        self._asserted += terms
+        self._parts += ((f"{quoted(name)} () Bool", term) for name, term in terms.items())
+
+    def asks(self, goals: Mapping[str, Term]) -> None:
+        """Claims of which the script shows that all hold."""
+        self._goals += goals
+        self._parts += ((f"{quoted(name)} () Bool", term) for name, term in goals.items())
+
+    def text(self) -> str:
+        solver = z3.Solver()
+        for _, value in self._parts:
+            solver.add(z3.Function(VALUE, value.sort(), z3.BoolSort())(value))
+        declarations, *values = solver.to_smt2().split("\n(assert\n ")
+        values[-1], _, _ = values[-1].rpartition("\n(check-sat)")
+        lines = [line for line in declarations.splitlines() if _is_of_the_state_before(line)]
+        lines += [
+            f"(define-fun {head} {_argument(words.removesuffix(')'))})"
+            for (head, value), words in zip(self._parts, values, strict=True)
+        ]
+        lines += [f"(assert {quoted(name)})" for name in self._asserted]
+        lines += [f"(assert (not (and true {' '.join(map(quoted, self._goals))})))", "(check-sat)", "(reset)", ""]
+        return "\n".join(["(set-logic ALL)", *lines])
+
+
+def quoted(name: str) -> str:
+    """A name as SMT-LIB has it, which z3 quotes where it must."""
+    return name if re.fullmatch(r"[A-Za-z_.!?0-9-]+", name) else f"|{name}|"
+
+
+def _is_of_the_state_before(line: str) -> bool:
+    """Whether a line declares something: the states after are defined, and places are parameters."""
+    return not re.match(r"(;|\(set-info|\(declare-fun \|?([tw]\.|at!|value!))", line)
+
+
+def _argument(words: str) -> str:
+    """The text of a value, where z3 prints an application to it."""
+    application = f"({VALUE} "
+    start, depth, end = words.rindex(application), 0, 0
+    for end in range(start, len(words)):
+        depth += {"(": 1, ")": -1}.get(words[end], 0)
+        if not depth:
+            break
+    return words[:start] + words[start + len(application) : end] + words[end + 1 :]
 
 
 def _words(*lines: str) -> str:

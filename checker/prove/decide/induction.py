@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import z3
 
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, SIDE_CONDITION, ProofObligation
 from leasehold.checker.prove.decide.set_aside import GIVEN_UP, worker_pool
-from leasehold.checker.prove.encode.encoding import Claim, Encoding, MakesRelation
+from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, Encoding, MakesRelation
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_messages
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
@@ -44,7 +45,7 @@ class Setting:
     Attributes:
         sizes: numbers of instances that are fixed, by role or type; the others are any.
         scope: the faults; None: all that the system's channels bear.
-        limit_seconds: for one question to the solver.
+        limit_seconds: for one question to the solver, of work; wall time has SLOWEST times as much.
         relation: makes the transition relation; another than the usual one for `induct` alone.
         until: the end of all of it, as `time.perf_counter` counts; None: no end.
     """
@@ -55,15 +56,25 @@ class Setting:
     relation: MakesRelation = TransitionRelation
     until: float | None = None
 
+    def limited(self, seconds: float) -> Setting:
+        """The same, for so long at most."""
+        end = time.perf_counter() + seconds
+        return replace(self, until=end if self.until is None else min(self.until, end))
+
+    @property
+    def seconds_left(self) -> float:
+        """How much time there is; infinite where it has no end."""
+        return inf if self.until is None else max(0.0, self.until - time.perf_counter())
+
     @property
     def is_over(self) -> bool:
         """Whether there is no time left."""
-        return self.until is not None and time.perf_counter() > self.until
+        return not self.seconds_left
 
     def encoding(self, system: System) -> Encoding:
         return Encoding(
             system, sizes=dict(self.sizes), scope=self.scope or FaultScope.of(system), limit_seconds=self.limit_seconds,
-            relation=self.relation,
+            until=self.until, relation=self.relation,
         )  # fmt: skip
 
 
@@ -147,7 +158,10 @@ class _StepResult:
     spent: Mapping[str, float]
 
 
-def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None) -> Induction:
+def induct(
+    system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
+    rounds: Sequence[Round] = ROUNDS,
+) -> Induction:  # fmt: skip
     """Finds which claims of a system hold of all its states and steps.
 
     Args:
@@ -155,6 +169,7 @@ def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, w
         setting: what it is about.
         jobs: processes; left out: one for each processor.
         watch: hears how far it is.
+        rounds: without the last, side conditions are not asked, and what is proved holds only if they do.
 
     Raises:
         Unencodable: the system has something that has no encoding.
@@ -165,12 +180,12 @@ def induct(system: System, setting: Setting = ANY, *, jobs: int | None = None, w
     claims = claims_of(encoding)
     found.claims = {c.name: c for c in claims}
     found.undecided = {c.name: c.why_not for c in claims if c.why_not}
-    can = {c.name for c in claims if not c.why_not}
-    can -= _not_at_first(encoding, [c for c in claims if c.name in can and not c.about_steps], found)
-    names = [step.name for step in encoding.relation.steps(encoding.before)]
-    found.steps = len(names)
-    with _asking(system, setting, names, jobs) as ask:
-        for round_ in ROUNDS:
+    can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)}
+    can -= _not_at_first(setting, encoding, [c for c in claims if c.name in can and not c.about_steps], found)
+    asker = _Asker(encoding, claims)
+    found.steps = len(asker.steps)
+    with _asking(system, setting, asker, jobs) as ask:
+        for round_ in rounds:
             if round_.last and _is_enough(system, found):
                 found.side_conditions = False
                 break
@@ -203,7 +218,7 @@ def _gave_up(question: str, reason: str, seconds: float) -> str:
         seconds: the limit that it had.
     """
     if reason in OUT_OF_TIME:
-        return f"the solver did not decide within {seconds:g} s whether {question}; give --limit more"
+        return f"time: the solver did not decide within {seconds:g} s whether {question}; give --limit more"
     return f"the solver gave up on whether {question}: {reason}"
 
 
@@ -218,16 +233,18 @@ def _is_enough(system: System, found: Induction) -> bool:
     return all(c.name in found.proved and not c.speaks_of_messages for c in written)
 
 
-def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> set[str]:
+def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], found: Induction) -> set[str]:
     """The claims that do not hold in every initial state."""
-    solver = encoding.solver()
     first = encoding.first(encoding.before)
-    solver.add(*encoding.given, first)
     lost = set()
     for claim in claims:
+        if setting.is_over:
+            found.undecided[claim.name] = f"time: it ended before it was asked whether it holds in {START}"
+            lost.add(claim.name)
+            continue
         goal = encoding.now(claim)
-        solver.push()
-        solver.add(z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal]))
+        solver = encoding.solver()
+        solver.add(*encoding.given, first, z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal]))
         answer = solver.check()
         found.questions += 1
         if answer == z3.sat:
@@ -236,11 +253,10 @@ def _not_at_first(encoding: Encoding, claims: list[Claim], found: Induction) -> 
             found.undecided[claim.name] = _gave_up(f"it holds in {START}", solver.reason_unknown(), encoding.limit)
         if answer != z3.unsat:
             lost.add(claim.name)
-        solver.pop()
     return lost
 
 
-Ask = Callable[[Sequence[_StepQuery]], Iterator[_StepResult]]
+Ask = Callable[[Iterable[_StepQuery]], Iterator[_StepResult]]
 
 
 def _largest(
@@ -254,10 +270,15 @@ def _largest(
         for name in [n for n in names_of if n in left or n.startswith(SIDE_CONDITION)]:
             del names_of[name]
     while waiting:
-        names, lost = tuple(sorted(left)), set[str]()
+        lost, broken = set[str](), set[str]()
         for n in waiting:
             used[n] = set()
-        for answer in ask([_StepQuery(n, names, known, round_.alone, round_.last) for n in sorted(waiting)]):
+        # What a step has broken is not asked of those that come after it; the others were asked as if it were known.
+        queries = (
+            _StepQuery(n, names, known, round_.alone, round_.last)
+            for n in sorted(waiting) if (names := tuple(sorted(left - broken))) or round_.last
+        )  # fmt: skip
+        for answer in ask(queries):
             found.questions += answer.questions
             _add(found.spent, answer.spent)
             used[answer.step] |= answer.used
@@ -265,12 +286,13 @@ def _largest(
                 found.broken_by.setdefault(name, answer.name)
             for name, reason in answer.unknown.items():
                 found.undecided.setdefault(name, reason)
+            broken |= {*answer.broken}
             lost |= {*answer.broken, *answer.unknown} & left
             asked += 1
             if watch is not None:
                 watch(asked, max(asked, found.steps), len(left - lost) + len(found.proved))
             if setting.is_over:
-                reason = f"the time ended while it was asked whether {answer.name} keeps it; give --limit more"
+                reason = f"time: it ended while it was asked whether {answer.name} keeps it"
                 found.undecided |= dict.fromkeys(left - lost, reason)
                 if round_.last:
                     found.undecided[f"{SIDE_CONDITION}messages that are sent again are those sent before"] = reason
@@ -291,29 +313,22 @@ def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
 class _Asker:
     """Asks about steps; knows all of them."""
 
-    def __init__(self, system: System, setting: Setting) -> None:
-        self.encoding = setting.encoding(system)
-        self.claims = {c.name: c for c in claims_of(self.encoding) if not c.why_not}
-        self.steps = list(self.encoding.relation.steps(self.encoding.before))
+    def __init__(self, encoding: Encoding, claims: Sequence[Claim]) -> None:
+        self.encoding = encoding
+        self.claims = {c.name: c for c in claims if not c.why_not}
+        self.steps = list(encoding.relation.steps(encoding.before))
 
     def ask(self, work: _StepQuery) -> _StepResult:
         asked = [self.claims[name] for name in work.asked]
         known = [self.claims[name] for name in work.known if not self.claims[name].about_steps]
         step = self.steps[work.step]
-        if work.alone:
-            questions = [
-                ProofObligation(self.encoding, step, [] if c.about_steps else [c], [c], side_conditions=False)
-                for c in asked
-            ]
-        else:
-            before = [*known, *(c for c in asked if not c.about_steps)]
-            questions = [ProofObligation(self.encoding, step, before, asked, side_conditions=work.last)]
+        before = [] if work.alone else [*known, *(c for c in asked if not c.about_steps)]
+        question = ProofObligation(
+            self.encoding, step, before, asked, side_conditions=work.last, alone=work.alone
+        )  # fmt: skip
         # A claim that is not inductive alone is asked again.
         seconds = min(FIRST_SECONDS, self.encoding.limit) if work.alone else None
-        undischarged = [loss for question in questions for loss in question.undischarged(seconds)]
-        spent: dict[str, float] = {}
-        for question in questions:
-            _add(spent, question.spent)
+        undischarged = question.undischarged(seconds)
         return _StepResult(
             work.step, step.name, tuple(loss.claim for loss in undischarged if loss.model is not None),
             {
@@ -321,7 +336,7 @@ class _Asker:
                 for loss in undischarged
                 if loss.model is None
             },
-            frozenset().union(*(question.used for question in questions)), sum(q.queries for q in questions), spent,
+            frozenset(question.used), question.queries, dict(question.spent),
         )  # fmt: skip
 
 
@@ -334,7 +349,8 @@ _asker: _Asker | None = None
 
 def _begin(system: System, setting: Setting) -> None:
     global _asker
-    _asker = _Asker(system, setting)
+    encoding = setting.encoding(system)
+    _asker = _Asker(encoding, claims_of(encoding))
 
 
 def _ask(work: _StepQuery) -> _StepResult:
@@ -343,14 +359,16 @@ def _ask(work: _StepQuery) -> _StepResult:
 
 
 @contextmanager
-def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | None) -> Iterator[Ask]:
-    if len(system.roles) * len(system.messages) < SMALL:
-        asker = _Asker(system, setting)
+def _asking(system: System, setting: Setting, asker: _Asker, jobs: int | None) -> Iterator[Ask]:
+    if len(system.roles) * len(system.messages) < SMALL or setting.is_over:
         yield lambda works: map(asker.ask, works)
         return
-    with worker_pool(STEP_LIMITS * setting.limit_seconds, jobs, _begin, (system, setting)) as processes:
+    names = [step.name for step in asker.steps]
+    with worker_pool(
+        STEP_LIMITS * setting.limit_seconds, jobs, _begin, (system, setting), until=setting.until
+    ) as processes:
 
-        def ask(works: Sequence[_StepQuery]) -> Iterator[_StepResult]:
+        def ask(works: Iterable[_StepQuery]) -> Iterator[_StepResult]:
             waiting, crashed = deque(works), set[_StepQuery]()
             for work, future in processes.asked(_ask, waiting):
                 try:
@@ -362,7 +380,7 @@ def _asking(system: System, setting: Setting, names: Sequence[str], jobs: int | 
                     if not isinstance(error, TimeoutError) and work not in crashed:
                         crashed.add(work)
                         waiting.appendleft(work)
-                    elif len(work.asked) > 1:
+                    elif len(work.asked) > 1 and not setting.is_over:
                         waiting.extendleft(reversed(_halves(work)))
                     else:
                         unknown = dict.fromkeys(work.asked, reason)
@@ -382,6 +400,6 @@ def _halves(work: _StepQuery) -> list[_StepQuery]:
     ]  # fmt: skip
 
 
-OUT_OF_TIME = ("timeout", "canceled")  # reasons of the solver
-STEP_LIMITS = 8  # times the limit of one question, for all questions about a step
+OUT_OF_TIME = ("timeout", "canceled", "max. resource limit exceeded")  # reasons of the solver
+STEP_LIMITS = 2 * SLOWEST  # times the limit of one question, in wall time, for all questions about a step
 SMALL = 20  # roles times messages: below, another process takes longer to start than the questions take

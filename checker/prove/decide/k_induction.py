@@ -11,20 +11,22 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from itertools import islice
+from math import inf
 
 import z3
 
-from leasehold.checker.prove.encode.encoding import Claim, Encoding
+from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, Encoding, work_seconds
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.checker.prove.encode.values import Term, conjunction
 
 DEPTH = 3  # steps at most
+LEAST_SECONDS = 0.02  # of work, for one query: its terms are built, too
 
 
 class _GivenUp(Exception):
-    """The time limit was reached."""
+    """The limit was reached."""
 
 
 def k_induction(
@@ -37,17 +39,18 @@ def k_induction(
         claim: about states or steps.
         proved: claims about states that hold in every reachable one.
         depth: the most steps.
-        seconds: for all of it.
+        seconds: for all of it, of work as `Encoding.solver` counts it; wall time has SLOWEST times as much.
     """
     try:
-        return _Search(encoding, claim, proved, time.perf_counter() + seconds).depth(depth)
+        return _Search(encoding, claim, proved, seconds).depth(depth)
     except _GivenUp:
         return 0
 
 
 class _Search:
-    def __init__(self, encoding: Encoding, claim: Claim, proved: Collection[Claim], until: float) -> None:
-        self.encoding, self.claim, self.until = encoding, claim, until
+    def __init__(self, encoding: Encoding, claim: Claim, proved: Collection[Claim], seconds: float) -> None:
+        self.encoding, self.claim, self.left = encoding, claim, seconds
+        self.until = min(time.perf_counter() + SLOWEST * seconds, inf if encoding.until is None else encoding.until)
         self.proved = [c for c in proved if not c.about_steps]
         self.first = list(encoding.relation.steps(encoding.before))  # every path begins with one of these
         every = range(len(self.first))
@@ -103,9 +106,11 @@ class _Search:
 
     def _holds(self, parts: Sequence[Term]) -> bool:
         """Whether formulas may hold together; what the solver cannot say may be."""
-        left = self.until - time.perf_counter()
-        if left <= 0:
+        if self.left <= 0 or time.perf_counter() > self.until:
             raise _GivenUp
-        solver = self.encoding.solver(min(left, self.encoding.limit))
+        solver = self.encoding.solver(min(self.left, self.encoding.limit))
         solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
-        return bool(solver.check() != z3.unsat)
+        began = work_seconds(solver)
+        answer = solver.check()
+        self.left -= max(LEAST_SECONDS, work_seconds(solver) - began)
+        return bool(answer != z3.unsat)

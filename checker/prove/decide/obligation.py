@@ -12,7 +12,7 @@ import z3
 
 from leasehold.checker.prove.encode.encoding import Claim, Encoding
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import Term, disjunction
+from leasehold.checker.prove.encode.values import Term, conjunction, disjunction
 
 FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
 SIDE_CONDITION = "side condition: "  # before the name of a step's side condition, as a claim of its own
@@ -39,6 +39,7 @@ class ProofObligation:
         known: claims about states, of the state before.
         asked: claims about states, of the state after, or about steps.
         side_conditions: whether the step's side conditions are asked as well.
+        alone: whether each claim about states that is asked knows itself alone, beside those that are known.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class ProofObligation:
         asked: Sequence[Claim],
         *,
         side_conditions: bool = True,
+        alone: bool = False,
     ) -> None:
         self.encoding, self.step = encoding, step
         self.queries = 0
@@ -64,14 +66,17 @@ class ProofObligation:
         self.known = {name: z3.Bool(f"known {name}") for name in before}
         self._name_of = {flag.get_id(): name for name, flag in self.known.items()}
         self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
+        own = {c.name: encoding.now(c) for c in asked if not c.about_steps} if alone else {}
         # A known claim that the step does not change need not be asked.
-        self.changed = [n for n, p in self.after.items() if n not in before or not p.eq(before[n])]
+        held = before | own
+        self.changed = [n for n, p in self.after.items() if n not in held or not p.eq(held[n])]
+        breaks = {n: conjunction(*([own[n]] if n in own else []), z3.Not(self.after[n])) for n in self.changed}
         self.assertions = [
             *encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items()),
-            *(z3.Implies(self.wrong[n], z3.Not(self.after[n])) for n in self.changed),
+            *(z3.Implies(self.wrong[n], p) for n, p in breaks.items()),
         ]  # fmt: skip
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
-        everything = [*encoding.given, *step.given, *before.values(), *self.after.values()]
+        everything = [*encoding.given, *step.given, *held.values(), *self.after.values()]
         role = encoding.system.roles.get(step.took.role)
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(everything, points))

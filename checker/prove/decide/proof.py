@@ -63,6 +63,7 @@ class Proof:
         explored: what was explored to look for counterexamples.
         induction: what induction has shown, for certificates.
         guards: what is wrong with guards and updates, for all data.
+        guards_open: whether time ended before all of that was asked.
         lemmas: found on the way, that prove something; for the user to keep.
         strengthened: the system with these lemmas.
         assumptions: all that the proof depends on.
@@ -83,6 +84,7 @@ class Proof:
     explored: list[str] = field(default_factory=list)
     induction: Induction | None = None
     guards: list[GuardFinding] = field(default_factory=list)
+    guards_open: bool = False
     lemmas: list[CandidateLemma] = field(default_factory=list)
     strengthened: System | None = None
     assumptions: Assumptions | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -16,9 +17,12 @@ from typing import Any, TypeVar
 import z3
 from pebble import ProcessExpired, ProcessPool
 
+from leasehold.checker.workers import follow_parent
+
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 STOPPING = (SIGINT, SIGTERM)  # signals that end a proof
+GRACE_SECONDS = 5.0  # for a question to end by itself when its time is over
 GIVEN_UP = (TimeoutError, ProcessExpired)  # raised by the result of a question that was not answered
 
 
@@ -29,10 +33,18 @@ class WorkerPool:
         pool: of these.
         count: how many there are.
         seconds: for each question.
+        until: the end of all questions, as `time.perf_counter` counts; a question that is still asked a while later is
+            given up. None: no end.
     """
 
-    def __init__(self, pool: ProcessPool, count: int, seconds: float) -> None:
-        self._pool, self._count, self._seconds = pool, count, seconds
+    def __init__(self, pool: ProcessPool, count: int, seconds: float, until: float | None = None) -> None:
+        self._pool, self._count, self._seconds, self._until = pool, count, seconds, until
+
+    @property
+    def _limit(self) -> float:
+        """Seconds for a question that is asked now."""
+        left = self._seconds if self._until is None else self._until - time.perf_counter() + GRACE_SECONDS
+        return max(0.1, min(self._seconds, left))
 
     def asked(self, function: Callable[[Work], Result], waiting: deque[Work]) -> Iterator[tuple[Work, Future[Result]]]:
         """A function's result for each value, in the order of completion; the caller may add values meanwhile.
@@ -47,7 +59,7 @@ class WorkerPool:
                 # No more than can be begun at once: their time is counted from here.
                 while waiting and len(left) < self._count:
                     work = waiting.popleft()
-                    left[self._pool.schedule(function, (work,), timeout=self._seconds)] = work
+                    left[self._pool.schedule(function, (work,), timeout=self._limit)] = work
                 for future in wait(left, return_when=FIRST_COMPLETED).done:
                     yield left.pop(future), future
         finally:
@@ -57,7 +69,12 @@ class WorkerPool:
 
 @contextmanager
 def worker_pool(
-    seconds: float, jobs: int | None = None, begin: Callable[..., None] | None = None, known: Sequence[Any] = ()
+    seconds: float,
+    jobs: int | None = None,
+    begin: Callable[..., None] | None = None,
+    known: Sequence[Any] = (),
+    *,
+    until: float | None = None,
 ) -> Iterator[WorkerPool]:
     """Worker processes, for as long as the context lasts.
 
@@ -66,6 +83,7 @@ def worker_pool(
         jobs: how many; left out: one for each processor.
         begin: run by each process first.
         known: the arguments of `begin`.
+        until: the end of all questions, as `time.perf_counter` counts; None: no end.
     """
     count = jobs or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
@@ -73,7 +91,7 @@ def worker_pool(
         try:
             with _no_stopping():
                 pool.schedule(_nothing)  # the first task starts the processes
-            yield WorkerPool(pool, count, seconds)
+            yield WorkerPool(pool, count, seconds, until)
         finally:
             pool.stop()  # type: ignore[no-untyped-call]
 
@@ -141,13 +159,18 @@ def _nothing() -> None:
 
 
 def _begin(begin: Callable[..., None] | None, *known: Any) -> None:
-    signal(SIGINT, SIG_IGN)  # Ctrl-C ends the parent, which stops its workers
+    follow_parent()
     if begin is not None:
         begin(*known)
 
 
 def map_in_workers(
-    function: Callable[[Work], Result], works: Sequence[Work], seconds: float, jobs: int | None = None
+    function: Callable[[Work], Result],
+    works: Sequence[Work],
+    seconds: float,
+    jobs: int | None = None,
+    *,
+    until: float | None = None,
 ) -> Iterator[tuple[Work, Result | None]]:
     """A function's result for each value, in the order of completion; None where it was given up.
 
@@ -156,10 +179,11 @@ def map_in_workers(
         works: the values.
         seconds: for each.
         jobs: processes; left out: one for each processor.
+        until: the end of all of them, as `time.perf_counter` counts; None: no end.
     """
     if not works:
         return
-    with worker_pool(seconds, min(len(works), jobs or os.cpu_count() or 1)) as processes:
+    with worker_pool(seconds, min(len(works), jobs or os.cpu_count() or 1), until=until) as processes:
         for work, future in processes.asked(function, deque(works)):
             try:
                 yield work, future.result()

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from leasehold.checker.prove.decide.assumptions import any_number
 from leasehold.checker.prove.decide.induction import Induction, Setting, Watch, induct
 from leasehold.checker.prove.decide.obligation import ProofObligation
 from leasehold.checker.prove.discover.candidates import LEVELS, ExploredStates, candidates, explored_states
@@ -128,7 +129,9 @@ def houdini(
     def proved(lemmas: Sequence[CandidateLemma], where: Setting = setting) -> Induction:
         return induct(with_lemmas(system, lemmas), where, jobs=jobs, watch=watch)
 
-    sizes = replace(setting, sizes={**{type_.name: type_.count for type_ in small.counted()}, **setting.sizes})
+    some = any_number(system, setting)
+    few_of_each = {type_.name: type_.count for type_ in small.counted() if type_.name in some}
+    sizes = replace(setting, sizes={**few_of_each, **setting.sizes})
     induction = proved(every, sizes)
     kept = [c for c in every if c.name in induction.proved]
     aim = [name for name in names if name in induction.proved]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 import z3
@@ -15,6 +17,12 @@ from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep,
 from leasehold.checker.prove.encode.values import Sorts, Term, conjunction
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Role, System
+
+# A limit in seconds is a limit of work, which z3 counts (`rlimit`): the same on every machine, however busy it is.
+# On an idle processor z3 does 0.6 to 4 million units a second; the queries of the lease, 1.2 to 2.8 million.
+WORK_PER_SECOND = 1_000_000
+SLOWEST = 10.0  # wall time ends a query that takes so many times its limit
+MOST = 2**32 - 1  # of z3's parameters
 
 # `always` and `step` are properties of the system, `lemma` is of its lemmas.yaml. The prover adds the others: data are
 # within their `range`, `numbers` of messages are ordered, and `messages` say what their sender's state says.
@@ -50,6 +58,36 @@ class Claim:
         return self.kind == "step"
 
 
+class NoSuchNumbers(ValueError):
+    """The specification allows no such numbers of instances: anything would be proved of them."""
+
+
+def known_sizes(system: System, asked: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of instances that are asked for, and those that follow from them, by type.
+
+    Raises:
+        NoSuchNumbers: they contradict each other, or the constants that they are.
+    """
+    counted = {type_.name: type_ for type_ in system.counted()}
+    values: dict[str, int] = {}
+    for name, size in asked.items():
+        by = counted[name].counted_by
+        if not by and size != counted[name].count:
+            raise NoSuchNumbers(f"{name} has {counted[name].count}, as no constant alone is their number")
+        if not by:
+            continue
+        constant = system.constants[by]
+        assert isinstance(constant.type, t.Int)
+        if constant.type.low is not None and size < constant.type.low:
+            raise NoSuchNumbers(f"{name} has at least {constant.type.low}, the least value of {by}")
+        if by in system.bounding and size != constant.value:
+            made = "of which a type, a first value or a worked-out number of machines is made"
+            raise NoSuchNumbers(f"{name} has {constant.value}, the value of {by}, {made}; give --set {by}={size} too")
+        if values.setdefault(by, size) != size:
+            raise NoSuchNumbers(f"{name} has {values[by]}, as {by} is the number of several")
+    return {**asked, **{i.name: values[i.counted_by] for i in counted.values() if i.counted_by in values}}
+
+
 class Encoding:
     """One system, encoded.
 
@@ -57,7 +95,11 @@ class Encoding:
         sizes: numbers of instances by type that are known; those that a constant counts are any from 1 on else.
         scope: the faults.
         limit_seconds: for one question to the solver.
+        until: the end of all questions, as `time.perf_counter` counts; None: no end.
         relation: makes the transition relation of a schema, constants and a scope.
+
+    Raises:
+        NoSuchNumbers: the specification does not allow `sizes`.
 
     Attributes:
         given: the axioms of constants.
@@ -69,18 +111,19 @@ class Encoding:
 
     def __init__(
         self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
-        limit_seconds: float = 10.0, relation: MakesRelation = TransitionRelation,
+        limit_seconds: float = 10.0, until: float | None = None, relation: MakesRelation = TransitionRelation,
     ) -> None:  # fmt: skip
         self.system = system
-        self.limit = limit_seconds
+        self.limit, self.until = limit_seconds, until
         self.scope = scope if scope is not None else FaultScope.of(system)
         self.given: list[Term] = []
         self.sorts = self.makes_sorts()
-        self.constants = self._constants(sizes or {})
+        self.constants = self._constants(known_sizes(system, sizes or {}))
         self.schema = self.makes_schema(system, self.sorts)
         self.relation = relation(self.schema, self.constants, self.scope)
         self.before = self.schema.unknown("s")
         self._meanings: dict[str, tuple[Term, set[Key]]] = {}  # a claim about `before`, and the variables that it reads
+        self._after: dict[tuple[str, int], tuple[SymbolicStep, Term]] = {}  # claims after steps
 
     def _constants(self, sizes: dict[str, int]) -> dict[str, Any]:
         """Constants as terms, and numbers of instances: unknown ones where a constant is one."""
@@ -114,6 +157,12 @@ class Encoding:
 
     def then(self, claim: Claim, step: SymbolicStep) -> Term:
         """A claim about states, for the state after a step; or a claim about steps, for the step."""
+        key = claim.name, id(step)
+        if key not in self._after:
+            self._after[key] = step, self._then(claim, step)
+        return self._after[key][1]
+
+    def _then(self, claim: Claim, step: SymbolicStep) -> Term:
         if claim.about_steps:
             return claim.meaning(step.whole, self.before, step.took)
         before = self.now(claim)
@@ -159,8 +208,18 @@ class Encoding:
         return not isinstance(type_, t.Set | t.Map | t.Option)
 
     def solver(self, seconds: float | None = None) -> z3.Solver:
-        """A solver that gives up after some time; left out: after the limit for one question."""
+        """A solver that gives up after some work, left out: the limit for one question; and when all of it is over."""
+        limit = self.limit if seconds is None else seconds
+        left = inf if self.until is None else self.until - time.perf_counter()
         made = z3.Solver()
         made.set("smt.pull_nested_quantifiers", True)  # or it finds no terms to put for those inside
-        made.set("timeout", round((self.limit if seconds is None else seconds) * 1000))
+        work = max(1, round(limit * WORK_PER_SECOND))
+        made.set("rlimit", work if work <= MOST else 0)  # 0 is no limit: then wall time alone bounds it
+        made.set("timeout", max(1, round(min(MOST, min(limit * SLOWEST, left) * 1000))))
         return made
+
+
+def work_seconds(solver: z3.Solver) -> float:
+    """The work of all solvers of this process until now, in seconds as `--limit` counts them."""
+    found = solver.statistics()
+    return float(found.get_key_value("rlimit count")) / WORK_PER_SECOND if "rlimit count" in found.keys() else 0.0  # noqa: SIM118

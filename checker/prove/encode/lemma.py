@@ -74,7 +74,7 @@ def lemma_scope(system: System) -> Scope:
         made = {s: tuple(r.name for r in role.states.values() if r.remembers and r.base == s) for s in role.states}
         roles[role.name] = RoleNames(
             role.name, role.instance, role.control, {n: d.type for n, d in role.data.items()},
-            frozenset(role.events), role.indexed, {s: names for s, names in made.items() if names},
+            frozenset(role.events), role.indexed, remembering={s: names for s, names in made.items() if names},
         )  # fmt: skip
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}

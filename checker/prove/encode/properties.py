@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import z3
 
 from leasehold.checker.prove.encode.auxiliary import auxiliary_invariants
-from leasehold.checker.prove.encode.encoding import Claim, Encoding, Kind
+from leasehold.checker.prove.encode.encoding import Claim, Encoding, Kind, Meaning
 from leasehold.checker.prove.encode.state import SymbolicState
-from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
+from leasehold.checker.prove.encode.terms import ANY_STEP, Bindings, StepLabel, term
 from leasehold.checker.prove.encode.values import Term, Unencodable
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.lint import expressions
@@ -32,15 +33,26 @@ def claims(encoding: Encoding) -> list[Claim]:
     return [*found, *auxiliary_invariants(encoding)]
 
 
-def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
-    def meaning(s: SymbolicState, before: SymbolicState | None, took: StepLabel) -> Term:
-        bindings = Bindings(encoding.sorts, s, encoding.constants, before=before, took=took)
-        claim = term(p.claim, bindings)
-        return claim if p.when is None else z3.Implies(term(p.when, bindings), claim)
+def meaning_of(encoding: Encoding, p: Property) -> Meaning:
+    """A property as a term over states."""
+    olds: dict[int, Any] = {}
 
+    def meaning(s: SymbolicState, before: SymbolicState | None, took: StepLabel) -> Term:
+        bindings = Bindings(encoding.sorts, s, encoding.constants, before=before, took=took, olds=olds)
+        when = z3.BoolVal(True) if p.when is None else term(p.when, bindings)
+        if z3.is_false(when):
+            return z3.BoolVal(True)
+        claim = term(p.claim, bindings)
+        return claim if p.when is None else z3.Implies(when, claim)
+
+    return meaning
+
+
+def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
+    meaning = meaning_of(encoding, p)
     messages = any(x.mentions(e, is_about_messages) for e in (p.when, p.claim))
     try:
-        meaning(encoding.before, encoding.before if kind == "step" else None, StepLabel())
+        meaning(encoding.before, encoding.before if kind == "step" else None, ANY_STEP)
     except Unencodable as error:
         return Claim(p.name, kind, meaning, str(error), messages)
     why_not = encoding.relation.no_proof_of_steps() if kind == "step" else ""

@@ -16,12 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations_with_replacement
 from typing import Any
 
 import z3
 
 from leasehold.checker.prove.encode.terms import MessageValue
-from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts, Term, Unencodable, conjunction
+from leasehold.checker.prove.encode.values import (
+    MapValue,
+    OptionValue,
+    SetValue,
+    Sorts,
+    Term,
+    Unencodable,
+    applied,
+    conjunction,
+)
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System
@@ -209,7 +219,7 @@ class StateSchema:
                 words = f"{name}.{'.'.join(key)}"
                 sort = self.sorts.sort(result)
                 if arguments:
-                    functions[key] = z3.Function(words, *map(self.sorts.sort, arguments), sort)
+                    functions[key] = applied(z3.Function(words, *map(self.sorts.sort, arguments), sort))
                 else:
                     constant = z3.Const(words, sort)
                     functions[key] = lambda constant=constant: constant
@@ -241,7 +251,8 @@ class SymbolicState:
     def write(self, key: Key, where: Callable[..., Term], value: Callable[..., Any]) -> SymbolicState:
         """The state in which a variable has another value at some arguments."""
         changed = self.schema.variables[key].written(self.functions, where, value)
-        return self.with_functions({**self.functions, **changed})
+        remembered = {key: self.schema.sorts.remembered(function) for key, function in changed.items()}
+        return self.with_functions({**self.functions, **remembered})
 
     def put(self, key: Key, at: Sequence[Term], value: Any) -> SymbolicState:
         """The state in which a variable has another value at one place."""
@@ -301,6 +312,27 @@ class SymbolicState:
 
         places = self.schema.places(channel, kinds)
         return conjunction(*(self.schema.sorts.for_all(types, partial(here, some)) for some, types in places))
+
+    def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        """That something holds of one message on its way, or of none: of two, it does not hold of both."""
+        channel, kinds = self.schema.named(name)
+
+        def here(some: list[Message], at: tuple[Term, ...]) -> Term:
+            there, message = self.message_at(channel, some, at)
+            return conjunction(there, holds(message))
+
+        def apart(one: list[Message], other: list[Message], width: int, *at: Term) -> Term:
+            both = conjunction(here(one, at[:width]), here(other, at[width:]))
+            same = same_places(at[:width], at[width:]) if one == other else z3.BoolVal(False)
+            return z3.Implies(both, same)
+
+        pairs = combinations_with_replacement(list(self.schema.places(channel, kinds)), 2)
+        return conjunction(
+            *(
+                self.schema.sorts.for_all((*at, *beside), partial(apart, one, other, len(at)))
+                for (one, at), (other, beside) in pairs
+            )
+        )
 
     def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
         """Whether a message of some kinds is on its way at a place, and that message."""

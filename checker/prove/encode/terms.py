@@ -48,22 +48,36 @@ class SymbolicView(Protocol):
     def control(self, role: str, instance: Term) -> Term: ...
     def running(self, role: str, instance: Term) -> Term: ...
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
+    def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
     def heard(self, name: str) -> Term: ...
 
 
 @dataclass(frozen=True)
 class StepLabel:
-    """What a step was, for `took(...)`. `consumed`: a transition's event, or a message that is ignored."""
+    """What a step was, for `took(...)` and `ignored(...)`.
+
+    Attributes:
+        consumed: the event is a transition's, or a message that is ignored.
+        ignored: it is a message for which no transition was taken.
+    """
 
     role: str = ""
     instance: Term = None
     event: str = ""
     consumed: bool = False
+    ignored: bool = False
+
+
+ANY_STEP = StepLabel("any step")
 
 
 @dataclass(frozen=True)
 class Bindings:
-    """Where an expression stands."""
+    """Where an expression stands.
+
+    Attributes:
+        olds: of expressions under `old`, the state in which they were worked out, and their values there.
+    """
 
     sorts: Sorts
     view: SymbolicView
@@ -74,6 +88,7 @@ class Bindings:
     variables: Mapping[str, Any] = field(default_factory=dict)
     before: SymbolicView | None = None
     took: StepLabel = StepLabel()
+    olds: dict[int, tuple[SymbolicView, Any]] = field(default_factory=dict)
 
 
 def term(e: x.Expression, f: Bindings) -> Any:
@@ -110,10 +125,11 @@ def term(e: x.Expression, f: Bindings) -> Any:
         case x.MessageField(variable=variable, name=name):
             return _message_field(f.variables[variable], name)
         case x.Old(operand=operand):
-            assert f.before is not None
-            return term(operand, replace(f, view=f.before))
-        case x.Took(role=role, owner=owner, event=event):
-            return _took(role, owner, event, f)
+            return _old(operand, f)
+        case x.Took():
+            return _took(e, f)
+        case x.Accepts():
+            return term(e.meaning, f)
         case x.GlobalQuery(name="running", subjects=(role,), owners=(owner,)):
             return f.view.running(role, term(owner, f))
         case x.GlobalQuery(name="heard", subjects=(channel,)):
@@ -124,6 +140,17 @@ def term(e: x.Expression, f: Bindings) -> Any:
         case x.GlobalQuery(name="byzantine"):
             return z3.BoolVal(False)
     raise Unencodable(f"`{x.text(e)}`")
+
+
+def _old(e: x.Expression, f: Bindings) -> Any:
+    """The value before the step; steps from one state share it."""
+    assert f.before is not None
+    if f.variables:
+        return term(e, replace(f, view=f.before))
+    known = f.olds.get(id(e))
+    if known is None or known[0] is not f.before:
+        known = f.olds[id(e)] = f.before, term(e, replace(f, view=f.before))
+    return known[1]
 
 
 def _owner(owner: x.Expression | None, f: Bindings) -> Term:
@@ -138,6 +165,20 @@ Row: TypeAlias = Callable[[x.Apply, Bindings], Any]
 
 def _values(function: Callable[..., Any]) -> Row:
     return lambda e, f: function(*(term(o, f) for o in e.operands))
+
+
+def _decided(decides: Callable[[Term], bool], joined: Callable[..., Term]) -> Row:
+    """Operands up to one that decides the value: what stands beside `took(...)` is often of another step."""
+
+    def row(e: x.Apply, f: Bindings) -> Term:
+        parts = []
+        for operand in e.operands:
+            parts.append(term(operand, f))
+            if decides(parts[-1]):
+                return parts[-1]
+        return joined(*parts)
+
+    return row
 
 
 def _either(number: Callable[[Term, Term], Term], member: Callable[[Term, Term], Term]) -> Row:
@@ -179,11 +220,6 @@ def _set(e: x.Apply, f: Bindings) -> SetValue:
 
 def _compared(e: x.Apply, f: Bindings) -> Term:
     left, right = e.operands
-    if x.counts_pending(left):
-        assert isinstance(left, x.Quantifier) and isinstance(left.domain, x.Pending)
-        if not (isinstance(right, x.Literal_) and right.value == 0):
-            raise Unencodable(f"`{x.text(left)}` but in comparison with 0")
-        return _beside_zero(e.op, f.view.every_message(left.domain.name, lambda m: z3.BoolVal(False)))
     few = _few(e, f)
     if few is not None:
         return few
@@ -210,10 +246,11 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
 ORDERS: Mapping[str, Callable[[Term, Term], Term]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+MIRRORED: Mapping[str, str] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 ROWS: Mapping[str, Row] = {
     "if": lambda e, f: f.sorts.choice(*(term(o, f) for o in e.operands)),
-    "or": _values(disjunction),
-    "and": _values(conjunction),
+    "or": _decided(z3.is_true, disjunction),
+    "and": _decided(z3.is_false, conjunction),
     "not": _values(z3.Not),
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compared),
     "in": _values(lambda member, held: held.holds(member)),
@@ -237,42 +274,60 @@ ROWS: Mapping[str, Row] = {
 }
 
 
-def _beside_zero(op: str, none: Term) -> Term:
-    """How a count compares with 0, given whether there is none."""
-    return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(op, z3.BoolVal(op == ">="))
-
-
 def _few(e: x.Apply, f: Bindings) -> Term | None:
-    """A count of instances against 0 or 1, without counting: whether there is one, and whether there are two."""
-    counted, number = e.operands
+    """A count of instances or messages against 0 or 1, without counting: whether there is one, and if there are two."""
+    op, (counted, number) = e.op, e.operands
+    if isinstance(counted, x.Literal_):
+        op, counted, number = MIRRORED[op], number, counted
     if not (isinstance(number, x.Literal_) and number.value in (0, 1)):
         return None
-    if isinstance(counted, x.Quantifier) and counted.kind == "count" and not isinstance(counted.domain, x.Pending):
-        domain = term(counted.domain, f)
-
-        def holds(member: Term) -> Term:
-            frame = replace(f, variables={**f.variables, counted.variable: member})
-            parts = [term(p, frame) for p in (counted.condition, counted.body) if p is not None]
-            return conjunction(domain.holds(member), *parts)
-
-        of = domain.of
-    elif isinstance(counted, x.Apply) and counted.op == "len":
-        found = term(counted.operands[0], f)
-        of, holds = found.of, found.holds
-    else:
+    few = _counted(counted, f)
+    if few is None:
         return None
+    none, at_most_one = few
+    if number.value == 0:
+        return {"==": none, "<=": none, "!=": z3.Not(none), ">": z3.Not(none)}.get(op, z3.BoolVal(op == ">="))
+    single = at_most_one()
+    one = conjunction(z3.Not(none), single)
+    return {
+        "==": one, "!=": z3.Not(one), "<=": single, ">": z3.Not(single), ">=": z3.Not(none), "<": none,
+    }[op]  # fmt: skip
+
+
+def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Term]] | None:
+    """Whether something holds of no instance or message, and whether of at most one; None where they can be counted."""
+    if isinstance(counted, x.Quantifier) and counted.kind == "count":
+
+        def holds(member: Any) -> Term:
+            frame = replace(f, variables={**f.variables, counted.variable: member})
+            return conjunction(*(term(p, frame) for p in (counted.condition, counted.body) if p not in (None, x.TRUE)))
+
+        if isinstance(counted.domain, x.Pending):
+            name = counted.domain.name
+            none = f.view.every_message(name, lambda m: _refuted(holds(m)))
+            return none, lambda: f.view.at_most_one_message(name, holds)
+        return _few_instances(domain := term(counted.domain, f), lambda m: conjunction(domain.holds(m), holds(m)), f)
+    if isinstance(counted, x.Apply) and counted.op == "len":
+        found = term(counted.operands[0], f)
+        return _few_instances(found, found.holds, f)
+    return None
+
+
+def _refuted(words: Term) -> Term:
+    return z3.BoolVal(False) if z3.is_true(words) else z3.Not(words)
+
+
+def _few_instances(
+    domain: SetValue, holds: Callable[[Term], Term], f: Bindings
+) -> tuple[Term, Callable[[], Term]] | None:
+    of, every = domain.of, f.sorts.every
     if of is None or f.sorts.known(of) is not None:
         return None
-    none = f.sorts.every(of, lambda m: z3.Not(holds(m)))
-    if number.value == 0:
-        return _beside_zero(e.op, none)
-    at_most_one = f.sorts.every(
-        of, lambda m: f.sorts.every(of, lambda n: z3.Implies(conjunction(holds(m), holds(n)), m == n))
-    )
-    one = conjunction(z3.Not(none), at_most_one)
-    return {
-        "==": one, "!=": z3.Not(one), "<=": at_most_one, ">": z3.Not(at_most_one), ">=": z3.Not(none), "<": none,
-    }[e.op]  # fmt: skip
+
+    def at_most_one() -> Term:
+        return every(of, lambda m: every(of, lambda n: z3.Implies(conjunction(holds(m), holds(n)), m == n)))
+
+    return every(of, lambda m: z3.Not(holds(m))), at_most_one
 
 
 def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
@@ -283,8 +338,8 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
         return z3.BoolVal(True) if e.condition is None else term(e.condition, inner(member))
 
     if isinstance(e.domain, x.Pending):
-        if x.counts_pending(e):
-            raise Unencodable(f"`{x.text(e)}` but in comparison with 0")
+        if e.kind == "count":
+            raise Unencodable(f"`{x.text(e)}` but in comparison with 0 or 1")
         if e.kind not in ("all", "any"):
             raise Unencodable(f"`{x.text(e)}`: messages on their way are not counted")
         wanted = e.kind == "all"
@@ -386,8 +441,11 @@ def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
     return a, b
 
 
-def _took(role: str, owner: x.Expression | None, event: str | None, f: Bindings) -> Term:
+def _took(e: x.Took, f: Bindings) -> Term:
     took = f.took
-    if took.role != role or (event is not None and (event != took.event or not took.consumed)):
+    if took is ANY_STEP:
+        return f.sorts.anything("took")
+    other_event = e.event is not None and (e.event != took.event or not took.consumed)
+    if took.role != e.role or other_event or (e.ignored and not took.ignored):
         return z3.BoolVal(False)
-    return z3.BoolVal(True) if owner is None else term(owner, f) == took.instance
+    return z3.BoolVal(True) if e.owner is None else term(e.owner, f) == took.instance

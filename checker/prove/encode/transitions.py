@@ -306,7 +306,7 @@ class TransitionRelation(CompositeSteps):
             died = self.sorts.constant("dies", t.BOOL)
             after = self._down(after, role, me, died)
             together = self._stopped(after, role, me, died)
-        took = StepLabel(role.name, me, message.name, consumed=True)
+        took = StepLabel(role.name, me, message.name, consumed=True, ignored=True)
         yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after, together=together)
 
     def _duplicates(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:

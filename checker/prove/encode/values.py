@@ -180,6 +180,22 @@ class Sorts:
             for name in names:
                 del self.open[name]
 
+    def remembered(self, function: Callable[..., Term]) -> Callable[..., Term]:
+        """The same function of terms, which builds each of its values once.
+
+        A value may depend on the variables that are open (`anything`, sizes), so it is known by these as well.
+        """
+        known: dict[tuple[int, ...], tuple[tuple[Term, ...], Term]] = {}
+
+        def value(*at: Term) -> Term:
+            every = (*at, *self.open.values())
+            key = tuple(term.get_id() for term in every)
+            if key not in known:
+                known[key] = every, function(*at)  # the terms are kept, as their numbers would be given again
+            return known[key][1]
+
+        return value
+
     def some(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
         return z3.Not(self.every(type_, lambda member: z3.Not(holds(member))))
 
@@ -270,12 +286,34 @@ class Sorts:
 
 def conjunction(*parts: Term) -> Term:
     """That all parts hold; true where there is none."""
-    return z3.And(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
+    return _joined(z3.Z3_mk_and, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
 
 
 def disjunction(*parts: Term) -> Term:
     """That some part holds; false where there is none."""
-    return z3.Or(*parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
+    return _joined(z3.Z3_mk_or, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
+
+
+def _joined(make: Callable[..., Any], parts: Sequence[Term]) -> Term:
+    """As z3's And and Or, which cast every part: that takes most of their time."""
+    context = z3.main_ctx()
+    terms = [z3.BoolVal(part) if isinstance(part, bool) else part for part in parts]
+    return z3.BoolRef(make(context.ref(), len(terms), _array(terms)), context)
+
+
+def applied(function: Any) -> Callable[..., Term]:
+    """A function of the solver, of terms of its sorts, which it does not cast."""
+    context, kind = function.ctx, function.range().kind()
+    makes = {z3.Z3_BOOL_SORT: z3.BoolRef, z3.Z3_INT_SORT: z3.ArithRef}.get(kind, z3.DatatypeRef)
+
+    def apply(*at: Term) -> Term:
+        return makes(z3.Z3_mk_app(context.ref(), function.ast, len(at), _array(at)), context)
+
+    return apply
+
+
+def _array(terms: Sequence[Term]) -> Any:
+    return (z3.Ast * len(terms))(*(term.as_ast() for term in terms))
 
 
 def forall(bound: list[Term], body: Term) -> Term:
@@ -374,6 +412,8 @@ class Cardinalities:
 
     def _numbers(self, words: Term) -> set[str]:
         """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
+        if not self._sizes and not self._sums:
+            return set()
         key = words.get_id()
         if key not in self._speaks:
             self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
@@ -413,20 +453,13 @@ class Cardinalities:
         f, g, every = one.holds, other.holds, self._sorts.every
         yield z3.Implies(every(one.of, lambda i: f(i) == g(i)), one.size() == other.size())
         for point in points:
-            given = conjunction(self._sorts.within(one.of, point), self._beside(one, other, point))
+            beside = every(one.of, lambda i: z3.Implies(i != point, f(i) == g(i)))  # noqa: B023 - called at once
+            given = conjunction(self._sorts.within(one.of, point), beside)
             yield z3.Implies(given, one.size() - f(point) == other.size() - g(point))
-
-    def _beside(self, one: _Cardinality, other: _Cardinality, point: Term) -> Term:
-        """That two summands are the same everywhere but at one instance."""
-        return self._sorts.every(one.of, lambda i: z3.Implies(i != point, one.holds(i) == other.holds(i)))
 
     def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
         whole, at = self._sorts.size(sized.of), self._variables(sized)
-        size = sized.size(*at)
-
-        def holds(member: Term) -> Term:
-            return sized.holds(member, *at)
-
+        size, holds = sized.size(*at), lambda member: sized.holds(member, *at)
         yield forall(at, conjunction(size >= 0, size <= whole))
         yield forall(at, (size == 0) == z3.Not(self._sorts.some(sized.of, holds)))
         yield forall(at, (size == whole) == self._sorts.every(sized.of, holds))

@@ -102,7 +102,7 @@ class ScriptGenerator:
         graph = self.finder.graph
         down = np.logical_or.reduce(list(self.finder.down.values()))
         for e in (graph.column("fault") & down[graph.targets]).nonzero()[0]:
-            self._into.setdefault(int(graph.targets[e]), []).append(int(graph.sources[e]))
+            self._into.setdefault(int(graph.targets[e]), []).append(graph.source(e))
         self._ways: dict[tuple[int, str, str], list[int]] = {}
         self._entries: dict[tuple[tuple[str, ...], Machine], list[tuple[int, Action, State]]] = {}
         self._number = {state: n for n, state in enumerate(self.states)}

@@ -10,16 +10,13 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
-import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase, Watch, completed
 from leasehold.checker.recovery.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
@@ -67,7 +64,7 @@ def campaign(
     base.chmod(0o711)  # a server of another user comes through
     player = _Player(found, base, jobs or os.cpu_count() or 1, time.monotonic() + limit_seconds)
     try:
-        with found.timed(), _ended_by_signals():
+        with found.timed():
             names = _without_reference(only, quick)
             if names is None:
                 known = ReferenceRun()
@@ -143,25 +140,3 @@ def _mixed(names: Sequence[str]) -> list[str]:
             if later and len(mixed) % (OTHERS + 1) == OTHERS:
                 mixed.append(later.pop(0))
     return mixed + later
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM ends a campaign as Ctrl-C does; only the first of them is heard, as all is removed then."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def asked(number: int, frame: FrameType | None) -> None:
-        for other in numbers:
-            signal.signal(other, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, asked) for number in numbers}
-    try:
-        yield
-    finally:
-        for number in numbers:
-            if signal.getsignal(number) is asked:  # else it is to end, and reports first
-                signal.signal(number, before[number])

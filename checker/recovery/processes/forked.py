@@ -10,13 +10,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+
+from leasehold.checker.workers import end_with_parent
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -68,7 +69,7 @@ class ForkedProcess:
 def _become(arguments: Sequence[str], environment: Mapping[str, str], log: Path, led: Connection) -> None:
     """Runs the command in a session of its own, until it ends or the campaign's process does."""
     os.setsid()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     os.environ.update(environment)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for number in (1, 2):
@@ -78,10 +79,3 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str], log: Path,
         led.send(None)
     sys.argv = ["leasehold", *arguments]
     runpy.run_module("leasehold", run_name="__main__", alter_sys=True)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGKILL)

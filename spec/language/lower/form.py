@@ -198,7 +198,7 @@ class Change:
         writes: cells and their new values.
         actor: whose step it is shown as.
         budget: the kind of fault whose budget it takes; empty where it takes none.
-        recovers: the group of fairness under which it comes in the end; empty where it need not come.
+        recovers: the group of fairness under which it comes in the end, in words; empty where it need not come.
         waits_for: an actor; while a timer of it is due the action waits, as time does.
     """
 

@@ -727,7 +727,7 @@ def converging(plain: Whole, found: Whole) -> Convergence:
     edges: dict[Any, list[tuple[Step, Any]]] = {}
     for w, steps in zip(found.worlds, found.edges, strict=True):
         edges.setdefault(w.shape(), [(s, found.worlds[m].shape()) for s, m in steps if not s.fault])
-    astray = {n for n in edges if (*n[:-1], ()) not in legal}  # clocks that are ahead do not count
+    astray = {n for n in edges if (*n[:-1], ()) not in legal}  # clocks that are ahead, the last part, do not count
     ends = [end.holds for end in found.twin.system.ends or ()]
     by_shape = {w.shape(): w for w in found.worlds}
     ended = {n for n in astray if fair_stay(edges, {n}) and any(holds(found, e, by_shape[n]) for e in ends)}

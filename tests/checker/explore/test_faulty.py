@@ -9,6 +9,7 @@ import pytest
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.breadth_first import Exploration
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.faults import Budget, BudgetError
 from tests.systems import load
 
@@ -102,6 +103,20 @@ def test_a_partition_delays_and_heals(conversation: Path) -> None:
     assert verdicts(found) == {"ends": "exhausted"}
     assert {s[: world.layout.base] for s in found.paths.states} == set(plain.paths.states)
     assert convergence(plain, found).converges
+
+
+@pytest.mark.parametrize(("budget", "query", "words"), [
+    (Budget(partition=1), "reachable(asker, teller)", "the end of a partition"),
+    (Budget(crash=1), "running(teller)", "the restart of teller"),
+])  # fmt: skip
+def test_without_fairness_a_fault_need_not_end(conversation: Path, budget: Budget, query: str, words: str) -> None:
+    """And the reason names what does not come."""
+    claim = f'properties: {{returns: {{when: "not {query}", leads_to: "{query}"}}}}\n'
+    (conversation / "invariants.yaml").write_text(claim)
+    assert verdicts(explore(load(conversation), budget=budget)) == {"returns": "exhausted"}
+    (returns,) = explore(load(conversation), budget=budget, fairness=Fairness.NONE).properties
+    assert returns.verdict == "violated"
+    assert words in returns.reason
 
 
 def test_actors_of_a_node_and_all_actors_crash_at_the_same_points(conversation: Path) -> None:

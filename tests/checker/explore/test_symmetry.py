@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.explore import EngineError, Exploration, Limits, explore
+from leasehold.checker.explore import EngineError, Exploration, Limits, explore, reduction
 from leasehold.checker.explore.breadth_first import ReferenceSearch
 from leasehold.checker.explore.canonical import Canonical
 from leasehold.checker.explore.faulty import reference_of
@@ -232,7 +232,7 @@ def test_a_search_that_was_to_use_it_says_so_and_visits_all(tmp_path: Path) -> N
     assert found.orbits is None
     assert "is a leads_to" in found.why_asymmetric[0]
     assert found.distinct == explore(system).distinct
-    assert explore(only_these(system, []), symmetry=True).orbits is not None
+    assert explore(only_these(system, []), engine="reference", symmetry=True).orbits is not None
 
 
 def test_not_under_faults(tmp_path: Path) -> None:
@@ -252,10 +252,96 @@ def test_whose_number_is_equal_may_be_asked(tmp_path: Path) -> None:
     assert held_against_all_states(system).orbits is not None
 
 
+SHARED = {
+    "system.yaml": "system: shared\ntypes: {thing: {count: 2}}\nroles: {hub: {}, worker: {instances: 3}}\n"
+    "environment: {give: {to: hub}, take: {to: hub}}\n",
+    "roles/worker.yaml": "role: worker\nstates: {idle: {initial: true}}\n",
+    "roles/hub.yaml": """
+role: hub
+data: {has: "map[worker, set[thing]]", had: "map[thing, set[worker]]"}
+events: {give: {fields: {who: worker, some: "set[thing]"}}, take: {fields: {who: worker, some: "set[thing]"}}}
+states:
+  on:
+    initial: true
+    on:
+      give:
+        - to: on
+          when: "event.some != {} and event.some & union(has[w] for w in worker) == {}"
+          set: {"has[event.who]": "has[event.who] | event.some"}
+      take:
+        - to: on
+          when: "event.some != {} and event.some <= has[event.who] and event.who not in had[thing[0]]"
+          set: {"has[event.who]": "has[event.who] - event.some", "had[thing[0]]": "had[thing[0]] | {event.who}"}
+    ignore: {give: it is taken, take: it is not there}
+""",
+    "invariants.yaml": "properties:\n"
+    '  apart: {always: "all(v == w or has[v] & has[w] == {} for v in worker for w in worker)"}\n',
+}
+
+
+def test_sets_in_maps_of_instances_are_parts_of_slices(tmp_path: Path) -> None:
+    files = {**SHARED, "invariants.yaml": SHARED["invariants.yaml"].replace("has[", "hub.has[")}
+    found = held_against_all_states(written(tmp_path, files))
+    assert found.orbits is not None
+
+
 def test_too_many_arrangements_are_not_begun(tmp_path: Path) -> None:
     found = explore(wide(tmp_path, 9), Limits(states=1), symmetry=True)
     assert found.orbits is None
     assert "up to 362,880 arrangements would be tried" in found.why_asymmetric[0]
+
+
+# Whether it pays
+
+PAXOS = TRUTH / "paxos_commit"
+
+
+def test_where_orbits_cost_more_than_they_save_all_states_are_visited() -> None:
+    """Instances name others, so that C has no forms; an orbit has at most four states."""
+    system = load(PAXOS, {"acceptors": 2})
+    said: list[str] = []
+    found = explore(system, symmetry=True, say=said.append)
+    assert (found.distinct, found.orbits) == (10_821, None)
+    (why,) = found.why_asymmetric
+    assert said == [f"without symmetry: {why}"]
+    assert "acceptor.promised holds instances of roles that are alike" in why
+    assert "an orbit has at most 4 states; `--engine reference` visits orbits all the same" in why
+
+
+def test_orbits_are_visited_by_an_engine_that_is_named() -> None:
+    found = held_against_all_states(load(PAXOS, {"resource_managers": 1}))
+    assert found.orbits is not None
+    said: list[str] = []
+    explore(load(PAXOS), Limits(states=1), engine="reference", symmetry=True, say=said.append)
+    assert said[0].startswith(
+        "symmetry of resource_manager, and acceptor: one state is visited for each orbit, of up to 12 states; "
+    )
+
+
+def test_slices_are_always_put_in_order() -> None:
+    said: list[str] = []
+    found = explore(load(TRUTH / "two_phase"), symmetry=True, say=said.append)
+    assert found.orbits is not None
+    assert said == ["symmetry of resource_manager: one state is visited for each orbit, of up to 6 states"]
+
+
+def test_the_mean_of_orbits_decides_where_they_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = wide(tmp_path, 4)
+    world = reference_of(system)
+    canonical = Canonical(world.layout, symmetry_of(system).groups)
+    mean = reduction.mean_orbit(world, canonical)
+    assert mean == reduction.mean_orbit(world, canonical)
+    assert mean is not None
+    assert 2 < mean <= 24
+    for cost, pays in ((2, True), (23, False), (24, False)):
+        monkeypatch.setattr(reduction, "COST_IN_C", cost)
+        monkeypatch.setattr(reduction, "COST_IN_REFERENCE", cost)
+        found = explore(system, Limits(states=100), symmetry=True)
+        assert (found.orbits is not None) == pays, (cost, mean)
+        assert pays or ("(by a sample)" in found.why_asymmetric[0]) == (cost < 24)
+    monkeypatch.setattr(reduction, "SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(reduction, "COST_IN_C", 2)
+    assert "more arrangements than can be tried" in explore(system, Limits(states=9), symmetry=True).why_asymmetric[0]
 
 
 # Forms

@@ -23,8 +23,10 @@ KNOWN = {
     ("two_phase", "seven"): (296448, 2744706),
     ("tcommit", "three"): (34, 94),
     ("simple_allocator", "three_by_two"): (400, 1633),
+    ("server_allocator", "three_by_two"): (400, 1633),
     ("alternating_bit", "two_by_two"): (240, 1392),
     ("acp_sb", "three"): (54944, 218352),
+    ("paxos_commit", "two_by_three"): (1321761, 16959159),
 }
 
 

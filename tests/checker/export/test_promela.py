@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,11 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.export.lamp import LAMP
+from tests.spec.language.test_accepting import PAIR, WRONG
 from tests.systems import TRUTH, load
 
-MISSING = [tool for tool in ("spin", "cc") if shutil.which(tool) is None]
-
-
-@pytest.fixture(autouse=True)
-def _spin() -> None:
-    """Where tests must not be skipped, what is missing is an error."""
-    if MISSING and os.environ.get("CI") == "true":
-        pytest.fail(f"{' and '.join(MISSING)} not found, and CI=true says that these tests must run")
-    if MISSING:
-        pytest.skip(f"{' and '.join(MISSING)} not found")
+pytestmark = pytest.mark.usefixtures("spin")
 
 
 def check(folder: Path, model: str, *flags: str, live: bool = False) -> str:
@@ -110,22 +102,70 @@ def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: b
     assert ("acceptance cycle" in printed) == broken
 
 
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\nclock: {horizon: 3}\n",
-    "roles/lamp.yaml": """
-role: lamp
-data: {pressed: {type: int, min: 0, max: 1}, since: {type: "option[time]"}}
-events: {press: Somebody presses the button.}
+STEADY = """role: lamp
+events: {go: It goes on.}
 states:
-  dark:
-    initial: true
-    on: {press: {to: bright, set: {pressed: 1, since: now}}}
-  bright:
-    on:
-      press: {to: dark, set: {since: none}}
-      tick: {to: dark, when: "now > get(since, now)", set: {since: none}}
-""",
-}
+  dark: {initial: true, tasks: [work], on: {go: {to: dim}}}
+  dim: {tasks: [work], on: {go: {to: bright}}}
+  bright: {tasks: [work], on: {go: {to: dark}}}
+tasks: {work: {call: handler.work, answers: [go]}}
+"""
+STEADY_CLAIMS = """properties:
+  never_dim: {always: lamp.state != dim}
+  lights_up: {when: lamp.state == dim, leads_to: lamp.state == bright}
+"""
+
+
+def test_a_broken_always_is_no_way_to_stay(tmp_path: Path) -> None:
+    """What reports it changes nothing; were it a step of a run, a run could take it for ever."""
+    files = {
+        "system.yaml": "system: s\nroles: {lamp: {}}\n",
+        "roles/lamp.yaml": STEADY,
+        "invariants.yaml": STEADY_CLAIMS,
+    }
+    system = written(tmp_path, files)
+    verdicts = {p.name: p.verdict for p in explore(system).properties}
+    assert verdicts == {"never_dim": "violated", "lights_up": "exhausted"}
+    text = export_system(system, "promela").text
+    assert "assertion violated Holds_never_dim" in check(tmp_path, text)
+    printed = check(tmp_path, text, "-DLIVENESS", "-DCLAIM_lights_up", live=True)
+    assert ("acceptance cycle" in printed, errors(printed)) == (False, 0)
+
+
+@pytest.mark.parametrize(("initially", "more"), [
+    ("lamp[0].n == 1 and lamp[1].n == 1", 0),  # one initial state
+    ("lamp[0].n == 1 and lamp[1].n == 2", 1),  # one, in which machines differ
+    ("lamp[0].n == lamp[1].n", 1),
+])  # fmt: skip
+def test_initial_states_that_are_set_are_one_state_more(initially: str, more: int, tmp_path: Path) -> None:
+    role = "role: lamp\ndata: {n: {type: int, min: 0, max: 3, initial: any}}\nevents: {go: It goes on.}\n"
+    role += "states: {lit: {initial: true, on: {go: {to: lit, set: {n: 3 - n}}}}}\n"
+    files = {
+        "system.yaml": "system: s\nroles: {lamp: {instances: 2}}\nenvironment: {go: {to: lamp}}\n"
+        f"initially: {initially}\n",
+        "roles/lamp.yaml": role,
+    }
+    system = written(tmp_path, files)
+    text = export_system(system, "promela").text
+    assert stored(check(tmp_path, text)) == explore(system).distinct + more
+    assert ("and one more" in " ".join(text.split())) == bool(more)
+
+
+def test_the_state_before_an_initial_one_owes_nothing(tmp_path: Path) -> None:
+    """Nothing is asked of it, though the antecedent is true there and in no state of the system."""
+    role = "role: lamp\ndata: {n: {type: int, min: 0, max: 3, initial: any}}\nevents: {go: It goes on.}\n"
+    role += "states: {lit: {initial: true, on: {go: {to: lit, set: {n: 3 - n}}}}}\n"
+    claims = "properties:\n  grows: {when: lamp.n == 0, leads_to: lamp.n == 3}\n"
+    claims += "  turns: {when: lamp.n == 1, leads_to: lamp.n == 2}\n"
+    system = "system: s\nroles: {lamp: {}}\nenvironment: {go: {to: lamp}}\ninitially: 1 <= lamp.n and lamp.n <= 2\n"
+    made = written(tmp_path, {"system.yaml": system, "roles/lamp.yaml": role, "invariants.yaml": claims})
+    assert [p.verdict for p in explore(made).properties] == ["exhausted", "violated"]
+    text = export_system(made, "promela").text
+    for name, broken in (("grows", False), ("turns", True)):
+        printed = check(tmp_path, text, "-DLIVENESS", f"-DCLAIM_{name}", live=True)
+        assert ("acceptance cycle" in printed) == broken
+
+
 CLAIMS = """
 properties:
   dark: {doc: It is dark., always: lamp.state == dark}
@@ -187,3 +227,12 @@ def test_what_promela_cannot_say_is_named() -> None:
     assert [left.name for left in made.left_out] == ["quarantine_can_end", "never_stuck"]
     for left in made.left_out:
         assert f"{left.name}: that some run leads to it" in made.text
+
+
+def test_what_machines_accept_and_ignore_is_said(tmp_path: Path) -> None:
+    pair = written(tmp_path, PAIR)
+    for wrong in ({}, *({name} for name in WRONG)):
+        asked = {name: p for name, p in pair.properties.items() if name not in WRONG or name in wrong}
+        made = export_system(replace(pair, properties=asked), "promela")
+        assert not made.left_out
+        assert bool(errors(check(tmp_path, made.text))) is bool(wrong)

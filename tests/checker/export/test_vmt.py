@@ -18,26 +18,11 @@ from leasehold.checker.prove.encode.values import constants
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from tests.checker.explore.by_chance import written
+from tests.checker.export.lamp import LAMP
 from tests.systems import TRUTH, load
 
 DEFINED = re.compile(r"^\(define-fun (\S+) \(\) Bool \(! (.*?) :(init|trans|invar-property) (\w+)\)\)$", re.M | re.S)
 VARIABLE = re.compile(r"^\(define-fun \.state_\d+ \(\) \w+ \(! (\|.*?\||\S+) :next (.*)\)\)$", re.M)
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\nclock: {horizon: 3}\n",
-    "roles/lamp.yaml": """
-role: lamp
-data: {pressed: {type: int, min: 0, max: 1}, since: {type: "option[time]"}}
-events: {press: Somebody presses the button.}
-states:
-  dark:
-    initial: true
-    on: {press: {to: bright, set: {pressed: 1, since: now}}}
-  bright:
-    on:
-      press: {to: dark, set: {since: none}}
-      tick: {to: dark, when: "now > get(since, now)", set: {since: none}}
-""",
-}
 
 
 class Vmt:

@@ -1,45 +1,90 @@
-"""The prover against the explorer: nothing that is proved may be violated in any exploration.
+"""The prover against the explorer: nothing that is proved may be violated in any run.
 
-A system with claims is drawn by chance. It is explored in several sizes and under several budgets of faults, which says
-of each claim whether some run violates it. The prover is asked about claims of both kinds: one that is violated and yet
-proved contradicts the explorer, within what the proof says that it holds for.
+Theory of operation. A system is drawn by chance, and the reference explorer walks through it, with faults. Claims that
+the walk violates are asked of the prover: claims that are aimed at its steps (described.py), and claims by chance. One
+that is violated and yet proved contradicts the explorer, within what the proof says that it holds for.
+
+The first question is about the steps that stand for those that violate a claim (refute.py), the second about all steps:
+induction of claims that know nothing but themselves. What it keeps is asked of the whole prover, which must prove it
+too. Some systems are asked of the whole prover at once.
 """
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import zip_longest
 from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
 
-from leasehold.checker.explore import Limits, explore
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.properties import PropertyClaims, WatchedClaim
+from leasehold.checker.explore.reference import Reference
 from leasehold.checker.prove import Proof, prove
-from leasehold.checker.prove.decide.induction import ANY
+from leasehold.checker.prove.decide.induction import ANY, Round, Setting, induct
 from leasehold.checker.prove.encode.encoding import MakesRelation
+from leasehold.checker.prove.encode.state import StateSchema
 from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
 from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.faults import Budget
 from leasehold.spec import SpecError, System, load
-from tests.checker.prove.by_chance import Chance, by_chance
+from leasehold.spec.language.model import Property
+from tests.checker.prove.described import PARTS, AimedClaim, Describer
+from tests.checker.prove.drawn_system import Writer, drawn_system, features
+from tests.checker.prove.refute import Answers, refuted
+from tests.checker.prove.walks import WalkedStep, walked
 
-CLAIMS = 30  # drawn for each system, of which
-ASKED = 2  # violated ones, and as many others, are asked about
-STATES = 500  # that an exploration visits at most
-BUDGETS = ("crash=1", "crash=2", "lose=1,crash=1", "duplicate=1,reorder=1", "crash=1,duplicate=1", "partition=1",
-           "power_cut=1", "duplicate=2,lose=1", "halt=1")  # fmt: skip
-NO_FAULTS = FaultScope(crash=False, network=False)
+CLAIMS = 10  # by chance, drawn for each system
+STEPS = 80  # of a walk
+AIMED = 8  # steps that claims are aimed at
+PARTLY = 1  # of them with a second claim, about a part of the step
+STATES = 3  # of the states that they lead to, at which claims about states are aimed
+WITH_INVARIANTS = 4  # of the claims that are aimed at steps, where the whole prover is asked
+ASKED = 1  # of claims by chance: violated ones of each kind, and as many others where the whole prover is asked
+WHOLE, SEARCHED = 0.04, 0.01  # shares of the systems of which the whole prover is asked, and with all its strategies
+THOROUGH = 0.1  # share of the systems all of whose claims are asked of all steps, and those about states together
+SEARCHING = 10.0  # seconds for all strategies
+LIMIT, CONFIRMING = 1.0, 20.0  # seconds for a question to the solver: to find what may be proved, and to prove it
+BUDGETS = ("crash=2,duplicate=1,lose=1,reorder=1", "crash=1,duplicate=2,reorder=1", "crash=3,lose=1",
+           "crash=2,power_cut=1", "crash=1,partition=1,halt=1,lose=1", "duplicate=2,lose=2,reorder=2",
+           "crash=3")  # fmt: skip
+OTHERS: tuple[dict[str, str], ...] = ({"n": "1"}, {"n": "3"}, {"cap": "2"}, {"n": "3", "cap": "2"})
+USUAL = (
+    "event",
+    "event, which sends",
+    "message, in turn",
+    "ignored message, in turn",
+    "loss of a message",
+    "loss of a duplicate",
+    "duplicate",
+    "clock",
+)  # kinds of steps that nearly every walk has
+QUICK = (
+    Round("steps", lambda claim: claim.about_steps),
+    Round("states", lambda claim: claim.written and not claim.about_steps, alone=True),
+)
+TOGETHER = (QUICK[0], replace(QUICK[1], alone=False))
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Violation:
-    """Where an exploration violates a claim."""
+    """Where an exploration violates a claim.
 
-    settings: tuple[tuple[str, str], ...]
+    Attributes:
+        constants: their values.
+        kind: of the step that violates it, or `state`.
+        text: the claim.
+    """
+
+    constants: Mapping[str, str]
     budget: str
+    kind: str
+    text: str
 
 
 @dataclass
@@ -51,6 +96,9 @@ class Judged:
         claims: how many were asked about.
         proved: of these.
         methods: how many were proved by each.
+        open: of claims that a run violates, those that the solver could not decide: they show nothing.
+        aimed: how many claims were aimed at steps of each kind.
+        features: what the system has.
         contradicted: claims that are proved and violated, and where.
     """
 
@@ -58,78 +106,225 @@ class Judged:
     claims: int = 0
     proved: int = 0
     methods: Counter[str] = field(default_factory=Counter)
+    open: int = 0
+    aimed: Counter[str] = field(default_factory=Counter)
+    features: Counter[str] = field(default_factory=Counter)
     contradicted: dict[str, Violation] = field(default_factory=dict)
     seconds: float = 0.0
 
 
-def violations(folder: Path, system: System, rng: Chance) -> dict[str, list[Violation]]:
-    """By claim, the settings and budgets in which it is violated."""
-    found: dict[str, list[Violation]] = {}
-    for settings, budget in _explored(system, rng):
-        try:
-            here = system if not settings else load(folder, dict(settings))
-        except SpecError:  # there is no such system
-            continue
-        result = explore(here, Limits(states=STATES), budget=Budget.parse(budget) if budget else None)
-        for p in result.properties:
-            if p.verdict == "violated":
-                found.setdefault(p.name, []).append(Violation(settings, budget))
+@dataclass(frozen=True)
+class Walk:
+    """A walk through a system, under a budget of faults."""
+
+    world: Reference
+    budget: str
+    steps: Sequence[WalkedStep]
+
+    @classmethod
+    def through(cls, system: System, budget: str, rng: Random) -> Walk:
+        world = reference_of(system, Budget.parse(budget) if budget else None)
+        return cls(world, budget, list(walked(world, rng, STEPS)))
+
+    def violation(self, kind: str, text: str) -> Violation:
+        constants = {name: str(value) for name, value in self.world.system.values().items()}
+        return Violation(constants, self.budget, kind, text)
+
+    def violated(self) -> Iterator[tuple[WatchedClaim, Violation]]:
+        """The system's properties that the walk violates."""
+        claims = PropertyClaims(self.world.system, self.world)
+        for n, step in enumerate(self.steps):
+            claims.state(n, step.before)
+            claims.step(n, step.before, step.action, step.after)
+            claims.state(n, step.after)
+        for claim in (*claims.invariants, *claims.steps):
+            if claim.found is not None:
+                yield claim, self.violation("by chance", "")
+
+    def breaking(self, kind: str, holds: Callable[..., bool]) -> WalkedStep | None:
+        """The step that violates a claim about steps, or after which one about states is false; None: it never held."""
+        for step in self.steps:
+            if kind == "step":
+                broken = not holds(step.before, step.after, step.action)
+            else:
+                broken = holds(step.before, (), -1) and not holds(step.after, (), -1)
+            if broken:
+                return step
+        return None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A system, the claims that runs of it violate, and those that none did.
+
+    Attributes:
+        broken: the step that violates a claim, where one does.
+        thorough: whether all claims are asked of all steps.
+    """
+
+    system: System
+    violated: Mapping[str, list[Violation]]
+    aimed: Mapping[str, AimedClaim]
+    broken: Mapping[str, WalkedStep]
+    scope: FaultScope | None
+    thorough: bool
+    answers: Answers = field(default_factory=Answers)
+
+
+def judge(rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True) -> Judged:
+    """Draws a system and compares; `every`: strategies beyond induction are tried now and then."""
+    began = time.process_time()
+    drawn = draw(rng)
+    if isinstance(drawn, str):
+        return Judged(refused=drawn.splitlines()[0])
+    found = compared(drawn, rng, relation=relation, every=every)
+    found.seconds = time.process_time() - began
     return found
 
 
-def _explored(system: System, rng: Chance) -> Iterator[tuple[tuple[tuple[str, str], ...], str]]:
-    budgets = BUDGETS if FaultScope.of(system) != NO_FAULTS else ()
-    yield (), ""
-    yield from (((), budget) for budget in rng.sample(budgets, min(3, len(budgets))))
-    for n, cap in rng.sample([*product("213", "12")][1:], 2):
-        settings = tuple((k, v) for k, v, usual in (("n", n, "2"), ("cap", cap, "1")) if v != usual)
-        yield settings, rng.choice(("", *budgets))
-
-
-def covers(proof: Proof, system: System, violation: Violation) -> bool:
-    """Whether a proof says that it holds for the place of a violation."""
-    if violation.budget and proof.scope == NO_FAULTS:
-        return False
-    held = dict(words.split("=") for words in proof.held)
-    values = {name: str(constant.value) for name, constant in system.constants.items()} | dict(violation.settings)
-    return all(values.get(name, value) == value for name, value in held.items())
-
-
-def judge(
-    rng: Chance, *, relation: MakesRelation = TransitionRelation, every: bool = True, folder: Path | None = None
-) -> Judged:
-    """Draws a system and compares; `every`: strategies beyond induction are tried now and then."""
-    began = time.perf_counter()
+def draw(rng: Random) -> Drawn | str:
+    """A system and what runs of it violate; the loader's words where it does not take it."""
     with tempfile.TemporaryDirectory() as made:
-        found = _judge(folder or Path(made), rng, relation, every)
-    return replace(found, seconds=time.perf_counter() - began)
+        return _drawn(Path(made), rng)
 
 
-def _judge(folder: Path, rng: Chance, relation: MakesRelation, every: bool) -> Judged:
-    system = by_chance(folder, rng, CLAIMS)
-    if isinstance(system, str):
-        return Judged(refused=system.splitlines()[0])
-    violated = violations(folder, system, rng)
-    names = [name for name in system.properties if name in violated]
-    others = [name for name in system.properties if name not in violated]
-    asked = [*rng.sample(names, min(ASKED, len(names))), *rng.sample(others, min(ASKED, len(others)))]
-    kept = replace(system, properties={name: system.properties[name] for name in asked})
-    scope = NO_FAULTS if rng.random() < 0.2 else None
-    setting = replace(ANY, scope=scope, limit_seconds=0.5, relation=relation)
-    small = kept if every and rng.random() < 0.1 else None
+def compared(drawn: Drawn, rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True) -> Judged:
+    """Asks the prover about what the runs of a system violate."""
+    began = time.process_time()
+    found = Judged(aimed=Counter(a.kind for a in drawn.aimed.values()), features=Counter(features(drawn.system)))
+    setting = replace(ANY, scope=drawn.scope, limit_seconds=LIMIT, relation=relation)
     try:
-        proof = prove(kept, setting, jobs=1, small=small)
+        _ask_about_steps(drawn, setting, rng, found)
+        if rng.random() < WHOLE:
+            small = every and rng.random() < SEARCHED / WHOLE
+            names = [*_some(rng, ASKED, [n for n in drawn.system.properties if n not in drawn.violated]),
+                     *_some(rng, ASKED, [n for n in drawn.violated if n not in drawn.aimed])]  # fmt: skip
+            # Steps from states that the prover's own invariants exclude are no counterexamples here.
+            aimed = _some(rng, WITH_INVARIANTS, list(drawn.aimed))
+            asked = {n: drawn.system.properties[n] for n in names}
+            asked |= {n: replace(drawn.aimed[n].of, name=n) for n in aimed}
+            _ask_prover(drawn, asked, setting, found, small)
     except Unencodable as error:
         return Judged(refused=f"the prover: {error}")
+    found.seconds = time.process_time() - began
+    return found
+
+
+def _some(rng: Random, most: int, among: Sequence[T]) -> list[T]:
+    return rng.sample(among, min(most, len(among)))
+
+
+def _drawn(folder: Path, rng: Random) -> Drawn | str:
+    drawn = drawn_system(folder, rng, CLAIMS)
+    if isinstance(drawn, str):
+        return drawn
+    system, writer = drawn
+    violated: dict[str, list[Violation]] = {}
+    broken: dict[str, WalkedStep | None] = {}
+    faulty = FaultScope.of(system).any
+    scope = FaultScope(crash=False, network=False) if faulty and rng.random() < 0.15 else None
+    budgets = BUDGETS if faulty and scope is None else ("",)
+    others = [*_some(rng, 1, OTHERS), {}] if rng.random() < 0.6 else [{}]
+    walks = []
+    for settings in others:
+        try:
+            here = load(folder, settings) if settings else system
+        except SpecError:  # there is no such system
+            continue
+        walks.append(Walk.through(here, rng.choice(budgets), rng))
+        for claim, violation in walks[-1].violated():
+            violated.setdefault(claim.of.name, []).append(violation)
+            broken[claim.of.name] = walks[-1].breaking(claim.of.kind, claim.holds)
+    walk = rng.choice(walks)  # that claims are aimed at
+    if not walk.steps:
+        return "no initial state, or no step"
+    thorough = rng.random() < THOROUGH
+    aimed = _aimed(walk, rng, writer, thorough)
+    for name, found in aimed.items():
+        violated[name] = [walk.violation(found.kind, found.text)]
+        broken[name] = walk.breaking(found.of.kind, found.holds)
+    known = {name: step for name, step in broken.items() if step is not None}
+    return Drawn(walk.world.system, violated, aimed, known, scope, thorough)
+
+
+def _aimed(walk: Walk, rng: Random, writer: Writer, thorough: bool) -> dict[str, AimedClaim]:
+    """Claims aimed at steps of as many kinds as can be, and at states that they lead to."""
+    shares = {"records": 0.0, "counts": 0.6}
+    without = frozenset(part for part in PARTS if rng.random() < shares.get(part, 0.1))
+    describer = Describer(walk.world, without)
+    by_kind: dict[str, dict[tuple[str, str], WalkedStep]] = {}
+    for step in rng.sample(walk.steps, len(walk.steps)):
+        by_kind.setdefault(step.kind, {})[step.place] = step
+    kinds = sorted(by_kind, key=lambda kind: rng.random() + 0.5 * (kind in USUAL))
+    each = [list(by_kind[kind].values()) for kind in kinds]
+    steps = [step for some in zip_longest(*each) for step in some if step is not None][:AIMED]
+    facts = [writer.facts(rng.choice((0, 0, 1, 2))) for _ in steps]
+    claims = [describer.aimed(step, rng, True, some) for step, some in zip(steps, facts, strict=True)]
+    claims += [describer.aimed(step, rng, False, writer.facts(1)) for step in _some(rng, PARTLY, steps)]
+    claims.append(describer.first(walk.steps[0].before, writer.kept))
+    usual = walk.world.initial_states()[0]
+    if thorough:
+        claims += describer.ladder(usual, [step.after for step in walk.steps])
+    else:
+        claims += [describer.aimed_at(usual, rng.choice((step.before, step.after)), rng)
+                   for step in _some(rng, STATES, steps)]  # fmt: skip
+    return {f"aimed{n}": claim for n, claim in enumerate(claims) if claim is not None}
+
+
+def _ask_about_steps(drawn: Drawn, setting: Setting, rng: Random, found: Judged) -> None:
+    """Asks induction about claims that are violated, and the prover about those that it keeps."""
+    asked = {name: replace(claim.of, name=name) for name, claim in drawn.aimed.items()}
+    for kind in ("step", "always"):
+        known = [name for name in drawn.violated if name not in asked and drawn.system.properties[name].kind == kind]
+        asked |= {name: drawn.system.properties[name] for name in _some(rng, ASKED, known)}
+    found.claims += len(asked)
+    if not drawn.thorough:
+        lost, unknown = refuted(drawn.system, setting, asked, drawn.broken, drawn.answers)
+        found.open += len(unknown)  # nor would induction decide them, which asks the same and more
+        asked = {name: p for name, p in asked.items() if name not in lost | unknown}
+    rounds = TOGETHER if drawn.thorough else QUICK
+    if drawn.thorough:
+        setting = replace(setting, relation=backwards(setting.relation))
+    answer = induct(replace(drawn.system, properties=asked), setting, jobs=1, rounds=rounds)
+    found.open += len(asked.keys() & answer.undecided.keys())
+    kept = {name: p for name, p in asked.items() if name in answer.proved}
+    if kept and drawn.thorough:  # each may have been kept for the sake of others
+        kept = {name: p for name, p in asked.items() if name in kept or p.kind == "always"}
+    if kept:
+        _ask_prover(drawn, kept, replace(setting, limit_seconds=CONFIRMING), found, small=False)
+
+
+def backwards(relation: MakesRelation) -> MakesRelation:
+    """The steps of a relation in the opposite order: then those that lead on are asked before those that lead there."""
+
+    def made(schema: StateSchema, constants: dict[str, Any], scope: FaultScope) -> TransitionRelation:
+        found = relation(schema, constants, scope)
+        steps = found.steps
+        found.steps = lambda s: iter([*steps(s)][::-1])  # type: ignore[method-assign]
+        return found
+
+    return made
+
+
+def _ask_prover(drawn: Drawn, asked: Mapping[str, Property], setting: Setting, found: Judged, small: bool) -> None:
+    """Asks the prover about claims; `small`: with all its strategies."""
+    system = replace(drawn.system, properties=dict(asked))
+    if small:  # some have very many states
+        setting = setting.limited(SEARCHING)
+    proof = prove(system, setting, jobs=1, small=system if small else None)
     proved = [v for v in proof.verdicts if v.verdict == "proved"]
-    contradicted = {}
+    found.claims += len([name for name in asked if name not in drawn.aimed])
+    found.proved += len(proved)
+    found.methods += Counter(v.method for v in proved)
     for verdict in proved:
-        for violation in violated.get(verdict.name, []):
-            if covers(proof, system, violation):
-                contradicted.setdefault(verdict.name, violation)
-    return Judged("", len(asked), len(proved), Counter(v.method for v in proved), contradicted)
+        for violation in drawn.violated.get(verdict.name, []):
+            if covers(proof, violation):
+                found.contradicted.setdefault(verdict.name, violation)
 
 
-def drawn(seed: int, relation: MakesRelation = TransitionRelation) -> Judged:
-    """What becomes of the system of one seed."""
-    return judge(random.Random(seed), relation=relation)
+def covers(proof: Proof, violation: Violation) -> bool:
+    """Whether a proof says that it holds for the place of a violation."""
+    if violation.budget and not proof.scope.any:
+        return False
+    held = dict(words.split("=") for words in proof.held)
+    return all(violation.constants[name] == value for name, value in held.items())

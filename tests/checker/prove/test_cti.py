@@ -15,7 +15,7 @@ from leasehold.checker.prove.decide.induction import ANY, START, Induction, indu
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
-from tests.systems import load
+from tests.systems import TRUTH, load
 
 Bare: TypeAlias = tuple[System, System, Induction]
 
@@ -92,6 +92,18 @@ def test_a_state_that_is_reached() -> None:
     assert len(cti.reached) == 0  # nothing has happened yet
     assert cti.contradicted is not None
     assert len(cti.contradicted) == 1
+
+
+def test_faults_that_a_proof_leaves_out_contradict_nothing() -> None:
+    """A crash repeats what is in a bag, where a proof has no crashes: only steps that it has are explored."""
+    ring = TRUTH / "token_ring"
+    small = replace(load(ring), lemmas={})
+    found = explore(small, budget=Budget.parse(small.faults.usual))
+    assert {p.verdict for p in found.properties if p.name == "mutual_exclusion"} == {"violated"}
+    cti = counterexample_to_induction(small, ANY, "mutual_exclusion", "node/outside#enter", [], small)
+    assert cti.before is not None
+    assert cti.contradicted is None
+    assert [looked.where for looked in cti.looked] == ["9 states without faults"]
 
 
 def test_what_does_not_hold_at_first() -> None:

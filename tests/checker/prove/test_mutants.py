@@ -201,7 +201,7 @@ def test_other_mistakes_break_nothing_that_is_proved() -> None:
         if name in properties  # or it is freedom from deadlock
     }
     assert kinds <= set(OF_RUNS)
-    assert len(SEEDED) == 16
+    assert len(SEEDED) == 18
 
 
 MADE = sorted({m.deviation for m in MUTANTS if m.deviation is not None}, key=str)

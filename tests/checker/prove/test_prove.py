@@ -39,7 +39,7 @@ def test_the_lease() -> None:
     assert found.any_number == ["unit"]
     asked = {p.name for p in system.properties.values() if p.kind in ("always", "step")}
     assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
-    assert len(found.properties) == 46  # as README.md has it
+    assert len(found.properties) == 62  # as README.md has it
     assert all(v.verdict == "proved" for v in found.verdicts)
 
 
@@ -203,11 +203,16 @@ def test_a_condition_that_a_certificate_lacks_is_found(tmp_path: Path) -> None:
     whole = index["conditions"]
     index["conditions"] = [c for c in whole if c["name"] != "answers loses a message"]
     lacks = certificate_reader.missing(folder, index, text)
-    assert lacks == ["no condition: answers loses a message", "the index and the scripts differ"]
+    assert lacks[:2] == ["no condition: answers loses a message", "the index and the scripts differ"]
     index["conditions"] = whole
+    other = f"{int(index['spec_digest'][0] == '0')}{index['spec_digest'][1:]}"
+    lacks = certificate_reader.missing(folder, index | {"spec_digest": other}, text)
+    assert lacks == ["the index is of another specification"]
+    lacks = certificate_reader.missing(folder, index, text.replace(index["spec_digest"], other))
+    assert lacks == ["the scripts are of another specification"]
     whole[1]["unchanged"].remove("agreement")
     whole[2]["establishes_of_step"].remove("votes_are_cast")
-    assert certificate_reader.missing(folder, index, text) == [
+    assert certificate_reader.missing(folder, index, text)[:2] == [
         "coordinator/idle#begin does not establish agreement",
         "coordinator/asking#agree does not establish votes_are_cast",
     ]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.explore import explore
-from leasehold.checker.prove import Proof, prove
+from leasehold.checker.explore import Engine, explore
+from leasehold.checker.export import export_system
+from leasehold.checker.prove import NoSuchNumbers, Proof, prove
 from leasehold.checker.prove.decide.induction import ANY, Setting, induct
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.checker.prove.encode.values import Unencodable
@@ -145,6 +146,38 @@ TAKING = "role: b\nstates:\n  idle: {initial: true, ignore: {ping: it may be}}\n
 NONE = Setting(scope=FaultScope(crash=False, network=False))
 
 # Each with its files, the settings and faults with which a run contradicts it, and the numbers and scope of the proof.
+COUNTING = """
+role: c
+subsidiary: p
+data: {n: int}
+events: {up: Come.}
+states: {c0: {initial: true, on: {up: {stay: true, set: {n: n + 1}}}}}
+"""
+COUNTED = {
+    "system": "roles: {p: {}, c: {instances: 2}}\nactors: {left: [p, c]}\nenvironment: {go: {to: p}}\n",
+    "roles/p": DRIVING.replace("ONLY", "").replace("all(x.state == c1 for x in c)", "true"), "roles/c": COUNTING,
+}  # fmt: skip
+WAITING = """
+role: a
+data: {due: time}
+events: {go: Next.}
+states:
+  s: {initial: true, on: {go: {to: t, set: {due: now + 1}}}}
+  t: {on: {tick: {to: u, when: now >= due}}, ignore: {go: it waits}}
+  u: {ignore: {go: it is over}}
+"""
+ABSENT = """
+role: a
+data: {o: {type: "option[int]", initial: 3}, p: {type: "option[int]", initial: 4}}
+events: {go: Next.}
+states:
+  s: {initial: true, on: {go: {to: t, set: {o: none, p: none}}}}
+  t: {ignore: {go: it is over}}
+"""
+ALONE = "roles: {a: {}}\nenvironment: {go: {to: a}}\n"
+ALONE_FOR_3 = {"system": f"{ALONE}clock: {{horizon: 3}}\n"}
+FALLING = "role: a\ndata: {x: {type: int, explore: [-4, 0]}}\nevents: {go: Next.}\n" \
+    "states: {s: {initial: true, on: {go: {to: s, set: {x: x - 1}}}}}\n"  # fmt: skip
 FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
     "n <= 2 or count(len(u.s & w) >= 2 for u in w) != 2": (
         {"system": f"{SEVERAL}environment: {{go: {{to: w}}}}\n", "roles/w": SETS}, {"n": "3"}, "", ANY,
@@ -222,6 +255,28 @@ FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
     "b.state == first or not b.state == late": (
         {**CALLS, "system": CALLS["system"].replace("mailbox", "fifo(3), reorder: 1")}, {}, "", ANY,
     ),
+    "all(x.n <= 1 for x in c)": (COUNTED, {}, "crash=1", ANY),
+    "not (old(c[0].n == c[1].n) and c[0].n != c[1].n)": (COUNTED, {}, "crash=1", ANY),
+    "a.state != t or now <= a.due": ({**ALONE_FOR_3, "roles/a": WAITING}, {}, "crash=1", ANY),
+    "not took(a) or took(a.go)": ({**ALONE_FOR_3, "roles/a": WAITING}, {}, "", NONE),
+    "a.o != a.p": ({"system": ALONE, "roles/a": ABSENT}, {}, "", ANY),
+    "get(a.o, 9) != 9": ({"system": ALONE, "roles/a": ABSENT}, {}, "", ANY),
+    "a.x % 3 != 2": ({"system": ALONE, "roles/a": FALLING}, {}, "", ANY),
+    "a.x // -2 <= 1": ({"system": ALONE, "roles/a": FALLING}, {}, "", ANY),
+    "not (took(a.go) and a.k == 1 and len(pending(ping)) == 0)": (CALLS, {}, "crash=1", ANY),
+    "not (took(b.ping) and old(len(pending(ping)) == 1) and len(pending(ping)) == 1)": (CALLS, {}, "crash=1", ANY),
+    "heard(pings) or len(pending(ping)) > 0": (
+        {**CALLS, "system": CALLS["system"].replace("mailbox", "mailbox, lose: 1")}, {}, "", ANY,
+    ),
+    "len(pending(ping)) <= 1": (CALLS, {}, "", NONE),
+    "1 >= len(pending(ping))": ({**CALLS, "system": CALLS["system"].replace("mailbox", "bag")}, {}, "", ANY),
+    "count(m.v > 1 for m in pending(pings)) < 2": (
+        {**CALLS, "system": CALLS["system"].replace("mailbox", "fifo(3)")}, {}, "", ANY,
+    ),
+    "len(pending(pings)) == 0 or len(pending(pings)) == 1": (
+        {**CALLS, "system": CALLS["system"].replace("mailbox", "set")}, {}, "", ANY,
+    ),
+    "not (old(len(pending(ping)) == 1) and len(pending(ping)) == 0)": (CALLS, {}, "crash=1", ANY),
     "b.more or b.state == first": ({**CALLS, "roles/b": LOOKING}, {}, "", NONE),
 }  # fmt: skip
 
@@ -268,6 +323,53 @@ def test_constants_in_types_are_as_set(tmp_path: Path) -> None:
     assert found.any_number == []
     assert found.held == ["cap=2", "n=1"]
     assert found.for_what.startswith("cap=2, n=1, all values")
+
+
+def test_no_time_from_outside_is_before_0(tmp_path: Path) -> None:
+    """The explorer, the prover and the exported model try the same times, wherever a range begins."""
+    role = (
+        "role: a\ndata: {t: time, u: {type: time, initial: any, explore: [-1, 1]}}\n"
+        'events: {go: {fields: {at: {type: time, explore: ["now - 1", now]}}}}\n'
+        "states: {s: {initial: true, on: {go: {to: s, set: {t: event.at}}}}}\n"
+    )
+    text = "roles: {a: {}}\nenvironment: {go: {to: a}}\nclock: {horizon: 2}\n"
+    system = load(written(tmp_path, {"system": text, "roles/a": role}, "a.t >= 0 and a.u >= 0"))
+    engines: tuple[Engine, ...] = ("reference", "auto")
+    for found in (explore(system, engine=engine) for engine in engines):
+        assert {p.name: p.verdict for p in found.properties} == {"claim": "exhausted"}
+        assert found.distinct == 2 * (1 + 2 + 3)
+    assert prove(system, jobs=1).holds
+    assert export_system(system, "tla").text.count(": 0 <= N}") == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"w": 1}, "w has at least 2, the least value of n"),
+        ({"w": 3, "v": 2}, "v has 3, as n is the number of several"),
+        ({"u": 3}, "u has 2, the value of m, of which a type"),
+        ({"one": 2}, "one has 1, as no constant alone is their number"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(sizes: dict[str, int], words: str, tmp_path: Path) -> None:
+    """Of a system that there cannot be, anything would be proved; and what follows from a number is said."""
+    text = (
+        "constants: {n: {type: int, value: 3, min: 2}, m: {type: int, value: 2}}\n"
+        "roles: {w: {instances: n}, v: {instances: n}, u: {instances: m}, one: {instances: 1}}\n"
+        "types: {slot: {count: m + 1}}\nenvironment: {go: {to: w}}\n"
+    )
+    role = (
+        "role: w\nevents: {go: On.}\nstates: {a: {initial: true, on: {go: {to: b}}}, b: {ignore: {go: it is over}}}\n"
+    )
+    others = {f"roles/{name}": f"role: {name}\nstates: {{a: {{initial: true}}}}\n" for name in ("v", "u", "one")}
+    system = load(written(tmp_path, {"system": text, "roles/w": role, **others}, "all(x.state == a for x in w)"))
+    with pytest.raises(NoSuchNumbers, match=words):
+        prove(system, Setting(sizes=sizes), jobs=1)
+    found = prove(system, Setting(sizes={"v": 4}), jobs=1)
+    assert not found.holds
+    assert found.any_number == []
+    assert found.held == ["v=4", "w=4", "m=2"]
+    assert prove(system, jobs=1).assumptions.machines["w"] == "any number from 2 on"
 
 
 def test_what_nobody_knows_of_the_first_states_is_not_proved(tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ state keeps a value that it does not have, or something is assumed that need not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import z3
 
 from leasehold.checker.prove.encode.effects import PartialStep
-from leasehold.checker.prove.encode.state import SymbolicState
+from leasehold.checker.prove.encode.state import NUMBER, SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Term
+from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice
 from leasehold.spec.language.model import Channel, Datum, Message, Role
 
@@ -50,28 +51,23 @@ def stronger(name: str, adds: Callable[[TransitionRelation, SymbolicState, Symbo
     ERRORS[name] = Stronger
 
 
-def changed(name: str, after: Callable[[SymbolicState, SymbolicStep], SymbolicState | None]) -> None:
-    """A relation whose steps lead somewhere else."""
+def changed(name: str, only: Callable[[SymbolicStep], bool], *ends: str, keeps: str) -> None:
+    """A relation some of whose steps lead somewhere else: variables of a kind keep their values.
+
+    Args:
+        ends: the states after that are wrong: `after`, `together` or, left out, both.
+    """
 
     class Changed(TransitionRelation):
         def steps(self, s: SymbolicState) -> Steps:
+            kept = {key: f for key, f in s.functions.items() if key[0] == keeps}
             for step in super().steps(s):
-                other = after(s, step)
-                yield step if other is None else replace(step, after=other)
+                states = {"after": step.after, "together": step.whole}
+                wrong = {end: state.with_functions({**state.functions, **kept}) for end, state in states.items()}
+                right = {end: state for end, state in states.items() if ends and end not in ends}
+                yield replace(step, **{**wrong, **right}) if only(step) else step
 
     ERRORS[name] = Changed
-
-
-def keeping(head: str, only: Callable[[SymbolicStep], bool] = lambda step: True) -> Callable[..., SymbolicState | None]:
-    """Variables of a kind keep their values."""
-
-    def after(s: SymbolicState, step: SymbolicStep) -> SymbolicState | None:
-        if not only(step):
-            return None
-        kept = {key: f for key, f in s.functions.items() if key[0] == head}
-        return step.after.with_functions({**step.after.functions, **kept})
-
-    return after
 
 
 def is_taken(step: SymbolicStep) -> bool:
@@ -140,15 +136,15 @@ class FieldsAreFirstValues(TransitionRelation):
 
 # Effects that are missing or wrong
 
-changed("states_stay", keeping("state", is_taken))
-changed("data_stay", keeping("data", is_taken))
-changed("messages_stay", keeping("present", lambda step: " ignores " in step.name))
-changed("received_stays", keeping("received", is_taken))
-changed("contents_stay", keeping("field", is_taken))
-changed("kinds_stay", keeping("kind", is_taken))
-changed("recovery_says_nothing", keeping("present", lambda step: step.name.endswith(" recovers")))
-changed("crashes_while_recovering_say_nothing", keeping("present", lambda step: step.name.endswith("crashes again")))
-changed("actors_stay_up", keeping("up", is_taken))
+changed("states_stay", is_taken, keeps="state")
+changed("states_stay_in_parts", is_taken, "after", keeps="state")
+changed("data_stay", is_taken, keeps="data")
+changed("data_stay_in_parts", is_taken, "after", keeps="data")
+changed("messages_stay", lambda step: " ignores " in step.name, keeps="present")
+changed("received_stays", is_taken, keeps="received")
+changed("recovery_says_nothing", lambda step: step.name.endswith(" recovers"), keeps="present")
+changed("crashes_while_recovering_say_nothing", lambda step: step.name.endswith("crashes again"), keeps="present")
+changed("actors_stay_up", is_taken, keeps="up")
 
 
 @error
@@ -228,16 +224,197 @@ class DrivenStatesStay(TransitionRelation):
 
 
 @error
-class FieldsOfMessagesAreUnset(TransitionRelation):
-    def _fields(self, channel: Channel, message: Message, content: Any) -> Mapping[Any, Any]:
-        return {}
+class FieldsOfMessagesAreFalse(TransitionRelation):
+    """Not unset: what was in the place of a message before it was sent is arbitrary, and a relation with more steps."""
+
+    def _fields(self, channel: Channel, message: Message, content: Any) -> dict[Any, Any]:
+        false = {f.name for f in message.fields if f.type == t.BOOL}
+        found = super()._fields(channel, message, content)
+        return {k: (lambda *at: z3.BoolVal(False)) if k[-1] in false else value for k, value in found.items()}
 
 
 @error
 class CrashesLoseRecords(TransitionRelation):
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         for role in roles:
-            for state in role.states.values():
-                if state.name == role.initial and not role.indexed:
-                    s = s.put(("state", role.name), (), self.sorts.member(role.control, state.name))
+            if not role.indexed:
+                s = s.put(("state", role.name), (), self.sorts.member(role.control, role.initial.name))
         return s
+
+
+@error
+class LastPieceIsForgotten(TransitionRelation):
+    def _step(self, s: SymbolicState, role: Role, choice: Choice, *rest: Any) -> Steps:
+        return super()._step(s, role, replace(choice, work=choice.work[:-1]), *rest)
+
+
+@error
+class CellsStay(TransitionRelation):
+    """An update of a cell of a map is forgotten."""
+
+    def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Any) -> SymbolicState:
+        updates = tuple(update for update in choice.updates if update.key is None)
+        return super()._committed(s, role, replace(choice, updates=updates), me, frame)
+
+
+@error
+class DrivenDataStay(TransitionRelation):
+    def _driven_by(self, work: PartialStep, piece: Any, *rest: Any) -> None:
+        before = {k: f for k, f in work.state.functions.items() if k[:2] == ("data", piece.target.name)}
+        super()._driven_by(work, piece, *rest)
+        work.state = work.state.with_functions({**work.state.functions, **before})
+
+
+@error
+class SetsAreConsumed(TransitionRelation):
+    """A message of a set is taken out."""
+
+    def _received(self, s: SymbolicState, choice: Choice, message: Message) -> Steps:
+        for step in super()._received(s, choice, message):
+            if self.system.channel_of(message.name).kind != "set":
+                yield step
+                continue
+            key = ("in", self.system.channel_of(message.name).name, message.name)
+            none = {**step.whole.functions, key: lambda *at: z3.BoolVal(False)}
+            yield replace(step, after=step.after.with_functions({**step.after.functions, key: none[key]}),
+                          together=step.whole.with_functions(none))  # fmt: skip
+
+
+# Guards that are too strong, and assumptions
+
+
+@error
+class OneMessageAtATime(TransitionRelation):
+    """A message is sent only where the mailbox, fifo or bag has none."""
+
+    def _put_in(self, work: PartialStep, channel: Channel, message: Message, lane: Any, content: Any, done: Any,
+                again: bool) -> None:  # fmt: skip
+        s, width = work.state, len(self.schema.ends(channel))
+
+        def free(*at: Term) -> tuple[Term, Term]:
+            held, other = lane(*at[:width])
+            n = z3.Int("waiting")
+            none = z3.Not(z3.Exists([n], s.pending(channel, at[:width], n)))
+            return z3.And(held, none), other
+
+        super()._put_in(work, channel, message, free, content, done, again)
+
+
+class LosesSome(TransitionRelation):
+    """Of the messages that may be lost, some are not: `loses` says which are, by their ends and number."""
+
+    def loses(self, s: SymbolicState, channel: Channel, ends: Sequence[Term], number: Term) -> Term:
+        raise NotImplementedError
+
+    def _losses(self, s: SymbolicState, channel: Channel) -> Steps:
+        for step in super()._losses(s, channel):
+            present = step.after.functions["present", channel.name]
+            ends = [self.sorts.constant("end", e) for e in self.schema.ends(channel)]
+            number = self.sorts.constant("lost", NUMBER)
+            gone = z3.And(s.read(("present", channel.name), *ends, number), z3.Not(present(*ends, number)))
+            yield replace(step, given=(*step.given, gone, self.loses(s, channel, ends, number)))
+
+
+@error
+class DuplicatesAreNotLost(LosesSome):
+    """What is lost was not received before."""
+
+    def loses(self, s: SymbolicState, channel: Channel, ends: Sequence[Term], number: Term) -> Term:
+        return number > s.received(channel, ends)
+
+
+@error
+class ItIsTheFirst(TransitionRelation):
+    """`it`, where somebody is chosen, is the first machine."""
+
+    def frame(self, s: SymbolicState, me: Term, arguments: Any = None, sender: Term = None, **variables: Any) -> Any:
+        return super().frame(s, me, arguments, sender, **{name: z3.IntVal(0) for name in variables})
+
+
+@error
+class SendersAreTheFirst(TransitionRelation):
+    def frame(self, s: SymbolicState, me: Term, arguments: Any = None, sender: Term = None, **variables: Any) -> Any:
+        return super().frame(s, me, arguments, None if sender is None else z3.IntVal(0), **variables)
+
+
+@error
+class IgnoredOnlyWithoutRules(TransitionRelation):
+    """A message is ignored only in states without a transition on it, whatever its guard."""
+
+    def _moves(self, s: SymbolicState, role: Role, choice: Choice, frame: Any) -> Term:
+        return s.is_in(role.name, frame.me, choice.transition.source)
+
+
+@error
+class TimeAlwaysWaits(TransitionRelation):
+    """The clock waits for timers, however late they may be."""
+
+    def _time(self, s: SymbolicState, passage: Any) -> SymbolicStep:
+        ticks = [o for offers in self.lowered.offers.values() for o in offers if o.cause == "tick"]
+        return super()._time(s, replace(passage, unless=tuple(ticks)))
+
+
+stronger("time_ends", lambda r, s, step: s.now == 0 if step.name == "time passes" else None)
+stronger("messages_come_at_first", lambda r, s, step: s.now == 0 if " ignores " in step.name else None)
+
+
+@error
+class OnlyTwoMachines(TransitionRelation):
+    def machine(self, role: Role, name: str) -> tuple[Term, list[Term]]:
+        me, given = super().machine(role, name)
+        return me, [*given, me < 2]
+
+
+@error
+class RecoveryOfFirstStatesOnly(TransitionRelation):
+    def _recovered(self, role: Role) -> list[str]:
+        return [role.initial.name]
+
+
+# Steps that are several at once
+
+without("no_composite_steps", lambda step: step.composite)
+without("nothing_is_had_again", lambda step: " has " in step.name and step.name.endswith(" again"))
+without("nobody_halts", lambda step: step.name.endswith(" halts"))
+
+
+@error
+class NothingTogether(TransitionRelation):
+    def steps(self, s: SymbolicState) -> Steps:
+        return (replace(step, together=None) for step in super().steps(s))
+
+
+@error
+class OthersStayUp(TransitionRelation):
+    def _others_down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
+        return s
+
+
+@error
+class NodesAreNotShared(TransitionRelation):
+    def _up_of(self, actor: str) -> Any:
+        return None
+
+
+@error
+class MailboxesForgetNothing(TransitionRelation):
+    def _forgotten(self, before: SymbolicState, after: SymbolicState, channel: Channel) -> SymbolicState:
+        return after
+
+
+@error
+class SeveralSendNothing(TransitionRelation):
+    def _all_send(self, *_: Any) -> None:
+        pass
+
+
+@error
+class SeveralDriveNothing(TransitionRelation):
+    def _all_drive(self, *_: Any) -> None:
+        pass
+
+
+@error
+class OnlyTheFirstDrives(TransitionRelation):
+    def _wants(self, s: SymbolicState, role: Role, piece: Any, states: Sequence[str], me: Term, other: Term) -> Term:
+        return z3.And(super()._wants(s, role, piece, states, me, other), me == 0)

@@ -5,11 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.campaign import CaseOutcome, UnknownCase
+from leasehold.checker.recovery.campaign import (
+    MOST_FINDINGS,
+    Campaign,
+    CaseOutcome,
+    Finding,
+    UnknownCase,
+    completed,
+    spread,
+)
 from leasehold.checker.recovery.cases.campaign import LOST, campaign, scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
@@ -30,6 +41,62 @@ def stage() -> CaseRunner:
 
 def _words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
+
+
+def outcomes() -> list[CaseOutcome]:
+    failed = [CaseOutcome(name, [Finding("invariants", "no")], "same", asked=1, crashes=1) for name in ("z", "y")]
+    passed = [CaseOutcome("a", end="same", asked=5, crashes=1), CaseOutcome("b", end="ended", crashes=2)]
+    return [*passed, CaseOutcome("d", skipped="no room"), failed[0], CaseOutcome("c", skipped="no time"), failed[1]]
+
+
+def test_each_case_counts_once_as_what_it_is() -> None:
+    found, seen = Campaign(), []
+    with found.timed():
+        found.collect([[(None, o) for o in outcomes()]], lambda *counts: seen.append(counts), total=6)
+    assert (found.played, found.passed, found.asked, found.crashes) == (6, 2, 7, 5)
+    assert found.ends == {"same": 1, "ended": 1}
+    assert [o.name for o in (*found.failures, *found.skipped)] == ["y", "z", "c", "d"]
+    assert not found.holds
+    assert seen == [(1, 6, 0), (2, 6, 0), (3, 6, 0), (4, 6, 1), (5, 6, 1), (6, 6, 2)]
+
+
+@pytest.mark.parametrize(("stop_at", "played"), [(1, 4), (2, 6), (None, 6)])
+def test_a_campaign_stops_at_so_many_failures(stop_at: int | None, played: int) -> None:
+    found = Campaign()
+    found.collect(([(None, o)] for o in outcomes()), stop_at=stop_at)
+    assert found.played == played
+
+
+def test_a_campaign_that_was_interrupted_does_not_hold() -> None:
+    def played() -> Iterator[list[tuple[None, CaseOutcome]]]:
+        yield [(None, CaseOutcome("a", end="same"))]
+        raise KeyboardInterrupt
+
+    found = Campaign()
+    with found.timed():
+        found.collect(played())
+    assert (found.played, found.passed, found.interrupted, found.holds) == (1, 1, True, False)
+
+
+def test_findings_of_a_case_are_few_and_differ() -> None:
+    outcome = CaseOutcome("a")
+    for n in (*range(20), 0):
+        outcome.say("invariants", f"{n // 2}")
+    assert [f.words for f in outcome.findings] == [str(n) for n in range(MOST_FINDINGS)]
+    assert not outcome.passed
+
+
+@pytest.mark.parametrize("jobs", [0, 1])  # in this process, and in another
+def test_work_is_done_wherever(jobs: int) -> None:
+    assert sorted(spread(abs, [-1, 2, -3], jobs)) == [1, 2, 3]
+
+
+def test_work_that_nobody_waits_for_is_stopped() -> None:
+    stopped: list[int] = []
+    results: Any = completed(ThreadPoolExecutor(1), abs, iter([-1, -2, -3]), 1, lambda: stopped.append(1))
+    assert next(results) == 1
+    results.close()
+    assert stopped == [1]
 
 
 @pytest.mark.long

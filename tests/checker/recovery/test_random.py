@@ -12,6 +12,7 @@ import pytest
 from leasehold.checker.recovery.random_runs.campaign import failed, play, random_campaign
 from leasehold.checker.recovery.random_runs.plan import FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
 from leasehold.faults.simulation.disk import FailingStore
+from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.reports.lifelines import path_svg
 
@@ -62,6 +63,13 @@ def test_one_seed_is_one_run_to_the_byte() -> None:
     ]  # fmt: skip
     assert runs[0] == runs[1]
     assert runs[0].count("\n") == 12
+
+
+def test_an_actor_that_hears_of_no_tick_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time does not wait for real actors; who has not left a state when its time is over is found."""
+    monkeypatch.setattr(Stepper, "expire", lambda self, ready: None)
+    findings = (finding for seed in range(5) for finding in play(plan_of(seed)).findings)
+    assert any("_to_its_end does not hold" in finding.words and "after time" in finding.words for finding in findings)
 
 
 @pytest.mark.long

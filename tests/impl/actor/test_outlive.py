@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.clock import HandClock
-from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.handlers.handler import Done, HandlerAction
-from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import MemoryTransport, Network
+from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.virtual import virtual
-from tests.systems import load
 
 KEEPER = {
     "system.yaml": """
@@ -40,44 +32,16 @@ states:
 }
 
 
-class Backup:
-    """A handler that ends when it is let go."""
-
-    def __init__(self) -> None:
-        self.gate, self.runs = asyncio.Event(), 0
-
-    async def act(self, action: HandlerAction) -> Done:
-        self.runs += 1
-        await self.gate.wait()
-        return Done(True)
-
-    async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def close(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize("crash", [False, True])
 def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
-    (tmp_path / "roles").mkdir()
-    for name, text in KEEPER.items():
-        (tmp_path / name).write_text(text)
-    program = compile_system(load(tmp_path))
-    key, disk = PrivateKey.generate(), Disk()
-    identity = Identity("own", key, add(Trust(), "own", "owner", key.public, "memory:own"))
+    program, disk = program_of(tmp_path, KEEPER), Disk()
+
+    def made(backup: GatedHandler) -> Actor:
+        return alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
 
     async def story() -> None:
-        backup = Backup()
-
-        def made() -> Actor:
-            transport = MemoryTransport(Network(None), "own")
-            world = Environment(handlers={"backup": backup})
-            return Actor(
-                identity, program, ("owner",), MemoryStore(disk), transport, HandClock(), world, ActorOptions(seed=0)
-            )
-
-        actor = made()
+        backup = GatedHandler()
+        actor = made(backup)
         await actor.start()
         for event in ("leave", "back", "leave"):
             if event == "leave" and not actor.table.instances:
@@ -91,7 +55,7 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
         if crash:
             await actor.kill()
             disk.crash()
-            actor = made()
+            actor = made(backup)
             await actor.start()
             await asyncio.sleep(0.01)
             assert backup.runs == runs + 1

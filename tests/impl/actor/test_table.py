@@ -37,33 +37,55 @@ def test_a_name_that_is_none_is_never_forgotten(name: str) -> None:
 
 
 def _waking(wake: int) -> tuple[MachineTable, MachineInstance]:
-    """A table with one machine, whose record is the time at which its timer is due."""
+    """A table with one machine, whose record is its state and the time at which its timer is due."""
     program: Any = SimpleNamespace(roles={})
-    core: Any = SimpleNamespace(wake=lambda record: record[0])
+    core: Any = SimpleNamespace(wake=lambda record: record[1])
     table, instance = (
         MachineTable(program, frozenset()),
-        MachineInstance(RecordKey("tenant:1", "lease"), core, (wake,), []),
+        MachineInstance(RecordKey("tenant:1", "lease"), core, ("used", wake), []),
     )
     table.instances[instance.key] = instance
     table.wake_later(instance)
     return table, instance
 
 
-def test_a_wake_that_is_set_while_due_wakes_are_gone_through_is_not_lost() -> None:
-    table, instance = _waking(5)
+def test_timers_that_are_due_follow_each_other_at_once() -> None:
+    table, _ = _waking(5)
     assert list(table.due(4)) == []
+    states = []
     for due in table.due(7):
-        due.record = (6,)  # it has moved, and its new timer is due already
+        states.append(due.state)
+        due.record = ("closing", 6) if due.state == "used" else ("closed", None)
         table.wake_later(due)
-    assert list(table.due(7)) == [], "each machine once a tick"
-    assert list(table.due(8)) == [instance]
+    assert states == ["used", "closing"]
     assert list(table.due(9)) == []
+
+
+@pytest.mark.parametrize("back", [("used", 5), ("used", 6)])
+def test_a_timer_that_stays_due_is_looked_at_once_a_tick(back: tuple[str, int]) -> None:
+    table, _ = _waking(5)
+    for now in (7, 8):
+        seen = []
+        for due in table.due(now):
+            seen.append(due.state)
+            due.record = ("closing", 5) if due.state == "used" else back
+            table.wake_later(due)
+        assert seen == ["used", "closing"], "or time would never pass"
+        assert list(table.due(now)) == []
+        assert len(table._wakes) == 1
+
+
+def test_a_timer_that_is_not_taken_is_looked_at_again() -> None:
+    table, instance = _waking(5)
+    for now in (5, 6, 7):
+        assert list(table.due(now)) == [instance]
+        assert list(table.due(now)) == []
 
 
 def test_a_wake_that_is_set_for_later_waits_for_its_time() -> None:
     table, instance = _waking(5)
     for due in table.due(5):
-        due.record = (8,)
+        due.record = ("used", 8)
         table.wake_later(due)
     assert list(table.due(7)) == []
     assert list(table.due(8)) == [instance]

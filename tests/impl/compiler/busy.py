@@ -18,7 +18,7 @@ Data = dict[str, str]
 HUB: Data = {
     "bit": "bool", "count": "{type: int, max: 2}", "mark": "{type: int, min: -1, max: 1}", "tone": "colour",
     "last": '"option[colour]"', "who": "leaf", "seen": '"set[leaf]"', "chosen": '"set[part]"', "due": "time",
-    "tally": '"map[leaf, int]"', "shades": '"map[colour, bool]"',
+    "tally": '"map[leaf, int]"', "shades": '"map[colour, bool]"', "liked": '"map[colour, set[leaf]]"',
 }  # fmt: skip
 LEAF: Data = {"bit": "bool", "tone": "colour", "due": "time", "last": '"option[colour]"'}
 PART: Data = {"bit": "bool", "tone": "colour", "due": "time"}
@@ -85,7 +85,7 @@ class Dice:
     def leaves(self, deep: int = 1) -> str:
         d = deep - 1
         return self.any(
-            "seen", "leaf", lambda: f"{{{self.leaf()}}}",
+            "seen", "leaf", lambda: f"{{{self.leaf()}}}", lambda: f"liked[{self.colour(0)}]",
             (lambda: f"({self.leaves(d)} {self.rng.choice('|-&')} {self.leaves(d)})") if deep > 0 else None,
             (lambda: f"{{x for x in {self.leaves(d)} if tally[x] > {self.int(d)}}}") if deep > 0 else None,
             (lambda: f"union({{x}} for x in leaf if x in {self.leaves(d)})") if deep > 0 else None,
@@ -110,7 +110,7 @@ class Dice:
                 "count": lambda: f"max(0, min(2, {self.int()}))", "mark": lambda: f"max(-1, min(1, {self.int()}))",
                 "who": self.leaf, "seen": self.leaves, "chosen": self.parts,
                 f"tally[{self.leaf()}]": lambda: f"max(0, min(2, {self.int()}))",
-                f"shades[{self.colour(0)}]": self.bool,
+                f"shades[{self.colour(0)}]": self.bool, f"liked[{self.colour(0)}]": self.leaves,
             }  # fmt: skip
         names = [n for n in every if not only or n in only]
         chosen = [n for n in names if self.rng.random() < (0.9 if only else 2.0 / len(names))]

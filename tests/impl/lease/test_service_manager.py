@@ -313,13 +313,17 @@ def test_random_runs(data: st.DataObject) -> None:
     [
         ({"units": 0}, "units is 0; it needs at least one unit"),
         ({"until": 3}, "until is 3; it needs a time after now, which is 3"),
+        ({"units": 10**30}, "units is 10{29}; 20 is the most that can ever be had"),
+        ({"units": 21}, "units is 21; 20 is the most"),
+        ({"until": 2**63}, "until is 9223372036854775808; 9223372036854775807 is the most"),
+        ({"term": 10**400}, "is the most that can ever be had"),
         ({"term": True}, "term is True; it needs at least one tick"),
         ({"start": 50}, "start is 50, and the demand is over at 40"),
         ({"start": "soon"}, "start is 'soon'; it needs a time"),
     ],
 )
 def test_a_demand_that_makes_no_sense_changes_nothing(wrong: dict[str, Any], words: str) -> None:
-    policy = FixedDemand()
+    policy = FixedDemand(max_units=20)
     with pytest.raises(DemandError, match=words):
         policy.demand("l", **{"units": 1, "until": 40, "term": 5, "now": 3, **wrong})
     assert policy.changed_wishes() == {}

@@ -11,6 +11,7 @@ import yaml
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.observe.watch import WatchError
 from leasehold.impl.server.build import build, verbs
 from leasehold.impl.server.config import ConfigError, parse, read
 from leasehold.spec import SpecError
@@ -61,6 +62,9 @@ def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("settings: {a: " + "[" * 900 + "]" * 900 + "}\n", "is nested too deep"),
+        ("settings:\n" + "\n".join(" " * n + "a:" for n in range(1, 700)), "is nested too deep"),
+        ("when: 2026-13-45\n", "cannot be read: month must be in 1..12"),
         ("name: a\n", "the key `store` is missing"),
         ("- a\n", "it is no configuration: expected `object`"),
         ("", "it is no configuration"),
@@ -111,6 +115,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             "store: the store's URL begins with 'sqlight', which names no store; did you mean sqlite:?",
         ),
         ({"listen": "htp://a:1"}, "authority", "listen: 'htp://a:1' is no address to listen on; did you mean http?"),
+        ({"listen": "http://127.0.0.1:70000"}, "authority", "listen: 'http://127.0.0.1:70000' is nothing to listen on"),
+        ({"listen": "http://192.0.2.1:80"}, "authority", "listen: nothing can listen at 192.0.2.1: Cannot assign"),
+        ({"listen": "http://no.such.host.invalid:80"}, "authority", "listen: nothing can listen at no.such.host"),
+        ({"listen": "http://0.0.0.0:80"}, "authority", "listen: listening on 0.0.0.0 needs `advertise`"),
+        ({"control": "a" * 200}, "authority", "control: AF_UNIX path too long"),
+        ({"control": "site.key"}, "authority", "control: something else than a socket is there"),
+        ({"control": "site.key/a.sock"}, "authority", "control: Not a directory"),
+        ({"archive": "."}, "authority", "archive: . is a folder"),
+        ({"archive": "none/a.jsonl"}, "authority", "archive: none/a.jsonl is a folder, or in none"),
+        ({"metrics": "localhost"}, "authority", "metrics: 'localhost' is no HOST:PORT"),
+        ({"metrics": "a:99999"}, "authority", "metrics: 'a:99999' is no HOST:PORT"),
+        ({"key": "a\0b"}, "authority", "key: has a NUL character"),
+        ({"handler": {"name": "process", "directory": "\0"}}, "authority", "handler: has a NUL character"),
         ({"inventory": ""}, "authority", "inventory: is missing"),
         ({"inventory": "none.yaml"}, "authority", "inventory: none.yaml: cannot be read"),
         (
@@ -148,7 +165,7 @@ def test_what_does_not_fit_is_refused_before_anything_begins(
     folder: Path, change: dict[str, Any], role: str, words: str
 ) -> None:
     before = sorted(folder.iterdir())
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises((ConfigError, WatchError)) as error:
         build(parse({**SITE, **change}), (role,))
     assert words in str(error.value)
     assert sorted(folder.iterdir()) == before

@@ -1,7 +1,8 @@
 """Places where the stores under test keep what they keep: a disk in memory, a file, a schema, a database.
 
 A place is fresh for each test, outlives the stores that are made on it, and is removed after the test. Each knows how
-its owner's lock gets lost, and how its tables are made to look newer: things that happen, but not on request.
+its owner's lock gets lost, how a commit fails, and how its tables are made to look newer: things that happen, but not
+on request. `renew` makes room for another actor.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class MemoryPlace:
     def __init__(self) -> None:
         self.disk = Disk()
 
+    def renew(self) -> None:
+        self.disk = Disk()
+
     def store(self, patience: float = 2.0) -> MemoryStore:
         return MemoryStore(self.disk)
 
@@ -61,6 +65,10 @@ class SqlitePlace:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "a store?#%.db"  # characters that mean something in SQLite's own URLs
+        self.url = f"sqlite:{self.path}"
+
+    def renew(self) -> None:
+        self.path = self.path.with_name(f"{uuid.uuid4()}.db")
         self.url = f"sqlite:{self.path}"
 
     def store(self, patience: float = 2.0) -> SqliteStore:
@@ -92,6 +100,9 @@ class PostgresqlPlace:
         self.schema = f"leasehold_test_{uuid.uuid4().hex}"
         self.url = f"{POSTGRESQL}?options=-csearch_path%3D{self.schema}&application_name={self.schema}"
         asyncio.run(self.ask(f"CREATE SCHEMA {self.schema}"))
+
+    def renew(self) -> None:
+        """Actors share the schema."""
 
     def store(self, patience: float = 2.0, port: int = 5432) -> PostgresqlStore:
         return PostgresqlStore(self.url.replace(":5432/", f":{port}/"), patience)
@@ -144,6 +155,9 @@ class MariadbPlace:
         self.database = f"leasehold_test_{uuid.uuid4().hex}"
         self.url = MARIADB + self.database
         asyncio.run(self.ask(f"CREATE DATABASE {self.database}", "test"))
+
+    def renew(self) -> None:
+        """Actors share the database."""
 
     def store(self, patience: float = 2.0, port: int = 3306) -> MariadbStore:
         return MariadbStore(self.url.replace(":3306/", f":{port}/"), patience)

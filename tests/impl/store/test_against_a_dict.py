@@ -26,11 +26,8 @@ class Twins(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owner = f"actor {uuid4()}"  # in a shared database, each run has one of its own
-        if self.place.kind == "memory":
-            self.place.disk = type(self.place.disk)()
-        if self.place.kind == "sqlite":
-            self.place.path = self.place.path.with_name(f"{uuid4()}.db")
+        self.owner = f"actor {uuid4()}"  # each run has one of its own
+        self.place.renew()
         self.loop = asyncio.new_event_loop()
         self.store = self.place.store()
         self.epoch = self.run(self.store.open(self.owner))

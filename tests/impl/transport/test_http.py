@@ -149,34 +149,90 @@ def test_no_bytes_stop_the_server(http_world, contents):
     asyncio.run(talk())
 
 
-def test_more_connections_than_one_address_may_have_are_closed(http_world, receiver, caplog):
+class Held:
+    """A connection that stays open, and what is answered on it."""
+
+    @classmethod
+    async def to(cls, address):
+        host, port = address.removeprefix("http://").split(":")
+        held = cls()
+        held.reader, held.writer = await asyncio.open_connection(host, int(port))
+        return held
+
+    async def ask(self, content):
+        self.writer.write(content)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split()[0])
+        return head + await self.reader.readexactly(length)
+
+    @staticmethod
+    async def close_all(connections):
+        for held in connections:
+            held.writer.close()
+        await asyncio.gather(*(held.writer.wait_closed() for held in connections), return_exceptions=True)
+
+
+HEALTH = post(b"", method=b"GET", path=b"/health")
+
+
+def signed(frame):
+    """A receiver that takes what a tenant has signed, and refuses all else."""
+    proven = "tenant" if frame.startswith(b"good") else ""
+    return Reply(Delivery.TAKEN if frame == b"good" else Delivery.REFUSED, "forged", proven)
+
+
+def test_with_more_connections_than_one_address_may_have_the_oldest_stranger_goes(http_world, receiver, caplog):
+    receiver.answer = signed
+
     async def talk():
         _, address = await http_world.start("there", receiver, replace(LIMITS, connections=3))
-        host, port = address.removeprefix("http://").split(":")
-        held = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
-        assert await say(address, b"") == b"", "the fourth is closed at once, not after the time for headers"
-        held[0][1].write(post(b"", method=b"GET", path=b"/health"))
-        assert b" 200 " in await held[0][0].readline(), "and those before it go on"
-        for _, writer in held:
-            writer.close()
+        tenants, strangers = [await Held.to(address)], []
+        assert b" 200 " in await tenants[0].ask(post(GOOD))
+        for _ in range(4):
+            strangers.append(await Held.to(address))
+            assert b" 200 " in await strangers[-1].ask(HEALTH)
+        assert await strangers[0].reader.read() == b"", "closed at once, not after the time for headers"
+        assert await strangers[1].reader.read() == b""
+        for _ in range(2):
+            tenants.append(await Held.to(address))
+            assert b" 200 " in await tenants[-1].ask(post(GOOD))
+        assert await say(address, HEALTH) == b"", "where all have proven something, the new one goes"
+        for tenant in tenants:
+            assert b" 200 " in await tenant.ask(post(GOOD)), "and those before it go on"
+        await Held.close_all(tenants + strangers)
 
     http_world.run_all(talk())
     assert "closed a connection" in caplog.text
 
 
-def test_an_address_that_is_refused_too_often_waits_whatever_it_sends(http_world, receiver):
+def test_an_address_that_is_refused_too_often_waits_and_keeps_nobody_away_who_proves_something(http_world, receiver):
+    receiver.answer = signed
+
     async def talk():
         limits = replace(QUICK, refusals=3, refusals_per_second=0.001)
         _, address = await http_world.start("there", receiver, limits)
-        here, _ = await http_world.start("here", receiver)
+        before = await Held.to(address)
+        assert b"taken" in await before.ask(post(GOOD))
         assert b" 400 " in await say(address, post(b"abc", extra=CLOSE))
         assert b" 404 " in await say(address, post(b"", path=b"/admin", extra=CLOSE))
         assert b" 400 " in await say(address, b"\x00\r\n\r\n")
-        answer = await say(address, post(GOOD, extra=CLOSE))
+        stranger = await Held.to(address)
+        answer = await stranger.ask(post(framing.pack([b"x"] * 200)))
+        assert (answer.count(b"forged"), answer.count(b"busy")) == (1, 199), "one frame may be tried"
+        answer = await stranger.ask(post(GOOD))
         assert b" 429 " in answer
         assert b"Retry-After: 1000" in answer
-        assert (await here.send(address, b"x")).answer is Delivery.BUSY
-        assert receiver.got == []
+        for _ in range(20):
+            assert b"taken" in await before.ask(post(GOOD))
+        after = await Held.to(address)
+        for _ in range(20):
+            assert b"taken" in await after.ask(post(GOOD))
+        for _ in range(3):
+            assert b"forged" in await after.ask(post(framing.pack([b"good, but refused"])))
+        for held in (before, after, again := await Held.to(address)):
+            await held.ask(post(GOOD))
+            assert b" 429 " in await held.ask(post(GOOD)), "its own refusals are its own, over all its connections"
+        await Held.close_all([before, after, again, stranger])
 
     http_world.run_all(talk())
 
@@ -327,10 +383,8 @@ def test_a_server_that_never_answers_is_unreachable_in_time():
 )
 def test_where_nothing_can_listen_the_start_says_why(receiver, settings_, words):
     async def talk():
-        transport = HttpTransport(**settings_)
         with pytest.raises(TransportError, match=words):
-            await transport.start(receiver)
-        await transport.close()
+            await HttpTransport(**settings_).start(receiver)
 
     asyncio.run(talk())
 

@@ -50,6 +50,13 @@ def test_one_address_that_is_refused_does_not_stop_another():
     assert refusals.wait("bad", 1) == 0
 
 
+def test_who_is_refused_without_end_has_no_debt():
+    refusals = Refusals(replace(LIMITS, refusals=3, refusals_per_second=2))
+    for _ in range(1000):
+        refusals.add("bad", 0)
+    assert refusals.wait("bad", 0) == 1 / 2
+
+
 def test_addresses_without_end_do_not_fill_the_memory():
     refusals = Refusals(replace(LIMITS, refusals=5, refusals_per_second=1))
     for i in range(20_000):

@@ -307,7 +307,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         case "took":
             who = machine()
             events = ["nudge", "ask"] if is_hub(who) else ["poke", "tell"]
-            return f"took({pick([who, 'unit'])})" if draw(st.booleans()) else f"took({who}.{pick(events)})"
+            facts = [f"took({pick([who, 'unit'])})", f"took({who}.{pick(events)})", f"ignored({who}.{events[-1]})"]
+            return pick(facts)
         case "empty":
             return f"({sub(kind)} | {{}})"
         case "comprehension":
@@ -477,11 +478,13 @@ def test_a_property_reads_what_the_definition_says(world: World, data: st.DataOb
     taken = data.draw(
         st.sampled_from([("unit", 0, "poke"), ("unit", 2, "tell"), ("hub", 0, "nudge"), (None, -1, "tick")])
     )
-    expected = evaluate(e, Context(after, world.system.values(), before=before, took=taken))
+    ignored = data.draw(st.booleans())
+    expected = evaluate(e, Context(after, world.system.values(), before=before, took=taken, ignored=ignored))
     for unrolled in (True, False):
         words = source(e, Frame(world.layout, world.system.values(), before="o", unrolled=unrolled))
         note(words)
-        assert same(step_function(words)(before.packed, after.packed, ("local", *taken)), expected)
+        action = ("local", *taken, (), -1, None if ignored else "a transition")
+        assert same(step_function(words)(before.packed, after.packed, action), expected)
 
 
 @EXAMPLES

@@ -165,12 +165,15 @@ GUARDS: dict[str, tuple[str, str, str]] = {
     "a map of sixty": ("event.n[m0]", "n: 'map[sixty, bool]'", ""),
     "maps of maps of maps": ("true", "n: 'map[sixty, map[sixty, map[sixty, map[sixty, map[sixty, int]]]]]'", "LH306"),
     "many numbers": (
-        " or ".join(f"event.n{i} == {i * 100}" for i in range(30)), ", ".join(f"n{i}: int" for i in range(30)), "",
+        " or ".join(f"event.n{i} == {i * 100}" for i in range(30)),
+        ", ".join(f"n{i}: {{type: int, min: 0, max: 3000}}" for i in range(30)), "",
     ),
     "quantifiers in quantifiers": (
         "all(all(all(all(true for a in sixty) for b in sixty) for c in sixty) for d in sixty)", "", "LH306",
     ),
-    "a costly guard": ("count(count(a == b for a in sixty) > 0 for b in sixty) > event.n", "n: int", ""),
+    "a costly guard": (
+        "count(count(a == b for a in sixty) > 0 for b in sixty) > event.n", "n: {type: int, min: 0, max: 3000}", "",
+    ),
 }  # fmt: skip
 
 

@@ -13,6 +13,12 @@ static inline int holds(const Engine *e, i32 program, const u64 *s, u32 *test)
     return program == -2;
 }
 
+/* Whether a part may have steps: 1 or 0; -1: that is not known. */
+static inline int is_open(const Engine *e, u32 part, const u64 *s, u32 *test)
+{
+    return holds(e, ITEMS(e->gates, i32)[part], s, test);
+}
+
 /* Whether all probes have been asked; else the search has to return: one has fired, or an answer is not known. */
 static inline int asked(Engine *e, const Claim *claims, u32 n, const u64 *s, u32 of)
 {
@@ -29,38 +35,65 @@ static inline int asked(Engine *e, const Claim *claims, u32 n, const u64 *s, u32
     return 1;
 }
 
-/* `holds` where answers are known together; -1: one may not be known. */
-static inline int leaps(const Engine *e, i32 program, const u64 *s)
+/* Where a program leads to by answers that are known together. */
+static inline i32 leap(const Engine *e, i32 program, const u64 *s)
 {
 #if PEXT
     const u32 *of = ITEMS(e->leap_of, u32);
-    u64 known = COUNT(e->leap_of, u32);
-    while (program >= 0 && (u64)program < known && of[program]) {
+    while (program >= 0 && of[program]) {
         const Leap *leap = ITEMS(e->leaps, Leap) + of[program] - 1;
         i32 then = ITEMS(e->leap_tables, i32)[leap->table + seen(s, leap->masks)];
         if (!then) break;
         program = then - 3;
     }
 #endif
-    u32 test;
-    return holds(e, program, s, &test);
+    (void)e; (void)s;
+    return program;
 }
 
 /* Whether claims that are still asked have nothing to say of a state, or of a step from it. */
 static inline u8 are_clear(const Engine *e, const Claim *claims, u32 n, const u64 *s)
 {
     const u8 *active = ITEMS(e->active, u8);
-    for (u32 i = 0; i < n; i++) if (active[claims[i].probe] && leaps(e, claims[i].program, s)) return 0;
+    u32 test;
+    for (u32 i = 0; i < n; i++) {
+        if (!active[claims[i].probe]) continue;
+        i32 program = claims[i].program;
+        if (program < (i32)e->told) program = leap(e, program, s);
+        if (holds(e, program, s, &test)) return 0;
+    }
     return 1;
+}
+
+/* Whether a chain of claims has nothing to say of a state. */
+static inline u8 chain_is_clear(const Engine *e, i32 at, const u64 *s)
+{
+    const Test *tests = ITEMS(e->chained, Test);
+    while ((at = leap(e, at, s)) >= 0) {
+        u64 slot = walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[tests[at].root], s);
+        if (!slot) return 0;
+        at = slot >> 1 ? tests[at].yes : tests[at].no;
+    }
+    return at == -1;
 }
 
 static inline u8 is_clear(const Engine *e, const u64 *s)
 {
+    if (e->told && chain_is_clear(e, e->states_chain, s)) return 1;
     return are_clear(e, ITEMS(e->on_states, Claim), (u32)COUNT(e->on_states, Claim), s);
 }
 
-/* Whether no claim has anything to say of a step from a state. */
-static inline u8 step_is_clear(const Engine *e, const Asked *asked, const u64 *s)
+/* Whether quiet claims about steps have nothing to say of the steps from a state. */
+static inline u8 is_quiet(const Engine *e, const u64 *s)
 {
+    u64 n = COUNT(e->quiet, Claim);
+    if (e->told && e->chained_quiet == n && chain_is_clear(e, e->quiet_chain, s)) return 1;
+    return are_clear(e, ITEMS(e->quiet, Claim), (u32)n, s);
+}
+
+/* Whether no claim has anything to say of a step from a state, given whether that holds of quiet ones. */
+static inline u8 step_is_clear(const Engine *e, const Asked *asked, const u64 *s, u8 quiet)
+{
+    if (quiet) return are_clear(e, ITEMS(e->claims, Claim) + asked->own, asked->owned, s);
     return are_clear(e, ITEMS(e->claims, Claim) + asked->first, asked->count, s);
 }

@@ -43,7 +43,7 @@ typedef uint8_t u8;
 
 enum { DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY };
 enum { GATHER, EXPAND, CHECK, STUCK };
-enum { OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK };
+enum { OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK, OF_GATE };
 enum { OPEN, GATHERED, UNKNOWN };
 
 #if PEXT && defined(__clang__)

@@ -48,7 +48,9 @@ static int follow(Engine *e, u64 label, u32 state, u64 left)
 
 static int steps_unknown(Engine *e, u32 part, u32 class, u64 label, u32 state, const u64 *s)
 {
-    e->what = STEPS; e->part = part; e->class = class; e->label = label; e->number = state;
+    e->what = STEPS;
+    if (is_open(e, part, s, &e->test) < 0) { e->what = CLAIM; e->of = OF_GATE; }
+    e->part = part; e->class = class; e->label = label; e->number = state;
     memcpy(e->words, s, W * sizeof(u64));
     return 0;
 }
@@ -60,6 +62,7 @@ static int find_ways(Engine *e, Block *b, int alone)
     const u64 *kids = ITEMS(e->kids, u64), *trees = ITEMS(e->trees, u64);
     const u32 *roots = ITEMS(e->roots, u32);
     const Leaf *leaves = ITEMS(e->leaves, Leaf);
+    u32 test;
     b->way.used = 0;
     if (!pool_room(&b->way, (size_t)b->labels * e->parts * sizeof(u32))) { if (alone) e->what = NO_MEMORY; return 0; }
     u32 *way = ITEMS(b->way, u32);
@@ -73,7 +76,9 @@ static int find_ways(Engine *e, Block *b, int alone)
         if (joint != last) parts = 0;
         for (; joint != last; joint++) {
             if (!joint->joined) {
-                u64 slot = walk(kids, trees[roots[joint->first]], s);
+                int open = is_open(e, joint->first, s, &test);
+                if (!open) continue;
+                u64 slot = open < 0 ? 0 : walk(kids, trees[roots[joint->first]], s);
                 if (!slot) return alone && steps_unknown(e, joint->first, 0, label, state, s);
                 if (leaves[slot >> 1].count || leaves[slot >> 1].fault) *way++ = (u32)(slot >> 1) << 1;
                 if (leaves[slot >> 1].fault) break;
@@ -96,7 +101,9 @@ static int find_ways(Engine *e, Block *b, int alone)
         }
 #endif
         for (u32 p = 0; p < parts; p++) {
-            u64 slot = walk(kids, trees[roots[p * e->classes + class]], s);
+            int open = is_open(e, p, s, &test);
+            if (!open) continue;
+            u64 slot = open < 0 ? 0 : walk(kids, trees[roots[p * e->classes + class]], s);
             if (!slot) return alone && steps_unknown(e, p, class, label, state, s);
             *way++ = (u32)(slot >> 1) << 1;
             if (leaves[slot >> 1].fault) break;
@@ -189,6 +196,7 @@ static void find_targets(Engine *e, Block *b)
 #endif
     const Change *changes = ITEMS(e->changes, Change);
     u32 n[BLOCK] = { 0 };
+    u8 quiet[BLOCK] = { 0 };       /* of each label: not asked yet, 1 no, 2 yes */
     for (Step *step = steps; step < end; step++) {
         u64 at;
         u32 number = find(e, step->target, step->hash, &at);
@@ -196,9 +204,12 @@ static void find_targets(Engine *e, Block *b)
         step->number = number;
         step->new_clear = number == NONE && !e->processes && is_clear(e, step->target);
         u32 asked = changes[step->change].claims, state = state_of(e, b->first + step->of);
-        if (asked && (changes[step->change].cost || !met_before(e, b->first + step->of, state)))    /* else nothing is asked */
-            step->step_clear = step_is_clear(e, ITEMS(e->asked, Asked) + asked - 1, STATE(e, state));
-        else step->step_clear = 1;
+        step->step_clear = 1;
+        if (asked && (changes[step->change].cost || !met_before(e, b->first + step->of, state))) {  /* else nothing is asked */
+            u8 *still = &quiet[step->of];
+            if (!*still) *still = 1 + is_quiet(e, STATE(e, state));
+            step->step_clear = step_is_clear(e, ITEMS(e->asked, Asked) + asked - 1, STATE(e, state), *still == 2);
+        }
         n[step->of]++;
         *kept++ = *step;
     }

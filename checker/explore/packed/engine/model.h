@@ -8,7 +8,7 @@ PUBLIC(int, add_test)(Engine *e, u32 root, i32 yes, i32 no)
 }
 
 PUBLIC(int, add_probe)(Engine *e) { return PUSH(e->active, u8, 1); }
-PUBLIC(void, silence)(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; }
+PUBLIC(void, silence)(Engine *e, u32 probe) { ITEMS(e->active, u8)[probe] = 0; e->silenced++; }
 
 static void mask_of(const Engine *e, const Change *c, u64 *masks)
 {
@@ -37,15 +37,26 @@ PUBLIC(int, add_change)(Engine *e, u32 n, const u32 *atoms, const u32 *codes, u6
     return 1;
 }
 
-/* The claims about a kind of step. */
-PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs)
+static int add_quiet(Engine *e, Claim x)
 {
-    Asked asked = { (u32)COUNT(e->claims, Claim), n };
+    const Claim *known = ITEMS(e->quiet, Claim), *end = known + COUNT(e->quiet, Claim);
+    for (; known < end; known++) if (known->probe == x.probe && known->program == x.program) return 1;
+    return PUSH(e->quiet, Claim, x);
+}
+
+/* The claims about a kind of step; `quiet`: whether it changes nothing that a claim asks for, so that the program asks
+ * the same of every such step from a state. */
+PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs, const u32 *quiet)
+{
+    Asked asked = { (u32)COUNT(e->claims, Claim), n, (u32)COUNT(e->claims, Claim) + n, 0 };
     send_home(e);
-    for (u32 i = 0; i < n; i++) {
-        Claim x = { probes[i], programs[i] };
-        if (!PUSH(e->claims, Claim, x)) return 0;
-    }
+    for (int own = 0; own < 2; own++)
+        for (u32 i = 0; i < n; i++) {
+            Claim x = { probes[i], programs[i] };
+            if (own && quiet[i]) { if (!add_quiet(e, x)) return 0; continue; }
+            if (!PUSH(e->claims, Claim, x)) return 0;
+            asked.owned += own;
+        }
     return PUSH(e->asked, Asked, asked);
 }
 
@@ -94,7 +105,16 @@ PUBLIC(int, set_parts)(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, co
         if (!PUSH(e->roots, u32, roots[i])) return 0;
         ITEMS(e->part_trees, u8)[roots[i]] = 1;
     }
+    for (u32 p = 0; p < parts; p++) if (!PUSH(e->gates, i32, -2)) return 0;
     return help_with(e, 0, ~(u64)0);
+}
+
+/* A part has steps only where a program says yes: a chain of tests, of which each ends in no, or leads to the next. */
+PUBLIC(void, set_gate)(Engine *e, u32 part, i32 program)
+{
+    ITEMS(e->gates, i32)[part] = program;
+    for (; program >= 0; program = ITEMS(e->tests, Test)[program].no)
+        ITEMS(e->part_trees, u8)[ITEMS(e->tests, Test)[program].root] = 1;
 }
 
 PUBLIC(void, set_limits)(Engine *e, u64 states, u64 depth, u64 labels)

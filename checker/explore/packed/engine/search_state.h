@@ -6,7 +6,7 @@ typedef struct { u32 first, count, fault; } Leaf;           /* changes, and whet
 typedef struct { u32 first_write, writes; u64 cost; u32 fault, tag, claims; } Change;    /* `claims`: an Asked */
 typedef struct { u32 atom, code; } Write;
 typedef struct { u32 probe; i32 program; } Claim;
-typedef struct { u32 first, count; } Asked;                 /* what is claimed of a kind of step */
+typedef struct { u32 first, count, own, owned; } Asked;     /* what is claimed of a kind of step; after it, those that are not quiet */
 typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of instances that are alike: its slices' parts */
 typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
@@ -55,6 +55,7 @@ struct Engine {
     Pool joints, tables, joined;    /* Joint; u32, of each its leaves plus one; Joined */
     u64 settled, answered;          /* the labels from which on no part's tree has grown, or been given an answer */
     Pool roots;                     /* u32: of each part, for each class of faults left, a tree */
+    Pool gates;                     /* i32: of each part, the program that says whether it may have steps at all */
     Pool on_states, on_stuck;       /* Claim: probes of every new state, and of states where nothing happens */
     Pool active;                    /* u8: of each probe */
     i32 bounds;                     /* program */
@@ -77,6 +78,11 @@ struct Engine {
     /* where the search stands */
     u32 phase, at_label, at_step, then, found;
     Pool asked;                     /* Asked */
+    Pool quiet;                     /* Claim: about steps that change nothing that these ask for; states decide them */
+    Pool chained;                   /* Test: those that the caller told, and then chains of claims */
+    u64 told, silenced;             /* how many of them the caller told; how many probes are silent */
+    u64 chained_quiet, chained_silenced;    /* what the chains were made of */
+    i32 states_chain, quiet_chain;
     Pool leaps, leap_of, leap_tables;   /* Leap; u32, of each test its leap plus one; i32, where it leads plus three */
     Block own, *block;              /* where one thread gathers; the block whose steps are taken */
     /* several threads: blocks of a level, gathered ahead by whoever is free, and taken in their order */

@@ -67,8 +67,8 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
     return PUSH(e->between, u32, here) && PUSH(e->between, u32, there) && PUSH(e->between, u32, tag);
 }
 
-/* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS:
- * some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
+/* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS
+ * or CLAIM: some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
 PUBLIC(u32, survey_edges)(Engine *e)
 {
     Pool known = { 0 };
@@ -88,7 +88,9 @@ PUBLIC(u32, survey_edges)(Engine *e)
             continue;
         }
         for (u32 p = 0; p < e->parts; p++) {
-            u64 slot = walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p * e->classes]], s);
+            int open = is_open(e, p, s, &e->test);
+            if (!open) continue;
+            u64 slot = open < 0 ? 0 : walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p * e->classes]], s);
             if (!slot) {
                 pool_free(&known);
                 steps_unknown(e, p, 0, label, state_of(e, label), s);

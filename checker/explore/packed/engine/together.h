@@ -51,20 +51,34 @@ static int is_loop(const Engine *e, u32 change, const Joint *joint, const u64 *s
     return 1;
 }
 
+/* The bits that a part asks for, and those that its steps write. */
+static void masks_of_part(const Engine *e, u32 part, u64 *asked, u64 *written)
+{
+    const u64 *trees = ITEMS(e->trees, u64);
+    for (i32 t = ITEMS(e->gates, i32)[part]; t >= 0; t = ITEMS(e->tests, Test)[t].no)
+        masks_of(e, trees[ITEMS(e->tests, Test)[t].root], asked, 0);
+    masks_of(e, trees[ITEMS(e->roots, u32)[part]], asked, written);
+}
+
 /* What happens in a state by joined parts: the first of them of which that is not known, or NONE and its number plus
  * one (0: no memory; FAULTY: the specification is at fault there). */
 static u32 join(Engine *e, const Joint *joint, const u64 *s, u32 *known)
 {
     Joined all = { (u32)COUNT(e->members, u32), 0, 0 };
     const u64 *kids = ITEMS(e->kids, u64), *trees = ITEMS(e->trees, u64);
+    u32 test;
     *known = 0;
     for (u32 p = joint->first; p < joint->end; p++) {
+        int open = is_open(e, p, s, &test);
+        if (!open) continue;
+        if (open < 0) return p;
         u64 slot = walk(kids, trees[ITEMS(e->roots, u32)[p]], s);
         if (!slot) return p;
         if (ITEMS(e->leaves, Leaf)[slot >> 1].fault) { *known = FAULTY; return NONE; }
     }
     for (int loops = 0; loops < 2; loops++)
         for (u32 p = joint->first; p < joint->end; p++) {
+            if (!is_open(e, p, s, &test)) continue;
             Leaf leaf = ITEMS(e->leaves, Leaf)[walk(kids, trees[ITEMS(e->roots, u32)[p]], s) >> 1];
             for (u32 i = 0; i < leaf.count; i++) {
                 u32 change = ITEMS(e->members, u32)[leaf.first + i];
@@ -102,7 +116,7 @@ static int join_parts(Engine *e)
     for (u32 p = 0; p <= e->parts; p++) {
         u64 masks[W] = { 0 }, written[W] = { 0 };
         if (p < e->parts) {
-            masks_of(e, ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p]], masks, written);
+            masks_of_part(e, p, masks, written);
             if (e->brief && bits_of(masks, written) <= JOINT) for (int w = 0; w < W; w++) masks[w] |= written[w];
         }
         if (now.joined && (p == e->parts || bits_of(masks, now.masks) > JOINT)) {
@@ -133,9 +147,9 @@ static int join_parts(Engine *e)
  * until there are as many leaps as there may be. 0: no memory. */
 static int leap_new(Engine *e, i32 from, u8 *within, u64 most)
 {
-    const Test *tests = ITEMS(e->tests, Test);
+    const Test *tests = ITEMS(e->chained, Test);
     const u64 *trees = ITEMS(e->trees, u64);
-    u64 count = COUNT(e->tests, Test), none[W] = { 0 };
+    u64 count = COUNT(e->chained, Test), none[W] = { 0 };
     if (from < 0 || ITEMS(e->leap_of, u32)[from] || COUNT(e->leaps, Leap) >= most) return 1;
     Leap leap = { COUNT(e->leap_tables, i32), { 0 } };
     Pool open = { 0 };
@@ -176,22 +190,63 @@ static int leap_new(Engine *e, i32 from, u8 *within, u64 most)
     return had;
 }
 
+/* Puts the tests of a program into a chain, where `then` follows instead of a no; returns where they begin; -3: no
+ * memory. `made` has of each test its place in the chain plus one. */
+static i32 link_tests(Engine *e, i32 program, i32 then, u32 *made)
+{
+    if (program < 0) return program == -1 ? then : program;
+    if (made[program]) return (i32)made[program] - 1;
+    Test t = ITEMS(e->tests, Test)[program];
+    t.yes = link_tests(e, t.yes, then, made);
+    t.no = link_tests(e, t.no, then, made);
+    if (t.yes == -3 || t.no == -3 || !PUSH(e->chained, Test, t)) return -3;
+    made[program] = (u32)COUNT(e->chained, Test);
+    return (i32)made[program] - 1;
+}
+
+/* Chains claims that are still asked, so that one after the other is asked until one says yes. -3: no memory. */
+static i32 chain_new(Engine *e, const Pool *claims, u32 *made)
+{
+    i32 at = -1;
+    for (u64 i = COUNT(*claims, Claim); i-- > 0 && at != -3;) {
+        Claim c = ITEMS(*claims, Claim)[i];
+        if (!ITEMS(e->active, u8)[c.probe]) continue;
+        memset(made, 0, e->told * sizeof *made);
+        at = link_tests(e, c.program, at, made);
+    }
+    return at;
+}
+
 /* Answers together what claims ask. */
 static int leaps_new(Engine *e)
 {
-    u64 count = COUNT(e->tests, Test);
-    u8 *within = malloc(count + 1);
-    int had = within && pool_room(&e->leap_of, count * sizeof(u32));
+    u64 told = COUNT(e->tests, Test);
+    u32 *made = malloc((told + 1) * sizeof *made);
+    u8 *within = 0;
+    e->chained.used = e->leaps.used = e->leap_tables.used = 0;
+    int had = made && pool_room(&e->chained, e->tests.used);
     if (had) {
-        e->leaps.used = e->leap_tables.used = 0;
+        if (told) memcpy(e->chained.at, e->tests.at, e->tests.used);
+        e->chained.used = e->tests.used;
+        e->told = told; e->chained_quiet = COUNT(e->quiet, Claim); e->chained_silenced = e->silenced;
+        e->states_chain = chain_new(e, &e->on_states, made);
+        e->quiet_chain = chain_new(e, &e->quiet, made);
+        had = e->states_chain != -3 && e->quiet_chain != -3;
+    }
+    free(made);
+    u64 count = COUNT(e->chained, Test);
+    if (had) had = (within = malloc(count + 1)) && pool_room(&e->leap_of, count * sizeof(u32));
+    if (had) {
         memset(e->leap_of.at, 0, count * sizeof(u32));
         e->leap_of.used = count * sizeof(u32);
+        had = leap_new(e, e->states_chain, within, LEAPS) && leap_new(e, e->quiet_chain, within, 2 * LEAPS);
     }
-    for (u64 i = 0; had && i < COUNT(e->on_states, Claim); i++)
-        had = leap_new(e, ITEMS(e->on_states, Claim)[i].program, within, LEAPS);
     u64 most = COUNT(e->leaps, Leap) + STEP_LEAPS;
-    for (u64 i = 0; had && i < COUNT(e->claims, Claim); i++)
-        had = leap_new(e, ITEMS(e->claims, Claim)[i].program, within, most);
+    for (u64 i = 0; had && i < COUNT(e->asked, Asked); i++) {
+        Asked asked = ITEMS(e->asked, Asked)[i];
+        for (u32 k = 0; had && k < asked.owned; k++)
+            had = leap_new(e, ITEMS(e->claims, Claim)[asked.own + k].program, within, most);
+    }
     free(within);
     return had;
 }
@@ -199,7 +254,8 @@ static int leaps_new(Engine *e)
 /* Trees that have not changed for long are replaced by tables from now on. */
 static int settle(Engine *e)
 {
-    u64 tests = COUNT(e->tests, Test);
-    return (e->leap_of.used == tests * sizeof(u32) || leaps_new(e)) && (e->kinds || e->joints.used || join_parts(e));
+    int known = e->told == COUNT(e->tests, Test) && e->chained_quiet == COUNT(e->quiet, Claim)
+        && e->chained_silenced == e->silenced;
+    return (known || leaps_new(e)) && (e->kinds || e->joints.used || join_parts(e));
 }
 #endif

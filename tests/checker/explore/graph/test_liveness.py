@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph.cycles import fair_cycle
 from leasehold.checker.explore.graph.fairness import Demands, Fairness
-from leasehold.checker.explore.graph.liveness import reachable_fair_components
+from leasehold.checker.explore.graph.liveness import fair_run, reachable_fair_components
 from leasehold.checker.explore.graph.scc import fair_components
+from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.export import export_system
 from leasehold.spec import SpecError
@@ -87,6 +89,82 @@ def test_where_no_part_is_fair_nothing_is_found(
     marks = [np.isin(np.arange(STATES), list(some)) for some in (starts & missing, missing)]
     found = reachable_fair_components(*marks, made, asked)
     assert (found is not None) == bool(in_fair_sets(STATES, edges, come, asked))
+
+
+def steps_from(edges: list[Edge], begin: int, among: set[int]) -> dict[int, list[int]]:
+    """By state that walks among some states come to from one, the states of a shortest such walk."""
+    found, todo = {begin: [begin]}, [begin]
+    for n in todo:
+        for a, b, _ in edges:
+            if a == n and b in among and b not in found:
+                found[b] = [*found[n], b]
+                todo.append(b)
+    return found
+
+
+def least_cycle(edges: list[Edge], begin: int, among: set[int], starts: set[int], asked: Demands) -> int | None:
+    """The fewest steps of a fair cycle through a state and a start: what each walk has visited and taken is kept."""
+    if begin in starts and fair(edges, {begin}, set(), asked):
+        return 0
+    layer = {(begin, frozenset({begin}), frozenset[tuple[int, int]]())}
+    seen, length = set(layer), 0
+    while layer:
+        length += 1
+        ahead = {
+            (b, visited | {b}, taken | {(a, b)})
+            for n, visited, taken in layer
+            for a, b, _ in edges
+            if a == n and b in among
+        }
+        if any(
+            n == begin and visited & starts and fair(edges, set(visited), set(taken), asked)
+            for n, visited, taken in ahead
+        ):
+            return length
+        layer = ahead - seen
+        seen |= layer
+    return None
+
+
+def least_run(edges: list[Edge], starts: set[int], missing: set[int], asked: Demands) -> int | None:
+    """The fewest steps of a fair run from state 0 that visits a start and then never leaves the missing states."""
+    first = steps_from(edges, 0, set(range(STATES)))
+    totals = []
+    for entry in missing & first.keys():  # a start lies on the cycle
+        cycle = least_cycle(edges, entry, missing, starts, asked)
+        totals += [] if cycle is None else [len(first[entry]) - 1 + cycle]
+    for start in starts & missing & first.keys():  # or on the way
+        for entry, way in steps_from(edges, start, missing).items():
+            cycle = least_cycle(edges, entry, missing, missing, asked)
+            totals += [] if cycle is None else [len(first[start]) - 1 + len(way) - 1 + cycle]
+    return min(totals, default=None)
+
+
+FEW_EDGES = st.lists(st.tuples(*[st.integers(0, STATES - 1)] * 2, st.integers(-1, GROUPS - 1)), max_size=11)
+
+
+@settings(deadline=None)
+@example([(0, 1, 0), (1, 0, 0)], ["weak", "no", "no"], {1}, {0, 1})  # the start is on the cycle alone
+@given(FEW_EDGES, ASKED, st.sets(st.integers(0, STATES - 1)), st.sets(st.integers(0, STATES - 1), min_size=2))
+def test_no_fair_run_is_shorter(edges: list[Edge], words: list[str], starts: set[int], missing: set[int]) -> None:
+    asked, made, labels = demanded(words), graph(STATES, edges), Labels()
+    for number, way in enumerate(ways := list(steps_from(edges, 0, set(range(STATES))).values())):
+        labels.add(way[-1], (), [w[-1] for w in ways].index(way[-2]) if number else -1)
+    labels.of += [[] for _ in range(STATES - len(labels.of))]
+    starts = starts & missing & {w[-1] for w in ways}
+    marks = [np.isin(np.arange(STATES), list(some)) for some in (starts, missing)]
+    found = fair_run(*marks, made, SimpleNamespace(labels=labels, chain=lambda n: labels.chain(labels.of[n][0])), asked)  # type: ignore[arg-type]
+    least = least_run(edges, starts, missing, asked)
+    assert (None if found is None else len(found.states) - 1) == least
+    if found is not None:
+        assert found.shortest
+        pairs, cycle = {(a, b) for a, b, _ in edges}, found.cycle
+        assert found.states[0] == 0
+        assert set(pairwise(found.states)) <= pairs
+        assert cycle[0] == cycle[-1]
+        seen = [n for n, state in enumerate(found.states) if state in starts]
+        assert any(missing.issuperset([*found.states[n:], *cycle]) for n in seen)
+        assert fair(edges, set(cycle), set(pairwise(cycle)), asked)
 
 
 def test_states_are_taken_out_again_and_again() -> None:
@@ -219,6 +297,38 @@ tasks: {choose: {call: policy.choose, answers: [left, right]}}
         "it never comes, in a run that is fair: with `fair: true` on `stop` and `fair: true` on `halt` this would hold"
     )
     assert judged(made(BOTH % ("true", "true"), role)).verdict == "exhausted"
+
+
+RING = """role: m
+events: {go: on, leave: away}
+states:
+  a: {initial: true, tasks: [work], on: {go: {to: b}, leave: {to: WHERE}}}
+  b: {tasks: [work], on: {go: {to: c}, leave: {to: a}}}
+  c: {tasks: [work], on: {go: {to: d}, leave: {to: done}}}
+  d: {tasks: [work], on: {go: {to: a}, leave: {to: WHERE}}}
+  e: {}
+  done: {}
+tasks: {work: {call: handler.work, answers: [go, leave]}}
+"""
+
+
+def test_a_stop_counts_as_a_way_to_fail(tmp_path: Path) -> None:
+    """The nearest cycle is not the shortest run; nor is a stop where the way there is longer than the cycle."""
+
+    def made(where: str) -> Path:
+        folder = tmp_path / where
+        (folder / "roles").mkdir(parents=True)
+        (folder / "system.yaml").write_text("system: small\nroles: {m: {}}\n")
+        (folder / "roles" / "m.yaml").write_text(RING.replace("WHERE", where).replace("  e: {}\n" * (where != "e"), ""))
+        (folder / "invariants.yaml").write_text("properties: {ends: {when: m.state == a, leads_to: m.state == done}}\n")
+        return folder
+
+    found = judged(made("e"))
+    assert found.path is not None
+    assert ([s.event for s in found.path.steps], found.path.loop) == (["leave"], 1)
+    found = judged(made("done"))
+    assert found.path is not None
+    assert ([s.event for s in found.path.steps], found.path.loop) == (["go", "leave"], 0)
 
 
 def test_other_words_for_fairness_are_refused(made: Make) -> None:

@@ -2,7 +2,7 @@
 \* lease. One lease of several units of one site's resource: the service manager that wants it, the broker
 \* that promises it, the site authority that grants it, and the units themselves. After "Robust Leasing for
 \* Virtual Infrastructure", section 4.
-\* Specification 209fcc2ae037, max_units=1, last_end=2, expiry=true, close_early=true, lazy_close=true,
+\* Specification ff972a507553, max_units=1, last_end=2, expiry=true, close_early=true, lazy_close=true,
 \* handler_limit=1, duplicates=0, reorders=0, kinds=1
 \* TLC judges steps that change something; the explorer also those that change nothing.
 \* Not in this module:
@@ -98,7 +98,7 @@ Unit_teardown_driven(Me, Own) ==
 \* service_manager/nascent#demand: to ticketing.
 Service_manager_nascent_demand(Arg_units, Arg_end) ==
   /\ service_manager.state = "nascent"
-  /\ ((Arg_end > clock))
+  /\ (((Arg_end > clock) /\ (Arg_units <= max_units)))
   /\ LET Service_manager_1 == [service_manager EXCEPT !.state = "ticketing", !.requested_units = Arg_units, !.requested_end = Arg_end]
          To_broker_1 == PutInMailbox(to_broker, [kind |-> "ticket", units |-> Service_manager_1.requested_units, end |-> Service_manager_1.requested_end])
      IN /\ service_manager' = Service_manager_1
@@ -234,6 +234,7 @@ Service_manager_joining_tick ==
 Service_manager_active_extend(Arg_units, Arg_end) ==
   /\ service_manager.state = "active"
   /\ ((clock < service_manager.lease_end) /\ (Arg_end > service_manager.ticket_end))
+  /\ ((Arg_units <= max_units))
   /\ LET Service_manager_1 == [service_manager EXCEPT !.state = "extending_ticket", !.requested_units = Arg_units, !.requested_end = Arg_end]
          To_broker_1 == PutInMailbox(to_broker, [kind |-> "extend_ticket", units |-> Service_manager_1.requested_units, end |-> Service_manager_1.requested_end])
      IN /\ service_manager' = Service_manager_1
@@ -294,6 +295,7 @@ Service_manager_active_ticketed_extend_now ==
 Service_manager_active_ticketed_extend(Arg_units, Arg_end) ==
   /\ service_manager.state = "active_ticketed"
   /\ ((clock < service_manager.lease_end) /\ (Arg_end > service_manager.ticket_end))
+  /\ ((Arg_units <= max_units))
   /\ LET Service_manager_1 == [service_manager EXCEPT !.state = "extending_ticket", !.requested_units = Arg_units, !.requested_end = Arg_end]
          To_broker_1 == PutInMailbox(to_broker, [kind |-> "extend_ticket", units |-> Service_manager_1.requested_units, end |-> Service_manager_1.requested_end])
      IN /\ service_manager' = Service_manager_1
@@ -1397,112 +1399,112 @@ Fairness ==
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 \* A claim P about steps that asks who consumed what: it holds of every action that a step can be taken for.
-Judged(P(_, _, _)) ==
-  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_nascent_demand(Arg_units, Arg_end) => P("service_manager", 0, "demand")
-  /\ Service_manager_nascent_close => P("service_manager", 0, "close")
-  /\ Service_manager_ticketing_close => P("service_manager", 0, "close")
-  /\ Service_manager_ticketing_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_ticketed_redeem_now => P("service_manager", 0, "redeem_now")
-  /\ Service_manager_ticketed_close => P("service_manager", 0, "close")
-  /\ Service_manager_ticketed_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_redeeming_close => P("service_manager", 0, "close")
-  /\ Service_manager_redeeming_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_joining_joined => P("service_manager", 0, "joined")
-  /\ Service_manager_joining_joined_2 => P("service_manager", 0, "joined")
-  /\ Service_manager_joining_join_failed => P("service_manager", 0, "join_failed")
-  /\ Service_manager_joining_close => P("service_manager", 0, "close")
-  /\ Service_manager_joining_tick => P("service_manager", 0, "tick")
-  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_active_extend(Arg_units, Arg_end) => P("service_manager", 0, "extend")
-  /\ Service_manager_active_close => P("service_manager", 0, "close")
-  /\ Service_manager_active_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_extending_ticket_close => P("service_manager", 0, "close")
-  /\ Service_manager_extending_ticket_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_active_ticketed_extend_now => P("service_manager", 0, "extend_now")
-  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_active_ticketed_extend(Arg_units, Arg_end) => P("service_manager", 0, "extend")
-  /\ Service_manager_active_ticketed_close => P("service_manager", 0, "close")
-  /\ Service_manager_active_ticketed_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_extending_lease_close => P("service_manager", 0, "close")
-  /\ Service_manager_extending_lease_tick => P("service_manager", 0, "tick")
-  /\ Service_manager_closing_tick => P("service_manager", 0, "tick")
-  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_properties \in (0..(kinds - 1)) : Broker_ticketing_granted(Arg_units, Arg_properties) => P("broker", 0, "granted")
-  /\ Broker_ticketing_denied => P("broker", 0, "denied")
-  /\ Broker_ticketing_tick => P("broker", 0, "tick")
-  /\ Broker_ticketed_tick => P("broker", 0, "tick")
-  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_properties \in (0..(kinds - 1)) : Broker_extending_granted(Arg_units, Arg_properties) => P("broker", 0, "granted")
-  /\ Broker_extending_denied => P("broker", 0, "denied")
-  /\ Broker_extending_tick => P("broker", 0, "tick")
-  /\ \A Arg_units \in (SUBSET (0..0)) : Authority_priming_placed(Arg_units) => P("authority", 0, "placed")
-  /\ Authority_priming_no_room => P("authority", 0, "no_room")
-  /\ Authority_priming_primed => P("authority", 0, "primed")
-  /\ Authority_priming_setup_failed => P("authority", 0, "setup_failed")
-  /\ Authority_priming_reclaim => P("authority", 0, "reclaim")
-  /\ Authority_priming_tick => P("authority", 0, "tick")
-  /\ Authority_active_reclaim => P("authority", 0, "reclaim")
-  /\ Authority_active_tick => P("authority", 0, "tick")
-  /\ \A Arg_units \in (SUBSET (0..0)) : Authority_modifying_placed(Arg_units) => P("authority", 0, "placed")
-  /\ Authority_modifying_no_room => P("authority", 0, "no_room")
-  /\ Authority_modifying_modified => P("authority", 0, "modified")
-  /\ Authority_modifying_modify_failed => P("authority", 0, "modify_failed")
-  /\ Authority_modifying_modify_failed_2 => P("authority", 0, "modify_failed")
-  /\ Authority_modifying_reclaim => P("authority", 0, "reclaim")
-  /\ Authority_modifying_tick => P("authority", 0, "tick")
-  /\ Authority_closing_torn_down => P("authority", 0, "torn_down")
-  /\ \A Me \in (0..0) : Unit_priming_up(Me) => P("unit", Me, "up")
-  /\ \A Me \in (0..0) : Unit_priming_broken(Me) => P("unit", Me, "broken")
-  /\ \A Me \in (0..0) : Unit_priming_tick(Me) => P("unit", Me, "tick")
-  /\ \A Me \in (0..0) : Unit_modifying_changed(Me) => P("unit", Me, "changed")
-  /\ \A Me \in (0..0) : Unit_modifying_broken(Me) => P("unit", Me, "broken")
-  /\ \A Me \in (0..0) : Unit_modifying_tick(Me) => P("unit", Me, "tick")
-  /\ \A Me \in (0..0) : Unit_closing_down(Me) => P("unit", Me, "down")
-  /\ \A Me \in (0..0) : Unit_closing_broken(Me) => P("unit", Me, "broken")
-  /\ \A Me \in (0..0) : Unit_closing_tick(Me) => P("unit", Me, "tick")
-  /\ \A Me \in (0..0) : Unit_failed_repaired(Me) => P("unit", Me, "repaired")
-  /\ Broker_nascent_ticket => P("broker", 0, "ticket")
-  /\ Broker_drops_ticket => P("broker", 0, "ticket")
-  /\ Broker_ticketed_extend_ticket => P("broker", 0, "extend_ticket")
-  /\ Broker_ticketed_extend_ticket_2 => P("broker", 0, "extend_ticket")
-  /\ Broker_drops_extend_ticket => P("broker", 0, "extend_ticket")
-  /\ Broker_nascent_relinquish => P("broker", 0, "relinquish")
-  /\ Broker_ticketing_relinquish => P("broker", 0, "relinquish")
-  /\ Broker_ticketed_relinquish => P("broker", 0, "relinquish")
-  /\ Broker_extending_relinquish => P("broker", 0, "relinquish")
-  /\ Broker_drops_relinquish => P("broker", 0, "relinquish")
-  /\ Service_manager_ticketing_update_ticket => P("service_manager", 0, "update_ticket")
-  /\ Service_manager_ticketing_update_ticket_2 => P("service_manager", 0, "update_ticket")
-  /\ Service_manager_extending_ticket_update_ticket => P("service_manager", 0, "update_ticket")
-  /\ Service_manager_extending_ticket_update_ticket_2 => P("service_manager", 0, "update_ticket")
-  /\ Service_manager_extending_ticket_update_ticket_3 => P("service_manager", 0, "update_ticket")
-  /\ Service_manager_drops_update_ticket => P("service_manager", 0, "update_ticket")
-  /\ Authority_nascent_redeem => P("authority", 0, "redeem")
-  /\ Authority_nascent_redeem_2 => P("authority", 0, "redeem")
-  /\ Authority_closed_redeem => P("authority", 0, "redeem")
-  /\ Authority_drops_redeem => P("authority", 0, "redeem")
-  /\ Authority_active_extend_lease => P("authority", 0, "extend_lease")
-  /\ Authority_active_extend_lease_2 => P("authority", 0, "extend_lease")
-  /\ Authority_closed_extend_lease => P("authority", 0, "extend_lease")
-  /\ Authority_drops_extend_lease => P("authority", 0, "extend_lease")
-  /\ Authority_nascent_close => P("authority", 0, "close")
-  /\ Authority_priming_close => P("authority", 0, "close")
-  /\ Authority_active_close => P("authority", 0, "close")
-  /\ Authority_modifying_close => P("authority", 0, "close")
-  /\ Authority_closed_close => P("authority", 0, "close")
-  /\ Authority_drops_close => P("authority", 0, "close")
-  /\ Service_manager_redeeming_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_redeeming_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_joining_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_joining_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_active_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_active_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_extending_ticket_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_extending_ticket_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_active_ticketed_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_active_ticketed_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_extending_lease_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_extending_lease_update_lease_2 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_extending_lease_update_lease_3 => P("service_manager", 0, "update_lease")
-  /\ Service_manager_closing_update_lease => P("service_manager", 0, "update_lease")
-  /\ Service_manager_drops_update_lease => P("service_manager", 0, "update_lease")
-  /\ Clock_ticks => P("", 0, "")
+Judged(P(_, _, _, _)) ==
+  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_nascent_demand(Arg_units, Arg_end) => P("service_manager", 0, "demand", FALSE)
+  /\ Service_manager_nascent_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_ticketing_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_ticketing_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_ticketed_redeem_now => P("service_manager", 0, "redeem_now", FALSE)
+  /\ Service_manager_ticketed_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_ticketed_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_redeeming_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_redeeming_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_joining_joined => P("service_manager", 0, "joined", FALSE)
+  /\ Service_manager_joining_joined_2 => P("service_manager", 0, "joined", FALSE)
+  /\ Service_manager_joining_join_failed => P("service_manager", 0, "join_failed", FALSE)
+  /\ Service_manager_joining_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_joining_tick => P("service_manager", 0, "tick", FALSE)
+  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_active_extend(Arg_units, Arg_end) => P("service_manager", 0, "extend", FALSE)
+  /\ Service_manager_active_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_active_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_extending_ticket_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_extending_ticket_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_active_ticketed_extend_now => P("service_manager", 0, "extend_now", FALSE)
+  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_end \in ((clock + 1)..last_end) : Service_manager_active_ticketed_extend(Arg_units, Arg_end) => P("service_manager", 0, "extend", FALSE)
+  /\ Service_manager_active_ticketed_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_active_ticketed_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_extending_lease_close => P("service_manager", 0, "close", FALSE)
+  /\ Service_manager_extending_lease_tick => P("service_manager", 0, "tick", FALSE)
+  /\ Service_manager_closing_tick => P("service_manager", 0, "tick", FALSE)
+  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_properties \in (0..(kinds - 1)) : Broker_ticketing_granted(Arg_units, Arg_properties) => P("broker", 0, "granted", FALSE)
+  /\ Broker_ticketing_denied => P("broker", 0, "denied", FALSE)
+  /\ Broker_ticketing_tick => P("broker", 0, "tick", FALSE)
+  /\ Broker_ticketed_tick => P("broker", 0, "tick", FALSE)
+  /\ \A Arg_units \in {N \in (1..max_units) : 1 <= N} : \A Arg_properties \in (0..(kinds - 1)) : Broker_extending_granted(Arg_units, Arg_properties) => P("broker", 0, "granted", FALSE)
+  /\ Broker_extending_denied => P("broker", 0, "denied", FALSE)
+  /\ Broker_extending_tick => P("broker", 0, "tick", FALSE)
+  /\ \A Arg_units \in (SUBSET (0..0)) : Authority_priming_placed(Arg_units) => P("authority", 0, "placed", FALSE)
+  /\ Authority_priming_no_room => P("authority", 0, "no_room", FALSE)
+  /\ Authority_priming_primed => P("authority", 0, "primed", FALSE)
+  /\ Authority_priming_setup_failed => P("authority", 0, "setup_failed", FALSE)
+  /\ Authority_priming_reclaim => P("authority", 0, "reclaim", FALSE)
+  /\ Authority_priming_tick => P("authority", 0, "tick", FALSE)
+  /\ Authority_active_reclaim => P("authority", 0, "reclaim", FALSE)
+  /\ Authority_active_tick => P("authority", 0, "tick", FALSE)
+  /\ \A Arg_units \in (SUBSET (0..0)) : Authority_modifying_placed(Arg_units) => P("authority", 0, "placed", FALSE)
+  /\ Authority_modifying_no_room => P("authority", 0, "no_room", FALSE)
+  /\ Authority_modifying_modified => P("authority", 0, "modified", FALSE)
+  /\ Authority_modifying_modify_failed => P("authority", 0, "modify_failed", FALSE)
+  /\ Authority_modifying_modify_failed_2 => P("authority", 0, "modify_failed", FALSE)
+  /\ Authority_modifying_reclaim => P("authority", 0, "reclaim", FALSE)
+  /\ Authority_modifying_tick => P("authority", 0, "tick", FALSE)
+  /\ Authority_closing_torn_down => P("authority", 0, "torn_down", FALSE)
+  /\ \A Me \in (0..0) : Unit_priming_up(Me) => P("unit", Me, "up", FALSE)
+  /\ \A Me \in (0..0) : Unit_priming_broken(Me) => P("unit", Me, "broken", FALSE)
+  /\ \A Me \in (0..0) : Unit_priming_tick(Me) => P("unit", Me, "tick", FALSE)
+  /\ \A Me \in (0..0) : Unit_modifying_changed(Me) => P("unit", Me, "changed", FALSE)
+  /\ \A Me \in (0..0) : Unit_modifying_broken(Me) => P("unit", Me, "broken", FALSE)
+  /\ \A Me \in (0..0) : Unit_modifying_tick(Me) => P("unit", Me, "tick", FALSE)
+  /\ \A Me \in (0..0) : Unit_closing_down(Me) => P("unit", Me, "down", FALSE)
+  /\ \A Me \in (0..0) : Unit_closing_broken(Me) => P("unit", Me, "broken", FALSE)
+  /\ \A Me \in (0..0) : Unit_closing_tick(Me) => P("unit", Me, "tick", FALSE)
+  /\ \A Me \in (0..0) : Unit_failed_repaired(Me) => P("unit", Me, "repaired", FALSE)
+  /\ Broker_nascent_ticket => P("broker", 0, "ticket", FALSE)
+  /\ Broker_drops_ticket => P("broker", 0, "ticket", TRUE)
+  /\ Broker_ticketed_extend_ticket => P("broker", 0, "extend_ticket", FALSE)
+  /\ Broker_ticketed_extend_ticket_2 => P("broker", 0, "extend_ticket", FALSE)
+  /\ Broker_drops_extend_ticket => P("broker", 0, "extend_ticket", TRUE)
+  /\ Broker_nascent_relinquish => P("broker", 0, "relinquish", FALSE)
+  /\ Broker_ticketing_relinquish => P("broker", 0, "relinquish", FALSE)
+  /\ Broker_ticketed_relinquish => P("broker", 0, "relinquish", FALSE)
+  /\ Broker_extending_relinquish => P("broker", 0, "relinquish", FALSE)
+  /\ Broker_drops_relinquish => P("broker", 0, "relinquish", TRUE)
+  /\ Service_manager_ticketing_update_ticket => P("service_manager", 0, "update_ticket", FALSE)
+  /\ Service_manager_ticketing_update_ticket_2 => P("service_manager", 0, "update_ticket", FALSE)
+  /\ Service_manager_extending_ticket_update_ticket => P("service_manager", 0, "update_ticket", FALSE)
+  /\ Service_manager_extending_ticket_update_ticket_2 => P("service_manager", 0, "update_ticket", FALSE)
+  /\ Service_manager_extending_ticket_update_ticket_3 => P("service_manager", 0, "update_ticket", FALSE)
+  /\ Service_manager_drops_update_ticket => P("service_manager", 0, "update_ticket", TRUE)
+  /\ Authority_nascent_redeem => P("authority", 0, "redeem", FALSE)
+  /\ Authority_nascent_redeem_2 => P("authority", 0, "redeem", FALSE)
+  /\ Authority_closed_redeem => P("authority", 0, "redeem", FALSE)
+  /\ Authority_drops_redeem => P("authority", 0, "redeem", TRUE)
+  /\ Authority_active_extend_lease => P("authority", 0, "extend_lease", FALSE)
+  /\ Authority_active_extend_lease_2 => P("authority", 0, "extend_lease", FALSE)
+  /\ Authority_closed_extend_lease => P("authority", 0, "extend_lease", FALSE)
+  /\ Authority_drops_extend_lease => P("authority", 0, "extend_lease", TRUE)
+  /\ Authority_nascent_close => P("authority", 0, "close", FALSE)
+  /\ Authority_priming_close => P("authority", 0, "close", FALSE)
+  /\ Authority_active_close => P("authority", 0, "close", FALSE)
+  /\ Authority_modifying_close => P("authority", 0, "close", FALSE)
+  /\ Authority_closed_close => P("authority", 0, "close", FALSE)
+  /\ Authority_drops_close => P("authority", 0, "close", TRUE)
+  /\ Service_manager_redeeming_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_redeeming_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_joining_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_joining_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_active_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_active_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_extending_ticket_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_extending_ticket_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_active_ticketed_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_active_ticketed_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_extending_lease_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_extending_lease_update_lease_2 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_extending_lease_update_lease_3 => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_closing_update_lease => P("service_manager", 0, "update_lease", FALSE)
+  /\ Service_manager_drops_update_lease => P("service_manager", 0, "update_lease", TRUE)
+  /\ Clock_ticks => P("", 0, "", FALSE)
 
 \* No int leaves its range.
 TypesHold ==
@@ -1536,7 +1538,7 @@ Assigned_equals_ticketed == (((authority.state = "active") /\ (service_manager.s
 Active_as_ticketed == ((service_manager.state = "active") => ((service_manager.lease_units = service_manager.ticket_units) /\ (service_manager.lease_end = service_manager.ticket_end)))
 
 \* site_wants_what_the_ticket_says: step. What a site means to give is what the ticket that it was shown says.
-Site_wants_what_the_ticket_says == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((((Took_role = "authority" /\ Took_event = "redeem") /\ (authority'.state = "priming") /\ (service_manager.state = "redeeming")) \/ ((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority'.state = "modifying") /\ (service_manager.state = "extending_lease"))) => ((authority'.wanted = service_manager'.ticket_units) /\ (authority'.end = service_manager'.ticket_end) /\ (authority'.properties = service_manager'.ticket_properties))))]_vars
+Site_wants_what_the_ticket_says == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((((Took_role = "authority" /\ Took_event = "redeem") /\ (authority'.state = "priming") /\ (service_manager.state = "redeeming")) \/ ((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority'.state = "modifying") /\ (service_manager.state = "extending_lease"))) => ((authority'.wanted = service_manager'.ticket_units) /\ (authority'.end = service_manager'.ticket_end) /\ (authority'.properties = service_manager'.ticket_properties))))]_vars
 
 \* a_new_lease_is_as_ticketed: step. A ticket that is redeemed brings exactly the units and the term that it
 \* is for, or nothing.
@@ -1545,15 +1547,15 @@ A_new_lease_is_as_ticketed == [][(((service_manager.state = "redeeming") /\ (ser
 \* ticket_changes_on_extension_only: step. The units on a ticket, and their properties, change only on ticket
 \* extensions: at the broker when its policy grants one, at the service manager when it hears of one that it
 \* asked for. (The end of the ticket is no change of it.)
-Ticket_changes_on_extension_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((((broker.state \in {"ticketed", "extending"}) /\ (broker'.state /= "closed") /\ ((broker'.units /= broker.units) \/ (broker'.properties /= broker.properties))) \/ ((service_manager.state \notin {"nascent", "ticketing"}) /\ ((service_manager'.ticket_units /= service_manager.ticket_units) \/ (service_manager'.ticket_properties /= service_manager.ticket_properties)))) => (((Took_role = "broker" /\ Took_event = "granted") /\ (broker.state = "extending")) \/ ((Took_role = "service_manager" /\ Took_event = "update_ticket") /\ (service_manager.state = "extending_ticket")))))]_vars
+Ticket_changes_on_extension_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((((broker.state \in {"ticketed", "extending"}) /\ (broker'.state /= "closed") /\ ((broker'.units /= broker.units) \/ (broker'.properties /= broker.properties))) \/ ((service_manager.state \notin {"nascent", "ticketing"}) /\ ((service_manager'.ticket_units /= service_manager.ticket_units) \/ (service_manager'.ticket_properties /= service_manager.ticket_properties)))) => (((Took_role = "broker" /\ Took_event = "granted") /\ (broker.state = "extending")) \/ ((Took_role = "service_manager" /\ Took_event = "update_ticket") /\ (service_manager.state = "extending_ticket")))))]_vars
 
 \* lease_changes_on_extension_only: step. The leased units, and their properties, change only on lease
 \* extensions: at the site when it takes or finishes one, at the service manager when it hears of one that it
 \* asked for. (The end of the lease is no change of it.)
-Lease_changes_on_extension_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((((authority.state \in {"active", "modifying"}) /\ (authority'.state \in {"active", "modifying"}) /\ ((authority'.units /= authority.units) \/ (authority'.assigned /= authority.assigned) \/ (authority'.properties /= authority.properties))) \/ ((service_manager.state \notin {"nascent", "ticketing", "ticketed", "redeeming"}) /\ (service_manager'.lease_units /= service_manager.lease_units))) => (((Took_role = "authority") /\ ((authority'.state = "modifying") \/ (authority.state = "modifying"))) \/ ((Took_role = "service_manager" /\ Took_event = "update_lease") /\ (service_manager.state = "extending_lease")))))]_vars
+Lease_changes_on_extension_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((((authority.state \in {"active", "modifying"}) /\ (authority'.state \in {"active", "modifying"}) /\ ((authority'.units /= authority.units) \/ (authority'.assigned /= authority.assigned) \/ (authority'.properties /= authority.properties))) \/ ((service_manager.state \notin {"nascent", "ticketing", "ticketed", "redeeming"}) /\ (service_manager'.lease_units /= service_manager.lease_units))) => (((Took_role = "authority") /\ ((authority'.state = "modifying") \/ (authority.state = "modifying"))) \/ ((Took_role = "service_manager" /\ Took_event = "update_lease") /\ (service_manager.state = "extending_lease")))))]_vars
 
 \* lease_changes_when_asked_only: step. A site begins to change a lease's units only on a request to extend.
-Lease_changes_when_asked_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((authority.state /= "modifying") /\ (authority'.state = "modifying")) => (Took_role = "authority" /\ Took_event = "extend_lease")))]_vars
+Lease_changes_when_asked_only == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((authority.state /= "modifying") /\ (authority'.state = "modifying")) => (Took_role = "authority" /\ Took_event = "extend_lease")))]_vars
 
 \* extension_asked_before_the_end: step. A longer ticket is asked for only before the lease ends.
 Extension_asked_before_the_end == [][(((service_manager'.state = "extending_ticket") /\ (service_manager.state /= "extending_ticket")) => (clock' < service_manager'.lease_end))]_vars
@@ -1561,11 +1563,11 @@ Extension_asked_before_the_end == [][(((service_manager'.state = "extending_tick
 \* extension_answered_before_the_end: step. A broker answers a request for extension before the end of the
 \* lease: it grants only while the ticket (which ends no earlier than the lease) lasts, and while it runs no
 \* request is still open when the ticket is over.
-Extension_answered_before_the_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((broker.state = "extending") => (((~(Took_role = "broker" /\ Took_event = "granted")) \/ (clock' < broker.term_end)) /\ ((clock' = clock) \/ (clock' <= broker'.term_end) \/ (~TRUE)))))]_vars
+Extension_answered_before_the_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((broker.state = "extending") => (((~(Took_role = "broker" /\ Took_event = "granted")) \/ (clock' < broker.term_end)) /\ ((clock' = clock) \/ (clock' <= broker'.term_end) \/ (~TRUE)))))]_vars
 
 \* extension_request_is_taken_up: step. A request to extend that comes while the ticket lasts is put to the
 \* broker's policy.
-Extension_request_is_taken_up == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "broker" /\ Took_event = "extend_ticket") /\ (broker.state = "ticketed") /\ (service_manager.state = "extending_ticket") /\ (clock' < broker.term_end) /\ (service_manager'.requested_end > broker.term_end)) => (broker'.state = "extending")))]_vars
+Extension_request_is_taken_up == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "broker" /\ Took_event = "extend_ticket") /\ (broker.state = "ticketed") /\ (service_manager.state = "extending_ticket") /\ (clock' < broker.term_end) /\ (service_manager'.requested_end > broker.term_end)) => (broker'.state = "extending")))]_vars
 
 \* broker_decides: leads_to. A broker does not sit on a request to extend.
 Broker_decides == ((broker.state = "extending")) ~> ((broker.state /= "extending"))
@@ -1573,19 +1575,19 @@ Broker_decides == ((broker.state = "extending")) ~> ((broker.state /= "extending
 \* never_terminated_early: step. A site does not terminate a lease before the end of its term, unless the
 \* service manager closes it, or its units cannot be set up: a lease that never came to have units, or has
 \* lost the last one while it was being changed.
-Never_terminated_early == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((authority.state \in {"priming", "active", "modifying"}) /\ (authority'.state \notin {"priming", "active", "modifying"})) => ((clock' >= authority.end) \/ (Took_role = "authority" /\ Took_event = "close") \/ ((authority.state = "priming") /\ ((Took_role = "authority" /\ Took_event = "setup_failed") \/ (Took_role = "authority" /\ Took_event = "no_room"))) \/ ((authority.state = "modifying") /\ (Took_role = "authority" /\ Took_event = "modify_failed") /\ (~(\E u_ \in authority.chosen : (unit[u_].state = "active")))))))]_vars
+Never_terminated_early == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((authority.state \in {"priming", "active", "modifying"}) /\ (authority'.state \notin {"priming", "active", "modifying"})) => ((clock' >= authority.end) \/ (Took_role = "authority" /\ Took_event = "close") \/ ((authority.state = "priming") /\ ((Took_role = "authority" /\ Took_event = "setup_failed") \/ (Took_role = "authority" /\ Took_event = "no_room"))) \/ ((authority.state = "modifying") /\ (Took_role = "authority" /\ Took_event = "modify_failed") /\ (~(\E u_ \in authority.chosen : (unit[u_].state = "active")))))))]_vars
 
 \* never_terminated_when_extended: step. A site that has received a request to extend with a valid ticket does
 \* not terminate the lease at its old end: the new end counts from the receipt on, and the lease goes on to it
 \* even if units cannot be changed as wanted.
-Never_terminated_when_extended == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (authority'.state /= "active")) => ((authority'.state = "modifying") /\ (authority'.end >= authority.end) /\ (clock' < authority'.end))))]_vars
+Never_terminated_when_extended == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (authority'.state /= "active")) => ((authority'.state = "modifying") /\ (authority'.end >= authority.end) /\ (clock' < authority'.end))))]_vars
 
 \* valid_extension_is_accepted: step. A site does not deny an extension that comes with a ticket that lasts.
-Valid_extension_is_accepted == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (service_manager.state = "extending_lease") /\ (clock' < service_manager'.ticket_end)) => ((authority'.state = "modifying") /\ (authority'.end = service_manager'.ticket_end))))]_vars
+Valid_extension_is_accepted == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (service_manager.state = "extending_lease") /\ (clock' < service_manager'.ticket_end)) => ((authority'.state = "modifying") /\ (authority'.end = service_manager'.ticket_end))))]_vars
 
 \* a_ticket_changes_a_lease_once: step. A lease that is as its ticket says is not changed with the same ticket
 \* again, whoever presents it.
-A_ticket_changes_a_lease_once == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (authority'.state = "modifying")) => ((authority'.end > authority.end) \/ (authority'.wanted /= authority.units))))]_vars
+A_ticket_changes_a_lease_once == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority" /\ Took_event = "extend_lease") /\ (authority.state = "active") /\ (authority'.state = "modifying")) => ((authority'.end > authority.end) \/ (authority'.wanted /= authority.units))))]_vars
 
 \* handlers_end_in_time: step. A handler ends, or is given up, within its limit, while its site runs.
 Handlers_end_in_time == [][(((clock' > clock) /\ (\E u_ \in (0..0) : (unit'[u_].state \in {"priming", "modifying", "closing"}))) => (\A u_ \in (0..0) : ((unit'[u_].state \notin {"priming", "modifying", "closing"}) \/ (clock' <= unit'[u_].deadline) \/ (~TRUE))))]_vars
@@ -1615,7 +1617,7 @@ Quarantine == [][((\E u_ \in (0..0) : unit[u_].quarantined) => (\A u_ \in (0..0)
 
 \* the_ticket_is_given_back_last: step. A ticket is given back only when the site has let go of the units, or
 \* the term is over.
-The_ticket_is_given_back_last == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "broker" /\ Took_event = "relinquish") => ((authority'.state \in {"nascent", "closed"}) \/ (clock' >= authority'.end))))]_vars
+The_ticket_is_given_back_last == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "broker" /\ Took_event = "relinquish") => ((authority'.state \in {"nascent", "closed"}) \/ (clock' >= authority'.end))))]_vars
 
 \* units_come_free: always. A site that has closed a lease holds no unit for it, and none is up; a broker that
 \* is done promises none.
@@ -1626,7 +1628,11 @@ Units_come_free == (((authority.state = "closed") \/ (broker.state = "closed")) 
 No_regress == [][(((service_manager.state \notin {"closed", "failed"}) \/ (service_manager'.state = service_manager.state)) /\ ((broker.state /= "closed") \/ (broker'.state = "closed")) /\ ((authority.state /= "closed") \/ (authority'.state = "closed")) /\ ((service_manager.state = "nascent") \/ (service_manager'.state /= "nascent")) /\ ((broker.state = "nascent") \/ (broker'.state /= "nascent")) /\ ((authority.state = "nascent") \/ (authority'.state /= "nascent")) /\ ((service_manager.state \notin {"joining", "active", "extending_ticket", "active_ticketed", "extending_lease"}) \/ (service_manager'.state \notin {"ticketing", "ticketed", "redeeming"})) /\ ((authority.state \notin {"active", "modifying"}) \/ (authority'.state /= "priming")) /\ ((broker.state \notin {"ticketed", "extending"}) \/ (broker'.state /= "ticketing")) /\ (service_manager'.ticket_end >= service_manager.ticket_end) /\ (service_manager'.lease_end >= service_manager.lease_end) /\ (broker'.term_end >= broker.term_end) /\ (authority'.end >= authority.end))]_vars
 
 \* close_is_always_legal: step. A close is obeyed in every state, and ends the lease or begins to.
-Close_is_always_legal == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "service_manager" /\ Took_event = "close") => (service_manager'.state \in {"closing", "closed"})))]_vars
+Close_is_always_legal == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "service_manager" /\ Took_event = "close") => (service_manager'.state \in {"closing", "closed"})))]_vars
+
+\* a_close_is_accepted_to_the_end: always. A lease can be closed, its ticket given back and its units taken
+\* back in every state until that has been done; a site also answers a close that comes again.
+A_close_is_accepted_to_the_end == (((service_manager.state \in {"nascent", "ticketing", "ticketed", "redeeming", "joining", "active", "extending_ticket", "active_ticketed", "extending_lease"}) = (service_manager.state \notin {"closing", "closed", "failed"})) /\ ((broker.state \in {"nascent", "ticketing", "ticketed", "extending"}) = (broker.state /= "closed")) /\ ((authority.state \in {"nascent", "priming", "active", "modifying", "closed"}) = (authority.state /= "closing")))
 
 \* requests_are_answered: leads_to. A request for a ticket is answered, or given up.
 Requests_are_answered == ((service_manager.state = "ticketing")) ~> ((service_manager.state /= "ticketing"))
@@ -1640,48 +1646,52 @@ Redeeming_ends == ((service_manager.state = "redeeming")) ~> ((service_manager.s
 \* closing_ends: leads_to. A lease that is being closed comes to its end at the site.
 Closing_ends == ((authority.state = "closing")) ~> ((authority.state = "closed"))
 
-\* requests_are_whole: always. While a request waits for its answer it asks for a unit or more and for a term;
-\* an answered one is forgotten.
-Requests_are_whole == (((service_manager.state \notin {"ticketing", "extending_ticket"}) \/ ((service_manager.requested_units >= 1) /\ (service_manager.requested_end > service_manager.ticket_end))) /\ ((service_manager.state \notin {"ticketed", "redeeming", "joining", "active", "active_ticketed", "extending_lease"}) \/ ((service_manager.requested_units = 0) /\ (service_manager.requested_end = 0))) /\ ((broker.state \notin {"ticketing", "extending"}) \/ ((broker.requested_units >= 1) /\ (broker.requested_end > broker.term_end))) /\ ((broker.state \in {"ticketing", "extending"}) \/ ((broker.requested_units = 0) /\ (broker.requested_end = 0))))
+\* requests_are_whole: always. While a request waits for its answer it asks for a unit or more, of those that
+\* there are, and for a term; an answered one is forgotten.
+Requests_are_whole == ((service_manager.requested_units <= max_units) /\ ((service_manager.state \notin {"ticketing", "extending_ticket"}) \/ ((service_manager.requested_units >= 1) /\ (service_manager.requested_end > service_manager.ticket_end))) /\ ((service_manager.state \notin {"ticketed", "redeeming", "joining", "active", "active_ticketed", "extending_lease"}) \/ ((service_manager.requested_units = 0) /\ (service_manager.requested_end = 0))) /\ ((broker.state \notin {"ticketing", "extending"}) \/ ((broker.requested_units >= 1) /\ (broker.requested_end > broker.term_end))) /\ ((broker.state \in {"ticketing", "extending"}) \/ ((broker.requested_units = 0) /\ (broker.requested_end = 0))))
+
+\* requests_are_kept_as_made: always. A broker decides on what its service manager asks for.
+Requests_are_kept_as_made == (((broker.state \in {"ticketing", "extending"}) /\ (service_manager.state \in {"ticketing", "extending_ticket"})) => ((broker.requested_units = service_manager.requested_units) /\ (broker.requested_end = service_manager.requested_end)))
 
 \* broker_decides_once: step. A broker grants at most what was asked for, while it can be of use, or denies
 \* it, and then has decided.
-Broker_decides_once == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "broker" /\ Took_event = "granted") \/ (Took_role = "broker" /\ Took_event = "denied")) => (((broker'.state = "ticketed") \/ (Took_role = "broker" /\ Took_event = "denied")) /\ ((Took_role = "broker" /\ Took_event = "granted") \/ (broker'.state = (IF (broker.state = "ticketing") THEN "closed" ELSE "ticketed"))) /\ ((Took_role = "broker" /\ Took_event = "denied") \/ (((1 <= broker'.units) /\ (broker'.units <= broker.requested_units)) /\ (broker'.term_end = broker.requested_end) /\ (clock' < (IF (broker.state = "ticketing") THEN broker'.term_end ELSE broker.term_end)))))))]_vars
+Broker_decides_once == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "broker" /\ Took_event = "granted") \/ (Took_role = "broker" /\ Took_event = "denied")) => (((broker'.state = "ticketed") \/ (Took_role = "broker" /\ Took_event = "denied")) /\ ((Took_role = "broker" /\ Took_event = "granted") \/ (broker'.state = (IF (broker.state = "ticketing") THEN "closed" ELSE "ticketed"))) /\ ((Took_role = "broker" /\ Took_event = "denied") \/ (((1 <= broker'.units) /\ (broker'.units <= broker.requested_units)) /\ (broker'.term_end = broker.requested_end) /\ (clock' < (IF (broker.state = "ticketing") THEN broker'.term_end ELSE broker.term_end)))))))]_vars
 
 \* a_ticket_that_is_given_back_is_gone: step. A broker holds no ticket for a service manager that has given it
 \* back.
-A_ticket_that_is_given_back_is_gone == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "broker" /\ Took_event = "relinquish") => (broker'.state = "closed")))]_vars
+A_ticket_that_is_given_back_is_gone == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "broker" /\ Took_event = "relinquish") => (broker'.state = "closed")))]_vars
 
 \* patient_to_the_end: step. A timer ends what it times when the term is over, and not before. Of a lease or a
 \* redeemed ticket the site is told first.
-Patient_to_the_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "service_manager" /\ Took_event = "tick") \/ (Took_role = "broker" /\ Took_event = "tick") \/ (Took_role = "authority" /\ Took_event = "tick")) => (((~(Took_role = "service_manager" /\ Took_event = "tick")) \/ ((clock' >= (IF (service_manager.state = "ticketing") THEN service_manager.requested_end ELSE (IF (service_manager.state \in {"joining", "active", "extending_ticket"}) THEN service_manager'.lease_end ELSE service_manager'.ticket_end))) /\ (service_manager'.state = (IF (service_manager.state = "ticketing") THEN "failed" ELSE (IF (service_manager.state \in {"ticketed", "closing"}) THEN "closed" ELSE "closing"))))) /\ ((~(Took_role = "broker" /\ Took_event = "tick")) \/ ((clock' >= (IF (broker.state = "ticketing") THEN broker.requested_end ELSE broker'.term_end)) /\ (broker'.state = "closed"))) /\ ((~(Took_role = "authority" /\ Took_event = "tick")) \/ ((clock' >= authority'.end) /\ (authority'.state = "closing"))))))]_vars
+Patient_to_the_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "service_manager" /\ Took_event = "tick") \/ (Took_role = "broker" /\ Took_event = "tick") \/ (Took_role = "authority" /\ Took_event = "tick")) => (((~(Took_role = "service_manager" /\ Took_event = "tick")) \/ ((clock' >= (IF (service_manager.state = "ticketing") THEN service_manager.requested_end ELSE (IF (service_manager.state \in {"joining", "active", "extending_ticket"}) THEN service_manager'.lease_end ELSE service_manager'.ticket_end))) /\ (service_manager'.state = (IF (service_manager.state = "ticketing") THEN "failed" ELSE (IF (service_manager.state \in {"ticketed", "closing"}) THEN "closed" ELSE "closing"))))) /\ ((~(Took_role = "broker" /\ Took_event = "tick")) \/ ((clock' >= (IF (broker.state = "ticketing") THEN broker.requested_end ELSE broker'.term_end)) /\ (broker'.state = "closed"))) /\ ((~(Took_role = "authority" /\ Took_event = "tick")) \/ ((clock' >= authority'.end) /\ (authority'.state = "closing"))))))]_vars
 
 \* reclaimed_when_over: step. A lease is reclaimed only when its term is over, and then its units come free.
-Reclaimed_when_over == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "authority" /\ Took_event = "reclaim") => ((clock' >= authority'.end) /\ (authority'.state \in {"closing", "closed"}))))]_vars
+Reclaimed_when_over == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "authority" /\ Took_event = "reclaim") => ((clock' >= authority'.end) /\ (authority'.state \in {"closing", "closed"}))))]_vars
 
 \* failed_means_broken_off: step. A lease has failed if it was denied, or ended by its site before its term;
 \* every other end is as agreed.
-Failed_means_broken_off == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((service_manager'.state = "failed") /\ (service_manager.state /= "failed")) => ((service_manager.state = "ticketing") \/ ((Took_role = "service_manager" /\ Took_event = "update_lease") /\ ((service_manager.state = "redeeming") \/ ((service_manager.state /= "closing") /\ (clock' < service_manager'.lease_end)))))))]_vars
+Failed_means_broken_off == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((service_manager'.state \in {"closed", "failed"}) /\ (service_manager.state \notin {"closed", "failed"})) => ((service_manager'.state = "failed") = (((service_manager.state = "ticketing") /\ (~(Took_role = "service_manager" /\ Took_event = "close"))) \/ ((Took_role = "service_manager" /\ Took_event = "update_lease") /\ ((service_manager.state = "redeeming") \/ ((service_manager.state /= "closing") /\ (clock' < service_manager'.lease_end))))))))]_vars
 
-\* the_site_is_heard: step. What its site says of a lease leaves a service manager where it is, or brings it
-\* on or to an end.
-The_site_is_heard == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "service_manager" /\ Took_event = "update_lease") => ((service_manager'.state = service_manager.state) \/ (service_manager'.state \in {"joining", "closed", "failed"}))))]_vars
+\* the_site_is_heard: step. What its site says of a lease is ignored, or brings a service manager on or to an
+\* end.
+The_site_is_heard == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "service_manager" /\ Took_event = "update_lease") => (IF (Took_role = "service_manager" /\ Took_event = "update_lease" /\ Took_ignored) THEN (service_manager'.state = service_manager.state) ELSE (service_manager'.state \in {"joining", "closed", "failed"}))))]_vars
 
 \* a_redeem_is_answered: step. A site that was shown a ticket sets up the lease or says that there is none.
-A_redeem_is_answered == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "authority" /\ Took_event = "redeem") => (authority'.state /= "nascent")))]_vars
+A_redeem_is_answered == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "authority" /\ Took_event = "redeem") => (authority'.state /= "nascent")))]_vars
 
-\* the_end_is_obeyed: step. A service manager that is told that the lease is over does not use it any more.
-The_end_is_obeyed == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "service_manager" /\ Took_event = "update_lease") /\ (\A m_ \in {M0 \in Messages(from_authority) : M0.kind = "update_lease"} : TRUE => (m_.units = 0))) => (service_manager'.state \in {"closed", "failed"})))]_vars
+\* the_end_is_obeyed: step. A service manager that is told that the lease is over does not use it any more,
+\* and goes on with one that has units; the answer to its request makes a guest join them.
+The_end_is_obeyed == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "service_manager" /\ Took_event = "update_lease") => (((\E m_ \in {M0 \in Messages(from_authority) : M0.kind = "update_lease"} : TRUE /\ (m_.units /= 0)) \/ (service_manager'.state \in {"closed", "failed"})) /\ ((\E m_ \in {M0 \in Messages(from_authority) : M0.kind = "update_lease"} : TRUE /\ (m_.units = 0)) \/ ((service_manager'.state = "joining") \/ (Took_role = "service_manager" /\ Took_event = "update_lease" /\ Took_ignored))) /\ (((service_manager.state \notin {"redeeming", "extending_lease"}) \/ (\E m_ \in {M0 \in Messages(from_authority) : M0.kind = "update_lease"} : TRUE /\ ((m_.units = 0) \/ (m_.end < service_manager.ticket_end)))) \/ (service_manager'.state = "joining")))))]_vars
 
 \* the_end_is_heard: leads_to. When its site has ended a lease, a service manager does not use it much longer.
 The_end_is_heard == ((authority.state = "closed")) ~> ((service_manager.state \in {"closed", "failed"}))
 
 \* policies_choose_the_time: step. A ticket is redeemed, and a lease extended, when the policy says so.
-Policies_choose_the_time == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((service_manager.state /= service_manager'.state) /\ (service_manager'.state \in {"redeeming", "extending_lease"})) => ((Took_role = "service_manager" /\ Took_event = "redeem_now") \/ (Took_role = "service_manager" /\ Took_event = "extend_now"))))]_vars
+Policies_choose_the_time == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((service_manager.state /= service_manager'.state) /\ (service_manager'.state \in {"redeeming", "extending_lease"})) => ((Took_role = "service_manager" /\ Took_event = "redeem_now") \/ (Took_role = "service_manager" /\ Took_event = "extend_now"))))]_vars
 
 \* joining_decides: step. A guest that runs makes a lease active, and one that cannot be brought to run ends
 \* it.
-Joining_decides == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "service_manager" /\ Took_event = "joined") \/ (Took_role = "service_manager" /\ Took_event = "join_failed")) => (IF (Took_role = "service_manager" /\ Took_event = "joined") THEN (service_manager'.state \in {"active", "active_ticketed"}) ELSE (service_manager'.state = "closing"))))]_vars
+Joining_decides == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "service_manager" /\ Took_event = "joined") \/ (Took_role = "service_manager" /\ Took_event = "join_failed")) => (IF (Took_role = "service_manager" /\ Took_event = "joined") THEN (service_manager'.state \in {"active", "active_ticketed"}) ELSE (service_manager'.state = "closing"))))]_vars
 
 \* a_ticket_waits_to_be_used: always. A lease waits to be extended only while it is not as on its ticket.
 A_ticket_waits_to_be_used == ((service_manager.state = "active_ticketed") => ((service_manager.lease_units /= service_manager.ticket_units) \/ (service_manager.lease_end /= service_manager.ticket_end)))
@@ -1692,25 +1702,81 @@ An_extended_lease_lasts_as_ticketed == [][(((service_manager.state = "extending_
 
 \* a_failed_extension_keeps_what_is_up: step. A lease whose extension fails goes on with exactly the units
 \* that are up.
-A_failed_extension_keeps_what_is_up == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority" /\ Took_event = "modify_failed") /\ (authority'.state = "modifying")) => ((authority'.chosen = {u_ \in authority.chosen : (unit[u_].state = "active")}) /\ (authority'.wanted = Cardinality(authority'.chosen)))))]_vars
+A_failed_extension_keeps_what_is_up == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority" /\ Took_event = "modify_failed") /\ (authority'.state = "modifying")) => ((authority'.chosen = {u_ \in authority.chosen : (unit[u_].state = "active")}) /\ (authority'.wanted = Cardinality(authority'.chosen)))))]_vars
 
 \* units_are_changed_as_wanted: step. Every unit of a lease that is extended is set up or changed for it.
-Units_are_changed_as_wanted == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority") /\ (authority'.state = "modifying") /\ (Cardinality(authority'.chosen) = authority'.wanted) /\ TRUE) => (\A u_ \in authority'.chosen : (unit'[u_].state \in {"priming", "modifying"}))))]_vars
+Units_are_changed_as_wanted == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority") /\ (authority'.state = "modifying") /\ (Cardinality(authority'.chosen) = authority'.wanted) /\ TRUE) => (\A u_ \in authority'.chosen : (unit'[u_].state \in {"priming", "modifying"}))))]_vars
 
 \* units_are_torn_down: step. Every unit of a lease that ends is torn down, also one that has failed.
-Units_are_torn_down == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (((Took_role = "authority") /\ (authority'.state = "closing") /\ (authority.state /= "closing") /\ TRUE) => (\A u_ \in authority'.assigned : (unit'[u_].state \in {"idle", "closing", "closed"}))))]_vars
+Units_are_torn_down == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority") /\ (authority'.state = "closing") /\ (authority.state /= "closing") /\ TRUE) => (\A u_ \in authority'.assigned : (unit'[u_].state \in {"idle", "closing", "closed"}))))]_vars
 
 \* a_handler_decides: step. A unit is up only when a handler has brought it up, and down only when a teardown
 \* has ended well or an operator has seen to it. One whose handler has failed, or is late, has failed; after a
 \* teardown it is quarantined.
-A_handler_decides == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "unit") => (\A u_ \in (0..0) : (((unit'[u_].state /= "active") \/ (unit[u_].state = "active") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "up") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "changed")) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "up") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "changed"))) \/ (unit'[u_].state = "active")) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "down") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "repaired"))) \/ (unit'[u_].state = "closed")) /\ ((~(Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "repaired")) \/ unit[u_].quarantined) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "broken") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "tick"))) \/ ((unit'[u_].state = "failed") /\ ((unit[u_].state /= "closing") \/ unit'[u_].quarantined)))))))]_vars
+A_handler_decides == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "unit") => (\A u_ \in (0..0) : (((unit'[u_].state /= "active") \/ (unit[u_].state = "active") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "up") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "changed")) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "up") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "changed"))) \/ (unit'[u_].state = "active")) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "down") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "repaired"))) \/ (unit'[u_].state = "closed")) /\ ((~(Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "repaired")) \/ unit[u_].quarantined) /\ ((~((Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "broken") \/ (Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "tick"))) \/ ((unit'[u_].state = "failed") /\ ((unit[u_].state /= "closing") \/ unit'[u_].quarantined)))))))]_vars
 
 \* nothing_changes_a_unit_unasked: step. What the site asks of a unit begins with a handler; no unit is up or
 \* down by being asked.
-Nothing_changes_a_unit_unasked == [][Judged(LAMBDA Took_role, Took_instance, Took_event : ((Took_role = "authority") => (\A u_ \in (0..0) : ((unit'[u_].state = unit[u_].state) \/ (unit'[u_].state \in {"priming", "modifying", "closing"})))))]_vars
+Nothing_changes_a_unit_unasked == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((Took_role = "authority") => (\A u_ \in (0..0) : ((unit'[u_].state = unit[u_].state) \/ (unit'[u_].state \in {"priming", "modifying", "closing"})))))]_vars
 
 \* handlers_have_their_time: step. A handler has its whole limit, and no unit has a deadline when none runs.
-Handlers_have_their_time == [][Judged(LAMBDA Took_role, Took_instance, Took_event : (\A u_ \in (0..0) : (((unit'[u_].state = unit[u_].state) \/ (unit'[u_].state \notin {"priming", "modifying", "closing"}) \/ (unit'[u_].deadline = (clock' + handler_limit))) /\ ((unit'[u_].state \in {"priming", "modifying", "closing"}) \/ (unit'[u_].deadline = 0)) /\ ((~(Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "tick")) \/ (clock' >= unit[u_].deadline)))))]_vars
+Handlers_have_their_time == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (\A u_ \in (0..0) : (((unit'[u_].state = unit[u_].state) \/ (unit'[u_].state \notin {"priming", "modifying", "closing"}) \/ (unit'[u_].deadline = (clock' + handler_limit))) /\ ((unit'[u_].state \in {"priming", "modifying", "closing"}) \/ (unit'[u_].deadline = 0)) /\ ((~(Took_role = "unit" /\ Took_instance = u_ /\ Took_event = "tick")) \/ (clock' >= unit[u_].deadline)))))]_vars
+
+\* answers_are_taken_while_awaited: always. The answers of policies and handlers are accepted while they are
+\* awaited, and then alone.
+Answers_are_taken_while_awaited == (((service_manager.state = "ticketed") = (service_manager.state = "ticketed")) /\ (((service_manager.state = "joining") /\ (((service_manager.lease_units = service_manager.ticket_units) /\ (service_manager.lease_end = service_manager.ticket_end)) \/ (service_manager.lease_units /= service_manager.ticket_units) \/ (service_manager.lease_end /= service_manager.ticket_end))) = (service_manager.state = "joining")) /\ ((service_manager.state = "joining") = (service_manager.state = "joining")) /\ ((service_manager.state = "active_ticketed") = (service_manager.state = "active_ticketed")) /\ ((((broker.state = "ticketing") /\ (clock < broker.requested_end) /\ (broker.requested_units >= 1)) \/ ((broker.state = "extending") /\ (clock < broker.term_end) /\ (broker.requested_units >= 1))) = (((broker.state = "ticketing") /\ (clock < broker.requested_end)) \/ ((broker.state = "extending") /\ (clock < broker.term_end)))) /\ ((broker.state \in {"ticketing", "extending"}) = (broker.state \in {"ticketing", "extending"})) /\ ((~((authority.state \in {"priming", "modifying"}) /\ (((Cardinality((0..0)) >= 0) /\ (authority.wanted = 0)) \/ ((authority.wanted >= 0) /\ (authority.wanted <= Cardinality((0..0))))))) \/ (authority.state \in {"priming", "modifying"})) /\ (((authority.state \in {"priming", "modifying"}) /\ (((Cardinality((0..0)) >= 0) /\ (authority.wanted = 0)) \/ ((authority.wanted >= 0) /\ (authority.wanted <= Cardinality((0..0)))))) \/ (authority.state \notin {"priming", "modifying"}) \/ (authority.wanted > Cardinality((0..0)))) /\ ((authority.state \in {"priming", "modifying"}) = (authority.state \in {"priming", "modifying"})) /\ ((authority.state = "priming") = (authority.state = "priming")) /\ ((authority.state = "priming") = (authority.state = "priming")) /\ ((authority.state = "modifying") = (authority.state = "modifying")) /\ (((authority.state = "modifying") /\ ((\E u__guard_ \in authority.chosen : (unit[u__guard_].state = "active")) \/ (~(\E u__guard_ \in authority.chosen : (unit[u__guard_].state = "active"))))) = (authority.state = "modifying")) /\ ((authority.state = "closing") = (authority.state = "closing")) /\ (\A u_ \in (0..0) : (((unit[u_].state = "priming") = (unit[u_].state = "priming")) /\ ((unit[u_].state = "modifying") = (unit[u_].state = "modifying")) /\ ((unit[u_].state = "closing") = (unit[u_].state = "closing")) /\ ((unit[u_].state \in {"priming", "modifying", "closing"}) = (unit[u_].state \in {"priming", "modifying", "closing"})))))
+
+\* requests_are_taken_in_their_turn: always. A lease is asked for once, and extended while it is active and
+\* lasts; who has ended says so again. A unit is set up, changed and torn down unless that is done or being
+\* done, and repaired when it is quarantined.
+Requests_are_taken_in_their_turn == (((service_manager.state = "nascent") = (service_manager.state = "nascent")) /\ (((service_manager.state \in {"active", "active_ticketed"}) /\ (clock < service_manager.lease_end)) = ((service_manager.state \in {"active", "active_ticketed"}) /\ (clock < service_manager.lease_end))) /\ ((broker.state = "nascent") = (broker.state = "nascent")) /\ ((broker.state = "ticketed") = (broker.state = "ticketed")) /\ ((authority.state \in {"nascent", "closed"}) = (authority.state \in {"nascent", "closed"})) /\ ((authority.state \in {"active", "closed"}) = (authority.state \in {"active", "closed"})) /\ (\A u_ \in (0..0) : (((unit[u_].state \in {"idle", "closed"}) = (unit[u_].state \in {"idle", "closed"})) /\ ((unit[u_].state \in {"idle", "active", "closed"}) = (unit[u_].state \in {"idle", "active", "closed"})) /\ ((unit[u_].state \in {"priming", "active", "modifying", "failed"}) = (unit[u_].state \in {"priming", "active", "modifying", "failed"})) /\ (((unit[u_].state = "failed") /\ unit[u_].quarantined) = ((unit[u_].state = "failed") /\ unit[u_].quarantined)))))
+
+\* news_is_taken_while_of_use: always. Word of a ticket is accepted while it is awaited, and word of a lease
+\* from the redeem on, until the lease is over.
+News_is_taken_while_of_use == (((service_manager.state \in {"ticketing", "extending_ticket"}) = (service_manager.state \in {"ticketing", "extending_ticket"})) /\ (((service_manager.state \in {"redeeming", "extending_lease", "closing"}) \/ ((service_manager.state \in {"joining", "active", "extending_ticket", "active_ticketed"}) /\ ((clock < service_manager.lease_end) \/ (clock >= service_manager.lease_end)))) = (service_manager.state \in {"redeeming", "joining", "active", "extending_ticket", "active_ticketed", "extending_lease", "closing"})))
+
+\* what_can_be_accepted_is_not_ignored: step. A message that a machine accepts with some values it does not
+\* ignore with others, but for word of a lease that goes on as it is known.
+What_can_be_accepted_is_not_ignored == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : ((~((Took_role = "broker" /\ Took_event = "ticket" /\ Took_ignored) /\ (broker.state = "nascent"))) /\ (~((Took_role = "broker" /\ Took_event = "extend_ticket" /\ Took_ignored) /\ (broker.state = "ticketed"))) /\ (~((Took_role = "broker" /\ Took_event = "relinquish" /\ Took_ignored) /\ (broker.state \in {"nascent", "ticketing", "ticketed", "extending"}))) /\ (~((Took_role = "authority" /\ Took_event = "redeem" /\ Took_ignored) /\ (authority.state \in {"nascent", "closed"}))) /\ (~((Took_role = "authority" /\ Took_event = "extend_lease" /\ Took_ignored) /\ (authority.state \in {"active", "closed"}))) /\ (~((Took_role = "authority" /\ Took_event = "close" /\ Took_ignored) /\ (authority.state \in {"nascent", "priming", "active", "modifying", "closed"}))) /\ (~((Took_role = "service_manager" /\ Took_event = "update_ticket" /\ Took_ignored) /\ (service_manager.state \in {"ticketing", "extending_ticket"}))) /\ (~((Took_role = "service_manager" /\ Took_event = "update_lease" /\ Took_ignored) /\ (service_manager.state = "redeeming")))))]_vars
+
+\* timers_run_to_the_end: always. A timer is due, and a lease may be reclaimed, as soon as the term is over or
+\* a handler is late, and not before.
+Timers_run_to_the_end == (((((service_manager.state = "ticketing") /\ (clock >= service_manager.requested_end)) \/ ((service_manager.state \in {"ticketed", "redeeming", "active_ticketed", "extending_lease", "closing"}) /\ (clock >= service_manager.ticket_end)) \/ ((service_manager.state \in {"joining", "active", "extending_ticket"}) /\ (clock >= service_manager.lease_end))) = ((service_manager.state \notin {"nascent", "closed", "failed"}) /\ (clock >= (IF (service_manager.state = "ticketing") THEN service_manager.requested_end ELSE (IF (service_manager.state \in {"joining", "active", "extending_ticket"}) THEN service_manager.lease_end ELSE service_manager.ticket_end))))) /\ ((((broker.state = "ticketing") /\ (clock >= broker.requested_end)) \/ ((broker.state \in {"ticketed", "extending"}) /\ (clock >= broker.term_end))) = ((broker.state \notin {"nascent", "closed"}) /\ (clock >= (IF (broker.state = "ticketing") THEN broker.requested_end ELSE broker.term_end)))) /\ (((authority.state \in {"priming", "active", "modifying"}) /\ (clock >= authority.end)) = ((authority.state \in {"priming", "active", "modifying"}) /\ (clock >= authority.end))) /\ (((authority.state \in {"priming", "active", "modifying"}) /\ (clock >= authority.end) /\ (~lazy_close)) = (((authority.state \in {"priming", "active", "modifying"}) /\ (clock >= authority.end)) /\ (~lazy_close))) /\ (\A u_ \in (0..0) : (((unit[u_].state \in {"priming", "modifying", "closing"}) /\ (clock >= unit[u_].deadline)) = ((unit[u_].state \in {"priming", "modifying", "closing"}) /\ (clock >= unit[u_].deadline)))))
+
+\* a_request_is_given_up_at_its_end: step. While its actor runs, no request for a ticket waits longer than the
+\* term that is asked for.
+A_request_is_given_up_at_its_end == [][(((clock' > clock) /\ ((service_manager'.state = "ticketing") \/ (broker'.state = "ticketing"))) => (((service_manager'.state /= "ticketing") \/ (clock' <= service_manager'.requested_end) \/ (~TRUE)) /\ ((broker'.state /= "ticketing") \/ (clock' <= broker'.requested_end) \/ (~TRUE))))]_vars
+
+\* a_ticket_is_held_to_its_end: step. While its actor runs, nobody holds or uses a ticket after its term,
+\* neither broker nor service manager.
+A_ticket_is_held_to_its_end == [][(((clock' > clock) /\ ((broker'.state \in {"ticketed", "extending"}) \/ (service_manager'.state \in {"ticketed", "redeeming", "active_ticketed", "extending_lease", "closing"}))) => (((broker'.state \notin {"ticketed", "extending"}) \/ (clock' <= broker'.term_end) \/ (~TRUE)) /\ ((service_manager'.state \notin {"ticketed", "redeeming", "active_ticketed", "extending_lease", "closing"}) \/ (clock' <= service_manager'.ticket_end) \/ (~TRUE))))]_vars
+
+\* a_lease_is_used_to_its_end: step. While it runs, no service manager uses a lease after its term.
+A_lease_is_used_to_its_end == [][(((clock' > clock) /\ (service_manager'.state \in {"joining", "active", "extending_ticket"})) => ((clock' <= service_manager'.lease_end) \/ (~TRUE)))]_vars
+
+\* an_eager_site_closes_at_the_end: step. While it runs, a site that is not lazy keeps no lease after its
+\* term.
+An_eager_site_closes_at_the_end == [][(((clock' > clock) /\ (authority'.state \in {"priming", "active", "modifying"})) => (lazy_close \/ (clock' <= authority'.end) \/ (~TRUE)))]_vars
+
+\* a_ticket_is_redeemed_before_its_end: step. A site begins a lease only for a ticket that is shown to it and
+\* lasts.
+A_ticket_is_redeemed_before_its_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((authority.state /= "priming") /\ (authority'.state = "priming")) => ((Took_role = "authority" /\ Took_event = "redeem") /\ (clock' < authority'.end))))]_vars
+
+\* a_ticket_that_lasts_is_accepted: step. A site does not deny a lease to a service manager that shows a
+\* ticket that lasts.
+A_ticket_that_lasts_is_accepted == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((Took_role = "authority" /\ Took_event = "redeem") /\ (authority.state = "nascent") /\ (service_manager.state = "redeeming") /\ (clock' < service_manager'.ticket_end)) => (authority'.state = "priming")))]_vars
+
+\* a_ticket_is_extended_before_its_end: step. A broker considers a longer term only while the ticket lasts,
+\* and only when it is asked.
+A_ticket_is_extended_before_its_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((broker.state /= "extending") /\ (broker'.state = "extending")) => ((Took_role = "broker" /\ Took_event = "extend_ticket") /\ (clock' < broker'.term_end))))]_vars
+
+\* a_ticket_is_kept_to_its_end: step. A broker takes no ticket back before the end of its term, unless it is
+\* given back.
+A_ticket_is_kept_to_its_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((broker.state \in {"ticketed", "extending"}) /\ (broker'.state \notin {"ticketed", "extending"})) => ((Took_role = "broker" /\ Took_event = "relinquish") \/ (clock' >= broker'.term_end))))]_vars
+
+\* a_lease_is_kept_to_its_end: step. A service manager gives up a ticket that it has redeemed, or a lease,
+\* only when it is told to, when its guest cannot be brought to run, or when the term is over.
+A_lease_is_kept_to_its_end == [][Judged(LAMBDA Took_role, Took_instance, Took_event, Took_ignored : (((service_manager.state \in {"redeeming", "joining", "active", "extending_ticket", "active_ticketed", "extending_lease"}) /\ (service_manager'.state = "closing")) => ((Took_role = "service_manager" /\ Took_event = "close") \/ (Took_role = "service_manager" /\ Took_event = "join_failed") \/ (clock' >= (IF (service_manager.state \in {"joining", "active", "extending_ticket"}) THEN service_manager'.lease_end ELSE service_manager'.ticket_end)))))]_vars
 
 \* a_lease_of_all_units: sometimes. The whole site can be leased.
 A_lease_of_all_units == ~((service_manager.state = "active") /\ (authority.state = "active") /\ (authority.units = max_units))  \* what breaks this is the witness

@@ -1,0 +1,247 @@
+"""The shortest fair run among some states: a way there, and a cycle or a stop.
+
+Theory of operation. A run that stays among the states for ever is shown as a stem, from an initial state to an entry,
+and a cycle through the entry; where no fair group is possible in the entry the run may stop there, a cycle of no step.
+Some state from which the claim has to come, a *start*, lies on the stem or on the cycle. The sum of both lengths is the
+least where no entry has a lesser one, so entries are tried in the order of their stems until these alone are as long as
+the best run that is known. A cycle through an entry that was tried before need not be looked at again.
+
+The shortest fair cycle through an entry is a shortest path back to it in a product: a state, with what the cycle has
+done so far. That is, of each weakly fair group, whether it was impossible in a state or was taken; of each strongly
+fair one, whether it was taken, and whether it still has to be; and whether there was a start. A* finds it: from a state
+it is never nearer than its entry, nor than to where any one group is done and back from there. To find a shortest cycle
+is NP-hard in the number of groups (Clarke, Grumberg, McMillan and Zhao, "Efficient generation of counterexamples and
+witnesses in symbolic model checking", 1995), so there is a limit (MOST_LABELS), beyond which the best that is known
+stays, marked as such.
+
+Two states may be joined by steps of several groups. The cycle goes round for ever, so it takes each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leasehold.checker.explore.graph.arrays import edge_numbers, in_order, sums_before
+from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.graph.fairness import Demands
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Marks = NDArray[np.bool_]  # by state
+
+MOST_LABELS = 40_000  # states of the product that are looked at, over all entries
+FAR = 1 << 30  # more than any distance
+
+
+@dataclass(frozen=True, slots=True)
+class FairRun:
+    """A run: its states from an initial one on, and where its cycle begins among them.
+
+    The cycle's first state comes last again; where the run stops it is there once. `shortest` is false where a shorter
+    one was not ruled out.
+    """
+
+    states: list[int]
+    begin: int
+    shortest: bool = True
+
+    @property
+    def cycle(self) -> list[int]:
+        return self.states[self.begin :]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A state that a cycle may begin in: how far it is from an initial state, and the states on the way there.
+
+    `started` says whether one of them is a start, and no state after that has the claim.
+    """
+
+    state: int
+    depth: int
+    started: bool
+    stem: Callable[[], list[int]]
+
+
+class Cycles:
+    """The fair cycles of a graph, within components in which a fair run can stay.
+
+    Args:
+        component_of: by state the number of its component, or -1.
+        starts: the states of which a run has to visit one.
+        graph: all steps.
+        asked: to what a run must be fair.
+    """
+
+    def __init__(self, component_of: Any, starts: Marks, graph: Graph, asked: Demands) -> None:
+        self.states = (component_of >= 0).nonzero()[0]
+        self.place = np.full(len(component_of), -1, dtype=np.int64)
+        self.place[self.states] = np.arange(len(self.states))
+        sources, targets, rows = graph.edges_between(self.states)
+        of = component_of[self.states]
+        inside = of[sources] == of[targets]
+        self.sources, self.targets, rows = sources[inside], targets[inside], rows[inside]
+        self.first = sums_before(np.bincount(self.sources, minlength=len(self.states)))
+        self.group = graph.group_of[rows]
+        self.weak, self.strong = sorted(asked.weak), sorted(asked.strong)
+        self.bit = {g: 1 << n for n, g in enumerate([*self.weak, *self.strong])}
+        self.start_bit = 1 << len(self.bit)
+        self.weak_bits = (1 << len(self.weak)) - 1
+        self.strong_bits = self.start_bit - 1 - self.weak_bits
+        self.possible = self._possible(graph, asked)
+        self.is_start = starts[self.states]
+        self.tried: set[int] = set()
+        self.looked_at = 0
+
+    def _possible(self, graph: Graph, asked: Demands) -> list[int]:
+        """By position, the bits of the groups of which some step is possible, also of those that lead out."""
+        found = [0] * len(self.states)
+        for word in graph.enabled(asked):
+            bits = [self.bit[g] for g in word.groups]
+            for n, possible in enumerate(word.possible[self.states].tolist()):
+                found[n] |= sum(bit for at, bit in enumerate(bits) if possible >> at & 1)
+        return found
+
+    @cached_property
+    def backward(self) -> tuple[Any, Any]:
+        """By position where the edges that end there begin among their sources, and these."""
+        order = in_order(self.targets, len(self.states))
+        sources = self.sources if order is None else self.sources[order]
+        return sums_before(np.bincount(self.targets, minlength=len(self.states))), sources
+
+    @cached_property
+    def detours(self) -> dict[int, tuple[list[int], list[int]]]:
+        """By bit of a weakly fair group or of the starts: how far it is to where that is done, and back from there."""
+        found = {}
+        for group in self.weak:
+            bit = self.bit[group]
+            off = np.array([not possible & bit for possible in self.possible], dtype=bool)
+            if not off.all():
+                found[bit] = self._there_and_back(off, self.group == group)
+        found[self.start_bit] = self._there_and_back(self.is_start, np.zeros(len(self.sources), dtype=bool))
+        return found
+
+    def _there_and_back(self, at: Marks, by: Any) -> tuple[list[int], list[int]]:
+        """How far each state is from some states, or some edges, and how far it is from their ends to each."""
+        near, ends = np.zeros(len(at), dtype=bool), at.copy()
+        near[self.sources[by]] = True
+        ends[self.targets[by]] = True
+        there = _distances(at, near, *self.backward)
+        return there.tolist(), _distances(ends, ends & False, self.first, self.targets).tolist()
+
+    @cached_property
+    def after(self) -> list[dict[int, int]]:
+        """By position, the next positions and the bits of the groups of the steps there."""
+        found: list[dict[int, int]] = [{} for _ in self.states]
+        for n, m, group in zip(self.sources.tolist(), self.targets.tolist(), self.group.tolist(), strict=True):
+            found[n][m] = found[n].get(m, 0) | self.bit.get(group, 0)
+        return found
+
+    def may_stop(self, entry: Entry) -> bool:
+        """Whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
+        return entry.started and not self.possible[int(self.place[entry.state])]
+
+    def least(self, state: int, started: bool) -> int:
+        """No fair cycle through a state has fewer steps."""
+        n = int(self.place[state])
+        ways = (way for bit, way in self.detours.items() if not (started and bit == self.start_bit))
+        return max([1, *(there[n] + back[n] for there, back in ways)])
+
+    def shortest(self, state: int, started: bool, limit: int) -> list[int] | None:
+        """The shortest fair cycle from a state and back, of at most so many steps: its states, without the first.
+
+        Returns None where there is none, or too many states of the product were looked at.
+        """
+        entry = int(self.place[state])
+        if started and not self.possible[entry]:
+            return []
+        home = _distances(np.arange(len(self.states)) == entry, np.zeros(len(self.states), dtype=bool), *self.backward)
+        self.looked_at += len(self.states) // 100
+        back = {bit: way[entry] for bit, (_, way) in self.detours.items()}
+        all_done = self.weak_bits | self.start_bit | self.strong_bits << len(self.bit) + 1
+
+        def arrived(n: int, done: int) -> int:
+            """What is done once a cycle has come to a state."""
+            possible = self.possible[n]
+            done |= ~possible & self.weak_bits | (self.start_bit if self.is_start[n] else 0)
+            owed = possible & self.strong_bits & ~done
+            return done & ~(owed << len(self.bit) + 1)
+
+        def to_go(n: int, done: int) -> int:
+            rest = int(home[n])
+            for bit, (there, _) in self.detours.items():
+                if not done & bit:
+                    rest = max(rest, there[n] + back[bit])
+            return rest
+
+        # Of a strongly fair group, the lower bit says that it was taken, the upper that it is not owed.
+        begin = arrived(entry, all_done & ~self.weak_bits & ~self.start_bit | (self.start_bit if started else 0))
+        seen: dict[int, list[int]] = {}
+        came: list[tuple[int, int]] = [(entry, -1)]  # by label: its position, and the label before
+        waiting = [(to_go(entry, begin), 0, 0, begin)]  # steps in all at least, label, steps so far, what is done
+        while waiting:
+            _, label, steps, done = heappop(waiting)
+            n = came[label][0]
+            if steps and n == entry and done & all_done == all_done:
+                return self._way(came, label)
+            known = seen.setdefault(n, [])
+            if any(other & done == done for other in known):
+                continue
+            known.append(done)
+            self.looked_at += 1
+            if self.looked_at > MOST_LABELS:
+                return None
+            for m, taken in self.after[n].items():
+                if m in self.tried:
+                    continue
+                then = arrived(m, done | taken | (taken & self.strong_bits) << len(self.bit) + 1)
+                total = steps + 1 + to_go(m, then)
+                if total <= limit:
+                    came.append((m, label))
+                    heappush(waiting, (total, len(came) - 1, steps + 1, then))
+        return None
+
+    def _way(self, came: list[tuple[int, int]], label: int) -> list[int]:
+        found = []
+        while label > 0:
+            found.append(int(self.states[came[label][0]]))
+            label = came[label][1]
+        return found[::-1]
+
+
+def _distances(seeds: Marks, near: Marks, first: Any, targets: Any) -> Any:
+    """By state, the fewest edges that lead to it from a seed; `near` states are one edge away besides."""
+    found = np.full(len(seeds), FAR, dtype=np.int64)
+    found[seeds] = 0
+    layer, length = seeds.nonzero()[0], 0
+    while len(layer) or length == 0:
+        length += 1
+        ahead = targets[edge_numbers(first, layer)]
+        if length == 1:
+            ahead = np.concatenate([ahead, near.nonzero()[0]])
+        layer = np.unique(ahead[found[ahead] > length])
+        found[layer] = length
+    return found
+
+
+def shortest_of(cycles: Cycles, entries: Iterable[Entry], best: FairRun | None = None) -> FairRun | None:
+    """The shortest run that has one of these entries, of which the nearest come first, unless the best is as short."""
+    cycles.tried.clear()
+    for entry in entries:
+        most = FAR if best is None else len(best.states) - 1  # steps
+        if entry.depth >= most or cycles.looked_at > MOST_LABELS:
+            break
+        if entry.depth + cycles.least(entry.state, entry.started) < most or cycles.may_stop(entry):
+            cycle = cycles.shortest(entry.state, entry.started, most - entry.depth - 1)
+            if cycle is not None:
+                stem = entry.stem()
+                best = FairRun([*stem, *cycle], len(stem) - 1)
+        cycles.tried.add(int(cycles.place[entry.state]))
+    return best

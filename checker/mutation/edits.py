@@ -1,0 +1,297 @@
+"""Edits of a role by rule: every one is a small mistake that an author could make.
+
+An edit of a guard moves cases between the transitions of a state and event, as an author would who then obeys the
+linter. The cases that a transition gains are taken from the others; those that it loses go to the next one, or are
+ignored where there is none, or where the state ignores or refuses the event in some cases already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import UnionType
+from typing import TypeAlias
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.build import TICK
+from leasehold.spec.language.diagnostics import Place
+from leasehold.spec.language.model import Datum, Role, Send, State, System, Transition, Update
+from leasehold.spec.language.types import Bool, Int, Set, Time, Type
+
+Change: TypeAlias = Callable[[x.Expression], Iterable[tuple[x.Expression, str]]]  # with the words for each change
+FEW_STATES = 3  # of a role so small, every other state is tried as a target
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a role.
+
+    Attributes:
+        subject: what is changed: a transition (`role/state#event`), a pair of state and event that has none, a state or
+            a task (`role/state`, `role/task`).
+        item: the change, or the part that is changed; empty where the subject has one alone.
+        what: the change in words.
+        place: where the changed part stands.
+        role: the role with the change.
+    """
+
+    subject: str
+    item: str
+    what: str
+    place: Place
+    role: Role
+
+
+# Guards
+
+
+def drop_guard(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        if t.guard is not None and t.guard != x.TRUE:
+            words = f"without its guard `{x.text(t.guard)}`"
+            yield Edit(t.name, "", words, t.place, _with(role, t, replace(t, guard=None)))
+
+
+def drop_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    def without_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
+        if isinstance(e, x.Apply) and e.op in ("and", "or"):
+            for i, operand in enumerate(e.operands):
+                left = (*e.operands[:i], *e.operands[i + 1 :])
+                rest = left[0] if len(left) == 1 else replace(e, operands=left)
+                yield rest, f"{x.text(operand)} ({e.op})"
+
+    for t, guard, words in _rewritten_guards(role, without_one):
+        yield Edit(t.name, words, f"without `{words}` in its guard", t.place, _with_guard(role, t, guard))
+
+
+def shift_comparison(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    def off_by_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
+        if isinstance(e, x.Apply) and e.op in _SHIFTS and isinstance(e.operands[1].type, Int | Time):
+            for op, by in _SHIFTS[e.op]:
+                new = replace(e, op=op, operands=(e.operands[0], _plus(e.operands[1], by)))
+                yield new, f"{x.text(e)} -> {x.text(new)}"
+
+    for t, guard, words in _rewritten_guards(role, off_by_one):
+        yield Edit(t.name, words, f"with {words} in its guard", t.place, _with_guard(role, t, guard))
+
+
+# What a comparison of whole numbers may become: an operator, and what is added on its right.
+_SHIFTS = {
+    ">=": ((">", 0), (">=", -1)), ">": ((">=", 0), (">", 1)), "<": (("<=", 0), ("<", -1)), "<=": (("<", 0), ("<=", 1)),
+    "==": (("==", 1), ("==", -1)), "!=": (("!=", 1), ("!=", -1)),
+}  # fmt: skip
+
+
+def add_conjunct(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        near = [u.guard for u in _of_state(role.states[t.source]) if u is not t]
+        far = [u.guard for u in role.transitions() if u.source != t.source]
+        known = {x.text(e) for e in (x.walk(t.guard) if t.guard is not None else ())}
+        condition = next((c for c in _conditions([*near, *far]) if x.text(c) not in known), None)
+        for extra in () if condition is None else (condition, x.negation(condition)):
+            guard = extra if t.guard is None else x.conjunction((t.guard, extra))
+            yield Edit(t.name, x.text(extra), f"only when `{x.text(extra)}`", t.place, _with_guard(role, t, guard))
+
+
+def _conditions(guards: Iterable[x.Expression | None]) -> Iterator[x.Expression]:
+    """The comparisons in guards that read the record and the clock alone."""
+    for guard in guards:
+        for e in x.walk(guard) if guard is not None else ():
+            compares = isinstance(e, x.Apply) and e.op in _SHIFTS
+            if compares and _mentions(e, x.Data) and not _mentions(e, x.Argument | x.Sender | x.BoundVariable):
+                yield e
+
+
+def _mentions(e: x.Expression, kind: type | UnionType) -> bool:
+    return x.mentions(e, lambda part: isinstance(part, kind))
+
+
+def _rewritten_guards(role: Role, change: Change) -> Iterator[tuple[Transition, x.Expression, str]]:
+    """Every changed guard; the last of several that leave no case out is what the others leave, so it is not tried."""
+    for state in role.states.values():
+        for event, choices in state.on.items():
+            complete = len(choices) > 1 and event != TICK and not _covers(state, event)
+            for t in choices[:-1] if complete else choices:
+                for guard, words in x.rewrites(t.guard, change) if t.guard is not None else ():
+                    yield t, guard, words
+
+
+# Targets, transitions and tasks
+
+
+def swap_target(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        for target in _targets(role, t, every):
+            words = f"to {target}, not {'staying in' if t.internal else 'to'} {t.target}"
+            changed = replace(t, target=target, internal=False)
+            yield Edit(t.name, f"-> {target}", words, t.place, _with(role, t, changed))
+
+
+def _targets(role: Role, transition: Transition, every: bool) -> list[str]:
+    states = list(role.states)
+    if every or len(states) <= FEW_STATES:
+        return [s for s in states if s != transition.target]
+    at = states.index(transition.target)
+    following = [s for s in (*states[at:], *states[:at]) if s not in (transition.source, transition.target)]
+    return [*([transition.source] if transition.source != transition.target else []), following[0]]
+
+
+def add_transition(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    """Where an event is ignored or refused: what the next state does with it, or its own state entered again."""
+    for state in role.states.values():
+        for event in (*state.ignore, *state.refuse):
+            here = state.on.get(event, ())
+            rest = [x.negation(t.guard) for t in here if t.guard is not None]
+            stay = Transition(role.name, state.name, event, len(here), state.name, place=state.place)
+            other = _as_elsewhere(role, state, event)
+            for t in (stay, *(() if other is None else (replace(other, source=state.name, position=len(here)),))):
+                conditions = [*rest, *(() if t.guard is None else (t.guard,))]
+                guard = x.conjunction(conditions) if len(conditions) > 1 else conditions[0] if conditions else None
+                kinds = [_without(kind, event) if t.guard is None else kind for kind in (state.ignore, state.refuse)]
+                on = {**state.on, event: (*here, replace(t, guard=guard))}
+                to = t.target if t is stay or other is None else f"{t.target}, as in {other.source}"
+                was = "ignored" if event in state.ignore else "refused"
+                changed = _with_state(role, replace(state, on=on, ignore=kinds[0], refuse=kinds[1]))
+                subject = f"{role.name}/{state.name}#{event}"
+                yield Edit(subject, f"-> {to}", f"to {to}, where it is {was}", state.place, changed)
+
+
+def _as_elsewhere(role: Role, state: State, event: str) -> Transition | None:
+    """The first transition on an event in the states that follow, the first after the last."""
+    states = list(role.states.values())
+    at = states.index(state)
+    return next((s.on[event][0] for s in (*states[at + 1 :], *states[:at]) if event in s.on), None)
+
+
+def ignore_event(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        yield Edit(t.name, "", "ignored", t.place, _with(role, t, None))
+
+
+def drop_task(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for state in role.states.values():
+        for task in state.tasks:
+            changed = replace(state, tasks=tuple(t for t in state.tasks if t != task))
+            subject = f"{role.name}/{state.name}"
+            yield Edit(subject, task, f"without its task `{task}`", state.place, _with_state(role, changed))
+
+
+# Values
+
+
+def drop_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        for update in t.updates:
+            left = tuple(u for u in t.updates if u is not update)
+            words = f"without `{_target(update)}: {x.text(update.value)}`"
+            yield Edit(t.name, _target(update), words, update.place, _with(role, t, replace(t, updates=left)))
+
+
+def change_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for t in role.transitions():
+        for i, update in enumerate(t.updates):
+            fields = system.fields_of(role.name, t.event)
+            for value in _other_values(update.value, role, fields, update.name):
+                changed = (*t.updates[:i], replace(update, value=value), *t.updates[i + 1 :])
+                item = f"{_target(update)}: {x.text(value)}"
+                words = f"with `{item}`, not `{x.text(update.value)}`"
+                yield Edit(t.name, item, words, update.place, _with(role, t, replace(t, updates=changed)))
+
+
+def change_field(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for task in role.tasks.values():
+        for name, was in task.fields.items() if isinstance(task, Send) else ():
+            assert isinstance(task, Send)
+            for value in _other_values(was, role, (), ""):
+                changed = replace(task, fields={**task.fields, name: value})
+                item = f"{name}: {x.text(value)}"
+                words = f"which sends `{item}`, not `{x.text(was)}`"
+                tasks = {**role.tasks, task.name: changed}
+                yield Edit(f"{role.name}/{task.name}", item, words, task.place, replace(role, tasks=tasks))
+
+
+def _other_values(value: x.Expression, role: Role, fields: Sequence[Datum], target: str) -> Iterator[x.Expression]:
+    """One more and one less, another field of the type, and of truths the contrary."""
+    kind, place = value.type, value.place
+    literal = value.value if isinstance(value, x.Literal_) else None
+    if isinstance(kind, Int | Time):
+        yield _plus(value, 1)
+        if literal != 0:
+            yield _plus(value, -1)
+    if isinstance(kind, Bool):
+        yield replace(value, value=not literal) if isinstance(value, x.Literal_) else x.negation(value)
+    if isinstance(kind, Set) and literal != frozenset():
+        yield x.Literal_(type=kind, value=frozenset(), place=place)
+    sources: list[x.Argument | x.Data] = [x.Argument(type=f.type, name=f.name, place=place) for f in fields]
+    sources += [x.Data(type=d.type, role=role.name, name=d.name, place=place) for d in role.data.values()]
+    read = {e.name for e in x.walk(value) if isinstance(e, x.Argument | x.Data)} | {target}
+    yield from [s for s in sources if _alike(s.type, kind) and s.name not in read][:1]
+
+
+def _alike(one: Type, other: Type) -> bool:
+    """Whether values of one type may stand for those of the other, but for their bounds."""
+    return one == other or (isinstance(one, Int) and isinstance(other, Int))
+
+
+def _plus(e: x.Expression, by: int) -> x.Expression:
+    if by == 0:
+        return e
+    if isinstance(e, x.Literal_):
+        return replace(e, value=e.value + by)
+    one = x.Literal_(type=Int(), value=abs(by), place=e.place)
+    return x.Apply(type=e.type, op="+" if by > 0 else "-", operands=(e, one), place=e.place)
+
+
+# Parts of a role
+
+
+def _target(update: Update) -> str:
+    return update.name if update.key is None else f"{update.name}[{x.text(update.key)}]"
+
+
+def _of_state(state: State) -> Iterator[Transition]:
+    for choices in state.on.values():
+        yield from choices
+
+
+def _covers(state: State, event: str) -> bool:
+    return event in state.ignore or event in state.refuse
+
+
+def _without(reasons: Mapping[str, str], event: str) -> dict[str, str]:
+    return {k: v for k, v in reasons.items() if k != event}
+
+
+def _with_state(role: Role, state: State) -> Role:
+    return replace(role, states={**role.states, state.name: state})
+
+
+def _with(role: Role, transition: Transition, changed: Transition | None) -> Role:
+    """The role with another transition in the place of one, or with none there."""
+    state, event = role.states[transition.source], transition.event
+    kept = [changed if t is transition else t for t in state.on[event]]
+    choices = tuple(t for t in kept if t is not None)
+    on = {e: choices if e == event else of for e, of in state.on.items() if choices or e != event}
+    ignore = dict(state.ignore)
+    if changed is None and event != TICK and not _covers(state, event):
+        ignore[event] = "a mutant"
+    return _with_state(role, replace(state, on=on, ignore=ignore))
+
+
+def _with_guard(role: Role, transition: Transition, guard: x.Expression) -> Role:
+    """The role with another guard of a transition: what it gains the others lose, what it loses the next one has."""
+    state, event = role.states[transition.source], transition.event
+    choices, was = list(state.on[event]), transition.guard
+    at = choices.index(transition)
+    covered = event == TICK or _covers(state, event)
+    for i, other in enumerate(choices):
+        if i == at:
+            choices[i] = replace(other, guard=guard)
+        elif other.guard is not None:
+            rest: x.Expression = x.conjunction((other.guard, x.negation(guard)))
+            if not covered and i == (at + 1) % len(choices):
+                lost = x.negation(guard) if was is None else x.conjunction((was, x.negation(guard)))
+                rest = x.disjunction((rest, lost))
+            choices[i] = replace(other, guard=rest)
+    ignore = state.ignore if covered or len(choices) > 1 else {**state.ignore, event: "a mutant"}
+    return _with_state(role, replace(state, on={**state.on, event: tuple(choices)}, ignore=ignore))

@@ -1,0 +1,55 @@
+"""Worker processes end with the process that leads them, and leave Ctrl-C to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does, by KeyboardInterrupt; later ones are ignored, as it cleans up and reports.
+
+    For the main thread; in another one nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        for other in ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, asked) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number in ENDING:
+            if signal.getsignal(number) is asked:  # else it is to end, and reports first
+                signal.signal(number, before[number])
+
+
+def follow_parent() -> None:
+    """Called first in a worker process: Ctrl-C is for its parent, and however that ends, the worker ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """This process, which `multiprocessing` started, is killed when its parent ends."""
+    threading.Thread(target=_wait_for_end, daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))

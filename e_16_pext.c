@@ -1,4 +1,0 @@
-#define W 16
-#define PEXT 1
-#define SUFFIX _16_pext
-#include "engine.h"

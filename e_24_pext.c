@@ -1,4 +1,0 @@
-#define W 24
-#define PEXT 1
-#define SUFFIX _24_pext
-#include "engine.h"

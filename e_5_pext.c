@@ -1,4 +1,0 @@
-#define W 5
-#define PEXT 1
-#define SUFFIX _5_pext
-#include "engine.h"

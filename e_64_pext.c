@@ -1,4 +1,0 @@
-#define W 64
-#define PEXT 1
-#define SUFFIX _64_pext
-#include "engine.h"

@@ -1,4 +1,0 @@
-#define W 8
-#define PEXT 1
-#define SUFFIX _8_pext
-#include "engine.h"

@@ -1,0 +1,65 @@
+"""The functions on edges that are compiled with the engine find what scipy's find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.checker.explore.graph import arrays
+from leasehold.checker.explore.packed import library
+
+pytestmark = pytest.mark.skipif(not library.FILE.exists(), reason="the C engine was not built")
+SIZE = 12
+STATES = st.integers(0, SIZE - 1)
+EDGES = st.lists(st.tuples(STATES, STATES, st.booleans()), max_size=40)
+
+
+def both(found: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """The result with the compiled functions, and without them."""
+    with monkeypatch.context() as patch:
+        compiled = found()
+        patch.setattr(arrays, "_compiled", lambda: None)
+        return compiled, found()
+
+
+@settings(deadline=None)
+@given(EDGES, st.sets(STATES), st.sets(STATES), st.booleans())
+def test_compiled_functions_agree_with_scipy(
+    edges: list[tuple[int, int, bool]], starts: set[int], among: set[int], some: bool
+) -> None:
+    columns = np.array(edges, dtype=np.int32).reshape(-1, 3).T
+    marks, inside = (np.isin(np.arange(SIZE), list(chosen)) for chosen in (starts, among | starts))
+    with pytest.MonkeyPatch.context() as patch:
+        orders = both(lambda: arrays.by_source(SIZE, columns[0], columns[1], np.arange(len(edges))), patch)
+        assert [part.tolist() for part in orders[0]] == [part.tolist() for part in orders[1]]
+        first, targets, rows = orders[0]
+        kept = columns[2].astype(bool)[rows] if some else None
+        for found in (
+            lambda: arrays.reached_by(marks, first, targets, kept),
+            lambda: arrays.leading_to(marks, first, targets, kept, inside),
+            lambda: arrays.leading_to(marks, first, targets, kept),
+        ):
+            one, other = both(found, patch)
+            assert one.tolist() == other.tolist()
+        into, back = both(lambda: arrays.backward(first, targets, kept), patch)
+        assert [part.tolist() for part in into] == [part.tolist() for part in back]
+        (count, of), (scipys, others) = both(lambda: arrays.components(first, targets, kept), patch)
+        assert count == scipys == len(set(zip(of.tolist(), others.tolist(), strict=True)))
+
+
+def test_what_many_sweeps_do_not_find_is_found_backwards() -> None:
+    """A chain of which each step leads on by a greater number takes one sweep, and against the numbers many."""
+    size = 300
+    marks = np.arange(size) == size - 1
+    order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]]).astype(np.int32)
+    sources, targets = order[:-1], order[1:]
+    for a, b in ((sources, targets), (targets, sources)):
+        first, ends, _ = arrays.by_source(size, a, b, a)
+        path = order.tolist() if a is sources else order.tolist()[::-1]
+        expected = np.isin(np.arange(size), path[: path.index(size - 1) + 1])
+        assert (arrays.leading_to(marks, first, ends) == expected).all()

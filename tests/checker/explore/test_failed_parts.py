@@ -1,0 +1,74 @@
+"""A violated claim says which of its parts is false, in every engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.explore.engines import Engine
+from leasehold.checker.explore.properties import MOST_PARTS, claim_parts
+from leasehold.reports.json_report import property_json
+from leasehold.spec.language import expression as x
+from tests.systems import load
+
+LAMP = {
+    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
+    "roles/lamp.yaml": """
+role: lamp
+data: {presses: {type: int, max: 3}, worn: bool}
+events: {press: Somebody presses the button.}
+states:
+  dark: {initial: true, on: {press: {to: bright, when: presses < 3, set: {presses: presses + 1}}}, refuse: {press: no}}
+  bright: {on: {press: {to: dark, set: {worn: true}}}}
+""",
+    "invariants.yaml": """
+properties:
+  new: {always: lamp.presses <= 1 and not lamp.worn}
+  careful: {always: "lamp.state == dark or lamp.presses == 0 and not lamp.worn or lamp.presses > 5 and lamp.worn"}
+  counted: {step: old(lamp.state) == lamp.state or (lamp.presses > old(lamp.presses) and lamp.worn == old(lamp.worn))}
+  one_thing: {always: lamp.presses < 2}
+  kept: {always: lamp.presses <= 3 and lamp.presses >= 0}
+""",
+}
+
+
+@pytest.fixture
+def lamp(tmp_path: Path) -> Path:
+    (tmp_path / "roles").mkdir()
+    for name, text in LAMP.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_the_false_parts_are_named(lamp: Path, engine: Engine) -> None:
+    found = {p.name: p for p in explore(load(lamp), engine=engine).properties}
+    assert found["new"].failed == ("not lamp.worn",)
+    assert found["counted"].failed == (
+        "old(lamp.state) == lamp.state or lamp.presses > old(lamp.presses)",
+        "old(lamp.state) == lamp.state or lamp.worn == old(lamp.worn)",
+    )  # fmt: skip
+    assert found["careful"].failed == (
+        "lamp.state == dark or lamp.presses == 0 or lamp.presses > 5",
+        "lamp.state == dark or lamp.presses == 0 or lamp.worn",
+    )  # fmt: skip
+    whole = {name: p.verdict for name, p in found.items() if not p.failed}
+    assert whole == {"one_thing": "violated", "kept": "exhausted"}
+    assert property_json(found["new"], paths=False)["failed"] == ["not lamp.worn"]
+
+
+def test_the_parts_together_are_the_claim() -> None:
+    for p in load("lease").properties.values():
+        parts = claim_parts(p.claim)
+        assert 1 <= len(parts) <= MOST_PARTS
+        assert all(part.type == p.claim.type for part in parts)
+        assert not any(isinstance(part, x.Apply) and part.op == "and" for part in parts)
+
+
+def test_what_would_have_too_many_parts_is_not_taken_apart() -> None:
+    pair = x.conjunction((x.TRUE, x.TRUE))
+    assert len(claim_parts(x.disjunction([pair] * 6))) == 64
+    many = x.disjunction([pair] * 7)
+    assert claim_parts(many) == (many,)

@@ -1,0 +1,113 @@
+"""The values that the explorer tries: first values that are `any`, and those of events, all of them and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.export import export_system
+from leasehold.checker.prove import prove
+from leasehold.faults import Budget, BudgetError
+from leasehold.spec import System
+from tests.checker.explore.by_chance import written
+
+SYSTEM = """system: first
+constants: {most: {type: int, value: 3, min: 0, max: 5}}
+types: {colour: {members: [red, green]}, slot: {count: 3}}
+roles: {one: {}, peer: {instances: 2}}
+environment: {stop: {to: one}}
+"""
+ROLE = """role: one
+data: {x: {type: TYPE, initial: any}}
+events: {stop: It is enough.}
+states:
+  going: {initial: true, on: {stop: {to: over}}}
+  over: {ignore: {stop: it is over}}
+"""
+PEER = "role: peer\nstates: {there: {initial: true}}\n"
+
+
+def first(folder: Path, type_: str, claim: str = "") -> System:
+    """A machine whose `x` begins with any value of a type, and two others."""
+    files = {"system.yaml": SYSTEM, "roles/one.yaml": ROLE.replace("TYPE", type_), "roles/peer.yaml": PEER}
+    if claim:
+        files["invariants.yaml"] = f"properties: {{claim: {{always: '{claim}'}}}}\n"
+    return written(folder, files)
+
+
+@pytest.mark.parametrize(("type_", "values"), [
+    ("int, min: 0, max: 3", "0 1 2 3"), ("int, min: -1, max: most - 2", "-1 0 1"), ("int, explore: [1, 2]", "1 2"),
+    ("int, min: 1, max: 9, explore: [0, most]", "1 2 3"), ("opaque, explore: [0, 1]", "0 1"), ("bool", "false true"),
+    ("colour", "red green"), ("slot", "slot[0] slot[1] slot[2]"), ("peer", "peer[0] peer[1]"),
+    ("'option[colour]'", "none red green"), ("'option[int]', explore: [0, 1]", "none 0 1"),
+    ("'option[bool]'", "none false true"), ("'set[colour]'", "{} {red} {green} {red,green}"),
+    ("'map[colour, bool]'", "{red:false,green:false} {red:false,green:true} {red:true,green:false} "
+     "{red:true,green:true}"),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_any_first_value_is_every_value(tmp_path: Path, type_: str, values: str, engine: str) -> None:
+    wanted = values.split()
+    found = explore(first(tmp_path, type_), engine=engine)  # type: ignore[arg-type]
+    assert (found.initial, found.distinct, found.depth) == (len(wanted), 2 * len(wanted), 1)
+    system = first(tmp_path, type_, "false")
+    path = explore(system, engine=engine).properties[0].path  # type: ignore[arg-type]
+    assert path is not None
+    assert path.initial.data["one.x"].replace(" ", "") in wanted
+    model = export_system(system, "promela").text
+    assert model.count(":: d_step { one.x") == len(wanted)
+
+
+def test_a_bound_alone_is_tried_to_its_end(tmp_path: Path) -> None:
+    """The claim fails in the last first value alone, for the explorer as for the prover."""
+    system = first(tmp_path, "int, min: 0, max: 3", "one.x < 3")
+    assert [p.verdict for p in explore(system).properties] == ["violated"]
+    assert [v.verdict for v in prove(system, small=system, jobs=1).verdicts if v.name == "claim"] == ["counterexample"]
+    assert "x : (0..3)]" in export_system(system, "tla").text
+
+
+def test_options_have_ranges(tmp_path: Path) -> None:
+    """Beyond its range nothing is explored; none is never beyond it."""
+    files = {
+        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {put: {to: one}}\n",
+        "roles/one.yaml": "role: one\ndata: {x: {type: 'option[int]', explore: [0, 1]}}\n"
+        "events: {put: {fields: {v: {type: 'option[int]', explore: [0, 2]}}}}\n"
+        "states: {there: {initial: true, on: {put: {to: there, set: {x: event.v}}}}}\n",
+    }
+    system = written(tmp_path, files)
+    for engine in ("reference", "auto"):
+        found = explore(system, engine=engine)  # type: ignore[arg-type]
+        assert (found.distinct, found.generated, found.cut) == (3, 13, 3)
+    assert "\\A V \\in one.x : 0 <= V /\\ V <= 1" in export_system(system, "tla").text
+
+
+def test_an_event_without_explore_has_every_value_of_its_type(tmp_path: Path) -> None:
+    files = {
+        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {put: {to: one}}\n",
+        "roles/one.yaml": "role: one\ndata: {x: int}\nevents: {put: {fields: {v: {type: int, min: 1, max: 3}}}}\n"
+        "states: {there: {initial: true, on: {put: {to: there, set: {x: event.v}}}}}\n",
+    }
+    for engine in ("reference", "auto"):
+        found = explore(written(tmp_path, files), engine=engine)  # type: ignore[arg-type]
+        assert (found.distinct, found.generated) == (4, 13)
+
+
+def test_a_liars_messages_need_an_end(tmp_path: Path) -> None:
+    """What a Byzantine actor may send is tried too, so its fields need a range."""
+    files = {
+        "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
+        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
+        "messages.yaml": "messages: {word: {from: one, to: other, fields: {v: FIELD}}}\n",
+        "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
+        "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
+        "tasks: {say: {send: word, to: other, with: {v: 2}}}\n",
+        "roles/other.yaml": "role: other\ndata: {x: int}\nstates:\n"
+        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
+    }
+    lie = Budget(byzantine="one")
+    ends = {**files, "messages.yaml": files["messages.yaml"].replace("FIELD", "{type: int, min: 1, max: 3}")}
+    assert explore(written(tmp_path, ends), budget=lie).distinct == 4
+    endless = {**files, "messages.yaml": files["messages.yaml"].replace("FIELD", "int")}
+    with pytest.raises(BudgetError, match=r"word of a Byzantine one has any `v`, and of type int there is no end"):
+        explore(written(tmp_path, endless), budget=lie)

@@ -1,0 +1,490 @@
+"""Small systems and claims by chance, on which the prover and the explorer are compared (differential.py).
+
+Two roles, a and b, talk over channels of any kind; a may have a subsidiary machine, and d, which hears nothing, stands
+beside them. Records have data of every type, constants bound types, data, capacities and numbers of machines, and
+faults are declared in all ways: of channels, nodes with several actors, actors with several machines. Expressions are
+of drawn_terms.py. Whatever a system needs to be finite is part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+from leasehold.spec import SpecError, System
+from tests.checker.explore.by_chance import written
+from tests.checker.prove.drawn_terms import SCALARS, Terms
+
+T = TypeVar("T")
+
+DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
+    "flag": ("bool", "{type: bool, initial: any}"),
+    "k": ("{type: int, min: 0, max: cap}", "{type: int, min: 0, max: 2, initial: any}", "{type: int, min: -1, max: 1}",
+          "{type: int, initial: cap, explore: [0, 3]}", "{type: int, explore: [0, 2]}"),
+    "tone": ("colour", "{type: colour, initial: green}", "{type: colour, initial: any}"),
+    "last": ('"option[colour]"', '{type: "option[colour]", initial: any}'), "prior": ('"option[colour]"',),
+    "who": ("PEER",), "seen": ('"set[PEER]"', '{type: "set[PEER]", initial: any}'),
+    "tally": ('"map[PEER, bool]"', '"map[PEER, colour]"'),
+    "slots": ('"set[slot]"',), "at": ("slot", "{type: slot, initial: any}"), "due": ("time",), "o": ("opaque",),
+}  # fmt: skip
+FIELDS = {"v": "bool", "n": "{type: int, min: 0, max: 2}", "tone": "colour", "at": "slot", "o": "opaque"}
+TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "tone": "colour", "last": "option",
+         "prior": "option", "who": "PEER", "seen": "set PEER", "slots": "set slot", "at": "slot"}  # fmt: skip
+
+
+class Writer:
+    """Draws the texts of one system."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.clock = self.maybe(0.4)
+        self.counts = {"a": self.pick("1", "2", "", "n"), "b": self.pick("n", "n", "2", "")}
+        self.part, self.beside = self.maybe(0.25), self.maybe(0.15)
+        self.fields = {m: self.some(("v", "n", "tone", "at", "o"), 0.4) for m in ("ask", "halt", "tell")}
+        self.fields["go"] = self.pick(["v"], ["v"], ["n"], ["v", "tone"], ["at"])
+        self.messages = {"ask": ("a", "b"), "tell": ("b", "a")} | ({"halt": ("a", "b")} if self.maybe(0.4) else {})
+        self.states = {r: [f"{r}{i}" for i in range(self.pick(2, 2, 3))] for r in self.roles}
+        kinds = ("mailbox", "mailbox", "fifo(1)", "fifo(2)", "bag(1)", "bag(2)", "set", "fifo(cap)")
+        self.kinds = {"there": self.pick(*kinds), "back": self.pick(*kinds)}
+        if self.maybe(0.5):  # or the prover knows no faults
+            self.kinds = dict.fromkeys(self.kinds, "mailbox")
+        self.answer = self.maybe(0.5) or set(self.kinds.values()) == {"mailbox"}
+        self.data: dict[str, dict[str, str]] = {}
+        # Machines are values only where they have an index.
+        self.peers = {r: p if self.counts[p] else "slot" for r, p in (("a", "b"), ("b", "a"), ("c", "b"), ("d", "b"))}
+        for role in self.roles:
+            names = [n for n in DATA if (n != "due" or self.clock) and (role in "ab" or n in ("flag", "k", "tone"))]
+            chosen = sorted(self.rng.sample(names, self.pick(1, 2, 3, 3)))
+            if self.clock and role in "ab" and self.maybe(0.5):
+                chosen = sorted({*chosen, "due"})  # there are no timers without
+            if any("o" in self.fields[m] for m, (of, _) in self.messages.items() if of == role):
+                chosen = sorted({*chosen, "o"})  # nothing else makes an opaque value
+            self.data[role] = {n: self.pick(*DATA[n]).replace("PEER", self.peers[role]) for n in chosen}
+        # Some number their messages, so that each differs from the two before it.
+        self.numbers = {of for of in "ab" if self.maybe(0.2)}
+        for role in self.numbers:
+            self.data[role]["turn"] = "{type: int, min: 0, max: 2}"
+        for m, (of, _) in self.messages.items():
+            if of in self.numbers and "n" not in self.fields[m]:
+                self.fields[m].append("n")
+        # Data that no transition changes, so that what holds of them at first is inductive.
+        self.kept = {(r, n) for r, data in self.data.items() for n, declared in data.items()
+                     if "any" in declared and self.maybe(0.4)}  # fmt: skip
+
+    @property
+    def roles(self) -> list[str]:
+        return ["a", "b", *(["c"] if self.part else []), *(["d"] if self.beside else [])]
+
+    def pick(self, *among: T) -> T:
+        return self.rng.choice(among)
+
+    def maybe(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def some(self, among: Sequence[str], share: float) -> list[str]:
+        return [x for x in among if self.maybe(share)]
+
+    # Expressions over a machine's record and an event
+
+    def said(self, event: str) -> list[str]:
+        return self.fields.get(event, [])
+
+    def type_of(self, role: str, name: str) -> str:
+        """The type of a datum or field, as `Terms` has it; empty for those that it does not have."""
+        return TYPES.get(name, "").replace("PEER", self.peers[role])
+
+    def read(self, role: str, event: str) -> dict[str, list[str]]:
+        """What a machine may read of its record and an event, by type."""
+        found: dict[str, list[str]] = {"slot": []}
+        texts = [(n, n) for n in self.data[role]] + [(f, f"msg.{f}") for f in self.said(event)]
+        for name, text in texts:
+            if type_ := self.type_of(role, name):
+                found.setdefault(type_, []).append(text)
+                found.setdefault(type_.removeprefix("set "), [])
+        if "tally" in self.data[role]:
+            of = "bool" if "bool" in self.data[role]["tally"] else "colour"
+            found.setdefault(of, []).append(f"tally[{self.peers[role]}[0]]")
+        if event in self.messages and self.messages[event][0] == self.peers[role]:
+            found.setdefault(self.peers[role], []).append("msg.sender")
+        return found
+
+    def values(self, role: str, name: str, event: str) -> list[str]:
+        """The expressions that a datum, or a field of a message, may be set to."""
+        data, said, peer = self.data[role], self.said(event), self.peers[role]
+        declared = data.get(name, "")
+        sender = ["msg.sender"] if event in self.messages and self.messages[event][0] == peer else []
+
+        def own(name: str, *texts: str) -> tuple[str, ...]:
+            return texts if name in data else ()
+
+        def sent(field: str) -> list[str]:
+            return [f"msg.{field}"] if field in said else []
+
+        match name:
+            case "flag" | "v":
+                known = [*own("flag", "flag", "not flag"), *sent("v")] * 2
+                tests = [*own("k", "k > 0"), *own("seen", "seen == {}"), *own("last", "last == none")]
+                return ["true", "false", *known, *tests]
+            case "n":
+                return ["0", "1", *(f"max(0, min(2, {e}))" for e in [*own("k", "k"), *sent("n")])]
+            case "k":
+                low, top = ("-1" if "-1" in declared else "0"), ("cap" if "max: cap" in declared else "1")
+                grown = ["k + 1", "k - 1", "1 - k"]
+                bounded = [f"max({low}, min({top}, {e}))" for e in ["k", *sent("n"), *grown]]
+                return [low, *bounded, *(grown if "min" not in declared else []), "k + cap - cap"]
+            case "tone":
+                kept = [*own("last", "get(last, green)"), *own("prior", "get(prior, red)")]
+                return ["red", "green", *[*own("tone", "tone"), *sent("tone")] * 2, *kept]
+            case "last" | "prior":
+                other = f"green if {name} == red else red"
+                return ["none", "red", *[other] * 2 * (name in data), *sent("tone"), *own("tone", "tone")]
+            case "who":
+                return [f"{peer}[0]", "who", *sender * 3]
+            case "seen":
+                several = [f"seen {x} {{{e}}}" for e in sender * 2 for x in "|-"]
+                return ["{}", peer, f"{peer} - seen", f"seen | {{{peer}[0]}}", *several]
+            case "slots":
+                several = [f"slots {x} {{{e}}}" for e in ["slot[0]", *own("at", "at"), *sent("at")] for x in "|-"]
+                return ["{}", "slot", "slot - slots", *several]
+            case "at":
+                return ["slot[0]", *own("at", "at"), *sent("at")]
+            case "due":
+                return ["now", "now + 1", "0"]
+            case "o":
+                return [*own("o", "o"), *sent("o")]
+        return []
+
+    def guard(self, role: str, event: str) -> tuple[str, bool]:
+        """A guard, and whether it is of those that are sometimes false."""
+        if self.maybe(0.15):
+            return Terms(self.rng, self.read(role, event), divides=False).of("bool", 1), False
+        data, said = self.data[role], self.said(event)
+        atoms = {"flag": ["flag"], "k": ["k == cap", "k <= 0", "k < 2"], "tone": ["tone == red"],
+                 "last": ["last == none", "last == red"],
+                 "seen": ["seen == {}", "len(seen) <= 1", "len(seen) < cap", "len(seen) == n"],
+                 "slots": ["slot[0] in slots", "slots == slot"], "at": ["at == slot[0]"],
+                 "due": ["now >= due"]}  # fmt: skip
+        found = [atom for name in data for atom in atoms.get(name, [])]
+        found += [{"v": "msg.v", "n": "msg.n == 1", "tone": "msg.tone == red", "at": "msg.at == slot[0]"}[f]
+                  for f in said if f != "o"]  # fmt: skip
+        one = self.pick(*found) if found else "true"
+        if found and self.maybe(0.25):
+            one = f"{one} {self.pick('and', 'or')} {self.pick(*found)}"
+        return one, True
+
+    def change(self, role: str, event: str) -> str:
+        parts = []
+        for name, declared in self.data[role].items():
+            if name == "turn":
+                parts.append('turn: "(turn + 1) % 3"')
+            if name == "turn" or (role, name) in self.kept or self.maybe(0.4):
+                continue
+            type_ = self.type_of(role, name)
+            if name == "tally":
+                two = self.peers[role] == "slot" or self.counts[self.peers[role]] == "2"
+                keys = self.rng.sample(["0", "1"], self.pick(1, 2, 2)) if two else ["0"]
+                of = "bool" if "bool" in declared else "colour"
+                for key in keys:
+                    value = Terms(self.rng, self.read(role, event)).of(of, self.pick(0, 0, 1))
+                    parts.append(f'"tally[{self.peers[role]}[{key}]]": "{value}"')
+            elif type_ and self.maybe(0.35):
+                value = Terms(self.rng, self.read(role, event)).of(type_, 2)
+                if type_ == "int":
+                    low, top = ("-1" if "-1" in declared else "0"), ("cap" if "max: cap" in declared else "1")
+                    value = self.pick(f"max({low}, min({top}, {value}))", f"({value}) % 2")
+                parts.append(f'{name}: "{value}"')
+            elif found := self.values(role, name, event):
+                parts.append(f'{name}: "{self.pick(*found)}"')
+        return f", set: {{{', '.join(parts)}}}" if parts else ""
+
+    # Files
+
+    def role(self, name: str) -> str:
+        events = ["go"] if name != "c" else ["up", "done"]
+        heard = [m for m, (_, to) in self.messages.items() if to == name]
+        mine = [m for m, (of, _) in self.messages.items() if of == name]
+        drives = name == "a" and self.part
+        states = self.states[name]
+        wants = {s: self.some([f"do_{m}" for m in mine], 0.6) for s in states}
+        for s in states:
+            if {"do_ask", "do_halt"} <= set(wants[s]):
+                wants[s].remove(self.pick("do_ask", "do_halt"))  # one message to a neighbour in one transition
+            if drives and self.maybe(0.5):
+                wants[s].append("drive_c")
+            if name == "c" and self.maybe(0.7):
+                wants[s].append("work")
+        if mine:  # each is sent somewhere
+            wants[states[1]] = [
+                f"do_{mine[0]}",
+                *(t for t in wants[states[1]] if t not in ("do_ask", "do_halt", "do_tell")),
+            ]
+        if len(mine) > 1:
+            wants[states[0]] = [f"do_{mine[1]}", *(t for t in wants[states[0]] if t not in ("do_ask", "do_halt"))]
+        if drives and not any("drive_c" in ts for ts in wants.values()):
+            wants[states[0]].append("drive_c")
+        if name == "c" and not any("work" in ts for ts in wants.values()):
+            wants[states[0]].append("work")
+        used = {t for ts in wants.values() for t in ts}
+        lines = [f"role: {name}", *(["subsidiary: a"] if name == "c" else []), "data:"]
+        lines += [f"  {n}: {d}" for n, d in self.data[name].items()] + ["events:"]
+        answers = {"drive_c": "ready", "work": "done"}
+        for e in [*events, *(["ready"] if drives else [])]:
+            fields = ", ".join(f"{f}: {FIELDS[f]}" for f in self.said(e))
+            lines.append(f"  {e}: {{fields: {{{fields}}}, doc: It goes on.}}" if fields else f"  {e}: It goes on.")
+        lines.append("states:")
+        for i, s in enumerate(states):
+            lines += [
+                f"  {s}:",
+                *(["    initial: true"] if not i else []),
+                f"    tasks: [{', '.join(sorted(wants[s]))}]",
+            ]
+            taken, left = [], []
+            answered = [e for t, e in answers.items() if t in wants[s]]
+            plain = [e for e in (*heard, *events) if e not in answers.values()]
+            for e in [*plain, *answered, *(["tick"] if self.clock and "due" in self.data[name] else [])]:
+                to = states[(i + 1) % len(states)] if e in ("go", "up", "done", "ready") else self.pick(*states)
+                change = self.change(name, e)
+                if e == "tick":
+                    if self.maybe(0.6):
+                        due = self.pick("now >= due and now > 0", "now > due")
+                        taken.append(f'      tick: {{to: {to}, when: "{due}"{change}}}')
+                elif self.maybe(0.35):
+                    guard, open_ = self.guard(name, e)
+                    taken.append(f'      {e}:\n        - {{to: {to}, when: "{guard}"{change}}}')
+                    if not open_ or self.maybe(0.6):
+                        other = f'to: {self.pick(*states)}, when: "not ({guard})"{self.change(name, e)}'
+                        taken.append(f"        - {{{other}}}")
+                    else:
+                        left.append(e)
+                elif self.maybe(0.75) or e in ("go", "up", "done", "ready"):
+                    apart = [f"do_{m}" for m in mine] if not any(t.startswith("do_") for t in wants[to]) else []
+                    if s == to and self.maybe(0.3) and not any(t.startswith("do_") for t in wants[s]):
+                        taken.append(f"      {e}: {{stay: true{change}}}")
+                    else:
+                        also = f", also: {self.pick(*apart)}" if apart and self.maybe(0.2) else ""
+                        taken.append(f"      {e}: {{to: {to}{change}{also}}}")
+                        used |= {also.removeprefix(", also: ")} - {""}
+                else:
+                    left.append(e)
+            lines += ["    on:", *taken] if taken else []
+            passed = self.pick("ignore", "ignore", "refuse")
+            lines += [f"    {passed}: {{{', '.join(f'{e}: it may be' for e in left)}}}"] if left else []
+        if used:
+            lines.append("tasks:")
+        for m in mine:
+            if f"do_{m}" in used:
+                lines.append(
+                    f"  do_{m}: {{send: {m}, to: {self.messages[m][1]}{self.told(name, m)}{self.only(name, m)}}}"
+                )
+        if "drive_c" in used:
+            ready = "any(p.state == c1 for p in c)" if self.counts["a"] else "c.state == c1"
+            lines.append(f'  drive_c: {{drive: c, event: up, answers: {{ready: "{ready}"}}}}')
+        if "work" in used:
+            lines.append("  work: {call: handler.work, answers: [done]}")
+        return "\n".join(lines) + "\n"
+
+    def told(self, role: str, message: str) -> str:
+        given = []
+        for field in self.fields[message]:
+            found = [e for e in self.values(role, field, "") if "now" not in e]
+            if field == "n" and role in self.numbers:
+                found = ["turn"]
+            given.append(f'{field}: "{self.pick(*found) if found else "0"}"')
+        return f", with: {{{', '.join(given)}}}" if given else ""
+
+    def only(self, role: str, message: str) -> str:
+        peer = self.messages[message][1]
+        if self.counts[peer] and self.maybe(0.3):
+            own = [f"it in {n}" if n == "seen" else f"it == {n}" for n in ("seen", "who")
+                   if n in self.data[role] and self.peers[role] == peer]  # fmt: skip
+            return f', only: "{self.pick("index(it) == 0", *own, *own)}"'
+        if self.maybe(0.15) and (words := self.guard(role, "")[0]) and "now" not in words:
+            return f', when: "{words}"'
+        return ""
+
+    def files(self) -> dict[str, str]:
+        text = {f"roles/{name}.yaml": self.role(name) for name in self.roles}
+        text["messages.yaml"] = "messages:\n" + "".join(
+            f"  {m}: {{from: {x}, to: {y}{', answer: true' if m == 'tell' and self.answer else ''}, fields: "
+            f"{{{', '.join(f'{f}: {FIELDS[f]}' for f in self.fields[m])}}}}}\n" for m, (x, y) in self.messages.items()
+        )  # fmt: skip
+        lines = ["system: by_chance", "constants:", "  n: {type: int, value: 2, min: 1, max: 3}",
+                 "  cap: {type: int, value: 1, min: 1, max: 2}",
+                 "types: {colour: {members: [red, green]}, slot: {count: 2}}", "roles:"]  # fmt: skip
+        counts = {**self.counts, **({"c": self.counts["a"]} if self.part else {})}
+        lines += [f"  {r}: {{{f'instances: {counts[r]}' if counts.get(r) else ''}}}" for r in self.roles]
+        lines.append("channels:")
+        pairs = self.counts["a"] == self.counts["b"] != "" and self.maybe(0.3)
+        for name, x, y in (("there", "a", "b"), ("back", "b", "a")):
+            kind, faults = self.kinds[name], []
+            for fault in ("lose", "duplicate", "reorder"):
+                if self.maybe(0.12) and kind != "set":
+                    faults.append(f"{fault}: {self.pick('1', 'any')}")
+            faults += ["pairs: same"] if pairs else []
+            lines.append(f"  {name}: {{from: {x}, to: {y}, kind: {kind}{''.join(f', {f}' for f in faults)}}}")
+        site = ["a", *(["c"] if self.part else [])]
+        chance = self.rng.random()
+        if chance < 0.35:
+            lines.append(f"actors: {{left: [{', '.join(site)}], right: [b]}}")
+        elif chance < 0.45:
+            lines.append(f"actors: {{all: [{', '.join([*site, 'b'])}]}}")
+        elif self.part:
+            lines.append(f"actors: {{left: [{', '.join(site)}]}}")
+        if chance < 0.35 and self.maybe(0.5):
+            lines.append("faults: {nodes: {box: [left, right]}}")
+        if self.clock:
+            lines.append(f"clock: {{horizon: {self.pick('1', '2', '2')}{self.pick('', ', timers: late')}}}")
+        if self.maybe(0.1):
+            lines.append(f'initially: "{self.claim(step=False)}"')
+        lines.append("environment:")
+        for role in (r for r in self.roles if r != "c"):
+            peer = "a" if role == "b" else "b"
+            near = f"{self.pick('', '', 'not ')}reachable(it, {peer}{'[0]' if self.counts[peer] else ''})"
+            whens = ["", "", "", f', when: "{self.claim(step=False, it=role)}"', f', when: "{near}"']
+            two = self.maybe(0.25)
+            lines.append(f"  go_{role}: {{to: {role}, event: go{self.pick(*whens[3 * two :])}}}")
+            if two:
+                lines.append(f"  also_{role}: {{to: {role}, event: go{self.pick(*whens)}}}")
+        text["system.yaml"] = "\n".join(lines) + "\n"
+        return text
+
+    # Claims
+
+    def machine(self, role: str) -> tuple[str, str, str]:
+        """A machine as a claim names it, and what stands around the claim."""
+        count = self.counts.get(role, self.counts["a"] if role == "c" else "")
+        if not count:
+            return role, "", ""
+        if self.maybe(0.3):
+            return f"{role}[0]", "", ""
+        return role * 2, f"{self.pick('any', 'any', 'all')}(", f" for {role * 2} in {role})"
+
+    def term(self, role: str, x: str, it: str, step: bool) -> str:
+        """An expression over the data of a machine that goes by a name, and of another one; of a step, also before."""
+        read: dict[str, list[str]] = {"slot": []}
+        for one, name in ((role, x), *(() if it else self.others())):
+            for n in self.data[one]:
+                if (type_ := self.type_of(one, n)) and (type_ in SCALARS or self.type_of(role, n) == type_):
+                    texts = [f"{name}.{n}", *([f"old({name}.{n})"] if step else [])]
+                    read.setdefault(type_, []).extend(texts)
+                    read.setdefault(type_.removeprefix("set "), [])
+        return Terms(self.rng, read).of("bool", 2)
+
+    def others(self) -> Iterator[tuple[str, str]]:
+        """A machine by its name."""
+        role = self.pick(*self.roles)
+        count = self.counts.get(role, self.counts["a"] if role == "c" else "")
+        yield role, f"{role}[{self.pick('0', '0', '1') if count == '2' else '0'}]" if count else role
+
+    def apart(self) -> str:
+        """Whether two machines can reach each other."""
+        (_, x), (_, y) = next(self.others()), next(self.others())
+        return f"{self.pick('', 'not ')}reachable({x}, {y})"
+
+    def change_of(self) -> str:
+        """Whether something of some machine, or of all, is as it was before the step."""
+        role = self.pick(*self.roles)
+        name = self.pick("state", *(n for n in self.data[role] if n != "o"))
+        x, before, after = self.machine(role)
+        return f"{before}{x}.{name} {self.pick('==', '!=')} old({x}.{name}){after}"
+
+    def facts(self, many: int) -> list[str]:
+        """Things that a step may show, about states before and after it."""
+        return [self.pick(self.sent(), self.fact(step=True), self.fact(step=True), f"old({self.fact()})", self.apart(),
+                          self.change_of(), self.fact_of_events(step=True)) for _ in range(many)]  # fmt: skip
+
+    def fact(self, it: str = "", step: bool = False) -> str:
+        """Something about one machine or channel, in a state; `step`: or about a step."""
+        role = self.pick(*self.roles)
+        x, before, after = ("it", "", "") if role == it else self.machine(role)
+        data = self.data[role]
+        atoms: list[Callable[[], str]] = [lambda: f"{x}.state == {self.pick(*self.states[role])}"] * 2
+        texts = {
+            "flag": [f"{x}.flag", f"not {x}.flag"], "k": [f"{x}.k == 0", f"{x}.k == 1", f"{x}.k == cap", f"{x}.k > 1"],
+            "tone": [f"{x}.tone == green"], "last": [f"{x}.last == none", f"{x}.last == red"],
+            "prior": [f"{x}.prior == none", f"{x}.prior == green"],
+            "seen": [f"{x}.seen == {{}}", f"len({x}.seen) > 1"],
+            "slots": [f"{x}.slots == slot", f"len({x}.slots) == 1"],
+            "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"], "due": [f"{x}.due > now"],
+        }  # fmt: skip
+        for name in data:
+            if texts.get(name):
+                atoms.append(lambda name=name: self.pick(*texts[name]))  # type: ignore[misc]
+        if not it:
+            atoms.append(lambda: f"{self.pick('', 'not ')}running({x})")
+        if self.maybe(0.5 if step else 0.3):
+            return f"{before}{self.term(role, x, it, step)}{after}"
+        one = self.pick(*atoms)()
+        return f"{before}{one}{after}"
+
+    def sent(self) -> str:
+        m = self.pick(*self.messages)
+        field = self.pick("", *self.fields[m])
+        value = {"": "m.number > 0", "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
+                 "o": "m.number == 0"}[field]  # fmt: skip
+        few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
+        return self.pick(f"any({value} for m in pending({m}))", f"len(pending({m})) == 0", f"len(pending({m})) > 1",
+                         f"count({value} for m in pending({m})) {few}",
+                         f"heard({'back' if m == 'tell' else 'there'})")  # fmt: skip
+
+    def claim(self, *, step: bool, it: str = "") -> str:
+        facts = [self.sent() if not it and self.maybe(0.3) else self.fact(it) for _ in range(self.pick(1, 2, 2, 3))]
+        if step:
+            facts = [f"old({f})" if self.maybe(0.5) else f for f in facts]
+            if self.maybe(0.3):
+                role = self.pick(*self.roles)
+                heard = [m for m, (_, to) in self.messages.items() if to == role]
+                x, before, after = self.machine(role)
+                facts.append(f"{before}took({x}{self.pick('', *(f'.{e}' for e in heard))}){after}")
+        return f"not ({' and '.join(f'({f})' for f in facts)})"
+
+    def fact_of_events(self, *, step: bool) -> str:
+        """What a machine accepts in a state, or ignores in a step, beside another fact."""
+        role = self.pick(*self.roles)
+        heard = [m for m, (_, to) in self.messages.items() if to == role]
+        x, before, after = self.machine(role)
+        timer = ["tick"] if self.clock and "due" in self.data[role] else []
+        words = f"accepts({x}.{self.pick(*heard, *timer, 'up' if role == 'c' else 'go')})"
+        if step:
+            words = f"ignored({x}.{self.pick(*heard)})" if heard else f"old({words})"
+        other = self.fact()
+        return f"not ({before}{words}{after} and {f'old({other})' if step and self.maybe(0.5) else other})"
+
+
+def drawn_system(folder: Path, rng: Random, claims: int) -> tuple[System, Writer] | str:
+    """A system with claims about states and steps, half of each, and its writer; or what the loader says of it.
+
+    Two more claims, c90 and c91, are about what machines accept and ignore.
+    """
+    writer = Writer(rng)
+    files = writer.files()
+    rows = [f'  c{i}: {{{"step" if i % 2 else "always"}: "{writer.claim(step=i % 2 == 1)}"}}\n' for i in range(claims)]
+    writer.rng = Random(str([files, rows]))
+    kinds = ("always", "step")
+    rows += [f'  c9{i}: {{{kind}: "{writer.fact_of_events(step=kind == "step")}"}}\n' for i, kind in enumerate(kinds)]
+    files["invariants.yaml"] = "properties:\n" + "".join(rows)
+    try:
+        return written(folder, files), writer
+    except SpecError as error:
+        return str(error)
+
+
+def features(system: System) -> Iterator[str]:
+    """What a system has, of what the prover treats in a way of its own."""
+    yield from sorted({channel.kind for channel in system.channels.values()})
+    yield from sorted({f"channels that {fault}" for channel in system.channels.values()
+                       for fault in ("lose", "duplicate", "reorder") if getattr(channel, fault)})  # fmt: skip
+    data = [datum for role in system.roles.values() for datum in role.data.values()]
+    yield from sorted({str(datum.type).split("[")[0] for datum in data})
+    roles = {role for names in system.actors.values() for role in names if system.roles[role].indexed}
+    found = {
+        "any number of machines": any(type_.counted_by and type_.counted_by not in system.bounding
+                                      for type_ in system.counted()),
+        "nodes": system.faults.nodes, "actors with several machines": roles, "actors": system.actors,
+        "subsidiary machines": any(role.parent for role in system.roles.values()),
+        "clock": system.clock, "late timers": system.clock and system.clock.late, "bounding constants": system.bounding,
+        "initial: any": any(datum.any_initial for datum in data),
+    }  # fmt: skip
+    yield from (name for name, held in found.items() if held)

@@ -1,0 +1,65 @@
+"""A proof says all that it depends on."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.checker.prove.decide.assumptions import Assumptions, any_number, assumptions, held
+from leasehold.checker.prove.decide.induction import Setting
+from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.spec import System
+from tests.systems import TRUTH, load
+
+
+def of(system: System, setting: Setting, searches: bool = True) -> Assumptions:
+    return assumptions(setting.encoding(system), setting, searches=searches)
+
+
+def test_the_lease_is_proved_for_any_number() -> None:
+    found = of(load("lease"), Setting())
+    assert found.machines == {
+        "service_manager": "1", "broker": "1", "authority": "1", "unit": "any number from 1 on",
+    }  # fmt: skip
+    assert found.constants["last_end"].startswith("any")
+    assert found.faults_left_out == ""
+    assert found.assumed == (
+        "nobody is Byzantine: every role follows its text",
+        "events from outside come as `environment` says, with fields within their types",
+        "all actors' clocks agree",
+    )
+    assert found.lines[-1].startswith("methods: queries of at most ")
+    assert "k-induction" in found.lines[-1]
+
+
+def test_numbers_that_are_asked_for_are_named() -> None:
+    system, setting = load("two_phase_commit"), Setting(sizes={"participant": 2}, limit_seconds=7)
+    assert (any_number(system, setting), held(system, setting)) == ([], ["participant=2"])
+    found = of(system, setting, searches=False)
+    assert found.machines["participant"] == found.constants["participants"] == "2 (--instances)"
+    assert (found.most_steps, found.lines[-1]) == (0, "methods: queries of at most 7 s, induction alone")
+
+
+@pytest.mark.parametrize(("scope", "words"), [
+    (FaultScope(), ""),
+    (FaultScope(crash=False), "crashes, as --no-faults asks"),
+    (FaultScope(network=False), "faults of the network but those that channels declare, as --no-faults asks"),
+    (FaultScope(crash=False, network=False),
+     "crashes and faults of the network but those that channels declare, as --no-faults asks"),
+])  # fmt: skip
+def test_faults_that_no_step_has_are_named(scope: FaultScope, words: str) -> None:
+    found = of(load("two_phase_commit"), Setting(scope=scope))
+    assert found.faults_left_out == words
+    assert any(line.startswith("faults left out: ") for line in found.lines) == bool(words)
+
+
+def test_queues_leave_out_crashes_and_faults_of_the_network() -> None:
+    assert of(load(TRUTH / "alternating_bit"), Setting()).faults_left_out == (
+        "crashes and faults of the network but those that channels declare, as channel messages is a fifo, "
+        "channel acknowledgements is a fifo"
+    )
+
+
+def test_partitions_that_a_system_asks_for_are_arbitrary() -> None:
+    words = "`reachable` is arbitrary: in any state, any two machines may be apart"
+    asks = {name: words in of(load(name), Setting()).assumed for name in ("lease", "three_phase_commit_termination")}
+    assert asks == {"lease": False, "three_phase_commit_termination": True}

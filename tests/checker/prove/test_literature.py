@@ -1,0 +1,68 @@
+"""Systems from the provers' literature: what is proved for any number, and that no wrong variant of them is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import Limits, explore
+from leasehold.checker.prove import Setting
+from leasehold.checker.prove.decide.induction import induct
+from leasehold.spec import load as load_anew
+from tests.systems import TRUTH, load
+
+# What is true in each, for any number of machines; reports/proofs.md says what else is true and is not proved.
+PROVED = {
+    "lock_server": {"mutual_exclusion"},
+    "token_ring": {"mutual_exclusion", "one_token"},
+    "quorum_election": {"terms_only_grow", "one_vote_per_term"},
+}
+# The system, a file of it, what stands there, what a mistaken author writes, a setting that shows it, what is violated.
+WRONG = [
+    ("lock_server", "system", "client, kind: bag", "client, kind: bag, duplicate: 1", {}, {"mutual_exclusion"}),
+    ("lock_server", "roles/server", "lock: {stay: true, set: {waiting: \"waiting | {msg.sender}\"}}\n      unlock",
+     "lock: {to: free, set: {holder: none, waiting: \"waiting | {msg.sender}\"}}\n      unlock", {},
+     {"mutual_exclusion"}),
+    ("lock_server", "roles/client", "done: {to: idle, also: give_back}", "done: {stay: true, also: give_back}", {},
+     {"mutual_exclusion"}),
+    ("token_ring", "system", "kind: bag", "kind: bag, duplicate: 1", {}, {"mutual_exclusion", "one_token"}),
+    ("token_ring", "system", "kind: bag", "kind: bag, lose: 1", {}, {"the_token_is_not_lost"}),
+    ("token_ring", "system", "== 1", "<= 2", {}, {"mutual_exclusion", "one_token", "the_token_is_not_lost"}),
+    ("token_ring", "roles/node", "set: {has_token: false}, also", "also", {}, {"mutual_exclusion", "one_token"}),
+    ("quorum_election", "roles/node", "2 * len(votes) > nodes", "2 * len(votes) >= nodes", {"nodes": 2},
+     {"one_leader_per_term"}),
+    ("quorum_election", "roles/node", "when: msg.term > term", "when: msg.term >= term", {},
+     {"one_leader_per_term", "one_vote_per_term"}),
+    ("quorum_election", "roles/node", "msg.term == term and ", "", {"terms": 2}, {"one_leader_per_term"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "system",
+    ["lock_server", *(pytest.param(name, marks=pytest.mark.long) for name in ("token_ring", "quorum_election"))],
+)
+def test_what_is_proved_for_any_number(system: str) -> None:
+    model = load(TRUTH / system)
+    found = induct(model, Setting(limit_seconds=10), jobs=1)
+    assert found.proved.keys() >= PROVED[system]
+    assert found.proved.keys() >= model.lemmas.keys()
+
+
+@pytest.mark.parametrize(
+    ("system", "file", "was", "wrong", "setting", "violated"),
+    [pytest.param(*row, marks=[pytest.mark.long] * (row[0] != "lock_server")) for row in WRONG],
+)
+def test_wrong_variants_are_not_proved(
+    system: str, file: str, was: str, wrong: str, setting: dict[str, int], violated: set[str], tmp_path: Path
+) -> None:
+    """The setting in which the mistake shows is not the one that the prover is given."""
+    folder = shutil.copytree(TRUTH / system, tmp_path / system)
+    text = (folder / f"{file}.yaml").read_text()
+    assert was in text
+    (folder / f"{file}.yaml").write_text(text.replace(was, wrong))
+    found = explore(load_anew(folder, setting), Limits(states=3000))  # some send without end
+    false = {p.name for p in found.properties if p.verdict == "violated"}
+    assert false >= violated
+    assert not induct(load_anew(folder), Setting(limit_seconds=1), jobs=1).proved.keys() & false

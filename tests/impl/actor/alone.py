@@ -1,0 +1,55 @@
+"""An actor that plays all roles of a small system by itself, with a handler that ends when the test lets it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.environment import ActorOptions, Environment
+from leasehold.impl.clock import HandClock
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.store.store import Store
+from leasehold.impl.transport.memory import MemoryTransport, Network
+from tests.systems import load
+
+KEY = PrivateKey.generate()
+
+
+class GatedHandler:
+    """A handler of which every call ends well once `gate` is set."""
+
+    def __init__(self) -> None:
+        self.gate, self.runs = asyncio.Event(), 0
+
+    async def act(self, action: HandlerAction) -> Done:
+        self.runs += 1
+        await self.gate.wait()
+        return Done(True)
+
+    async def probe(self, unit: str) -> Mapping[str, Any] | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+def program_of(folder: Path, files: Mapping[str, str]) -> Program:
+    """The system of these files, compiled."""
+    (folder / "roles").mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return compile_system(load(folder))
+
+
+def alone(program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: HandClock) -> Actor:
+    """The actor `own`, which is not started yet."""
+    identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))
+    transport, world = MemoryTransport(Network(None), "own"), Environment(handlers=handlers)
+    return Actor(identity, program, (role,), store, transport, clock, world, ActorOptions(seed=0))
