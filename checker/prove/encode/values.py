@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import combinations, count, product
 from typing import Any
 
@@ -83,10 +84,11 @@ class Sorts:
 
     def _enum(self, type_: t.Enum) -> tuple[Any, dict[str, Term]]:
         if type_.members not in _ENUMERATIONS:
-            # Names are global in the solver and in SMT-LIB, and two types may have members of one name.
-            number = len(_ENUMERATIONS)
-            name = f"{type_.name.removeprefix('a state of ').replace(' ', '_')}!{number}"
-            sort, terms = z3.EnumSort(name, [f"{m}!{number}" for m in type_.members])
+            # Names are global in the solver and in SMT-LIB, and two types may have members of one name. They depend on
+            # the members alone, so that a certificate does not depend on what its process proved before.
+            mark = sha256(" ".join(type_.members).encode()).hexdigest()[:8]
+            name = f"{type_.members[0]}..{type_.members[-1]}!{mark}"
+            sort, terms = z3.EnumSort(name, [f"{m}!{mark}" for m in type_.members])
             _ENUMERATIONS[type_.members] = sort, dict(zip(type_.members, terms, strict=True))
         return _ENUMERATIONS[type_.members]
 

@@ -210,7 +210,7 @@ def _unspoken(folder: Path, terms: Terms, formulas: Mapping[str, int]) -> Iterat
     declared = _properties(folder) | _read(folder / "lemmas.yaml")["lemmas"]
     for name, number in formulas.items():
         words = json.dumps([declared.get(name, {}).get(key, "") for key in ("when", "always")])
-        said = {re.sub(r"!\d+$", "", leaf) for leaf in terms.leaves(number)}
+        said = {re.sub(r"!\w+$", "", leaf) for leaf in terms.leaves(number)}
         compared = {word for pair in re.findall(r"state (?:==|!=) (\w+)", words) for word in [pair] if word in states}
         yield from ((name, word) for word in sorted(compared - said))
 
@@ -224,7 +224,7 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
     for part in parts:
         if terms.nodes[part][0] == "app" and terms.head(part) == "=":
             a, b = (terms.head(side) for side in terms.nodes[part][2:])
-            equal |= {(a, re.sub(r"!\d+$", "", b)), (b, re.sub(r"!\d+$", "", a))}
+            equal |= {(a, re.sub(r"!\w+$", "", b)), (b, re.sub(r"!\d+$", "", a))}
     channels = {
         (c["from"], c["to"]): channel for channel, c in system["channels"].items()
     }  # fmt: skip
@@ -248,7 +248,7 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
         ways = body["states"][state]["on"][event]
         way = (ways if isinstance(ways, list) else [ways])[int(number or 1) - 1]
         to = state if "stay" in way else way["to"]
-        after = {re.sub(r"!\d+$", "", leaf) for leaf in terms.leaves(script.defined.get(f"t.state.{role}", 0))}
+        after = {re.sub(r"!\w+$", "", leaf) for leaf in terms.leaves(script.defined.get(f"t.state.{role}", 0))}
         stays = script.is_same(f"t.state.{role}")
         lacks += [f"does not go to {to}"] if to not in after and not (to == state and stays) else []
         lacks += [f"goes elsewhere than to {to}"] if to == state and after & body["states"].keys() - {to} else []

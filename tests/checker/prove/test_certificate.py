@@ -20,6 +20,8 @@ from tests.checker.prove.script_reader import Terms, read
 from tests.systems import load
 
 FOLDER = shipped_folder("two_phase_commit")
+MARK = "ee54e45f"  # of the coordinator's states, whatever else the process has proved
+STATES = f"idle..aborted!{MARK}"
 
 
 class Written:
@@ -169,21 +171,21 @@ ATTACKS: dict[str, Callable[[Written], None]] = {
         r"(\(define-fun \|of the step \w+\| \(\) Bool ).*?(?=\n\((?:define-fun|assert))", r"\1true)"
     ),
     "the step does nothing": lambda w: w.edit(
-        AGREE, r"(?<=define-fun t.state.coordinator \(\) coordinator!0 )committing!0", "s.state.coordinator"
+        AGREE, f"(?<=define-fun t.state.coordinator .. {STATES} )committing!{MARK}", "s.state.coordinator"
     ),
     "the step sets nothing": lambda w: w.edit(
         AGREE, r"\(define-fun t\.data\.coordinator\.agreed.*?(?=\n\(define-fun)",
         "(define-fun t.data.coordinator.agreed ((at!0 Int)) Bool (s.data.coordinator.agreed at!0))",
     ),
-    "the step begins elsewhere": lambda w: w.edit(AGREE, "asking!0(?=[)]+\n)", "committed!0"),
-    "two states are one": lambda w: w.edit(AGREE, r" \(committed!0\) \(aborting!0\)", " (aborting!0)"),
+    "the step begins elsewhere": lambda w: w.edit(AGREE, f"asking!{MARK}(?=[)]+\n)", f"committed!{MARK}"),
+    "two states are one": lambda w: w.edit(AGREE, rf" \(committed!{MARK}\) \(aborting!{MARK}\)", f" (aborting!{MARK})"),
     "a variable of the state before is defined": lambda w: w.edit(
-        AGREE, r"\(declare-fun (?=s.state.coordinator \(\) coordinator!0\))",
-        "(define-fun s.state.coordinator () coordinator!0 idle!0)\n(declare-fun ",
+        AGREE, rf"\(declare-fun (?=s.state.coordinator \(\) {STATES}\))",
+        f"(define-fun s.state.coordinator () {STATES} idle!{MARK})\n(declare-fun ",
     ),
     "a variable of the state after is arbitrary": lambda w: w.edit(
-        AGREE, r"\(define-fun t.state.coordinator \(\) coordinator!0 committing!0\)",
-        "(declare-fun t.state.coordinator () coordinator!0)",
+        AGREE, rf"\(define-fun t.state.coordinator \(\) {STATES} committing!{MARK}\)",
+        f"(declare-fun t.state.coordinator () {STATES})",
     ),
     "a constant is smaller": lambda w: w.edit(
         AGREE, VALUE.format("constants 2"), "(define-fun |constants 2| () Bool (= participants!0 1))"
