@@ -1,9 +1,12 @@
 """Shipped systems and those of tests/truth, each loaded once for a choice of constants: they are immutable."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from leasehold import spec
+from leasehold.checker.recovery.cases.campaign import scripts_of
+from leasehold.checker.recovery.cases.script import Script
 from leasehold.spec import SHIPPED, System
 
 TRUTH = Path(__file__).parent / "truth"
@@ -18,3 +21,9 @@ def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | 
     if key not in _loaded:
         _loaded[key] = spec.load(name_or_folder, settings)
     return _loaded[key]
+
+
+@cache
+def lease_cases(**settings: int) -> list[Script]:
+    """A script for each case of the lease's recovery campaign: that takes seconds, and scripts are immutable."""
+    return scripts_of(load("lease", settings))[1]

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.campaign import scripts_of
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
@@ -29,7 +28,7 @@ from leasehold.impl.handlers.place import UnitDirectory, read
 from leasehold.impl.handlers.process import ProcessHandler
 from leasehold.impl.notices import Notice
 from tests.simulation.real_handlers import OnProcesses, RealHandler, RealLoop
-from tests.systems import load
+from tests.systems import lease_cases, load
 
 SHORT = load("lease", {"max_units": 1, "last_end": 1})  # all but extensions, and explored in no time
 WHOLE = load("lease", {"max_units": 1, "last_end": 2})
@@ -85,7 +84,7 @@ def worlds(tmp_path: Path) -> Iterator[Worlds]:
 
 @pytest.fixture(scope="module")
 def scripts() -> list[Script]:
-    return scripts_of(SHORT)[1]
+    return lease_cases(max_units=1, last_end=1)
 
 
 def chosen(scripts: list[Script], *points: str) -> list[Script]:
@@ -155,7 +154,9 @@ def test_the_site_dies_amid_an_action(scripts: list[Script], worlds: Worlds, poi
 def test_each_point_of_the_site(worlds: Worlds) -> None:
     """The whole campaign's points, also amid each action, in both modes."""
     stage = CaseRunner(WHOLE, worlds)
-    scripts = [s for s in scripts_of(WHOLE)[1] if s.point.startswith(("crash:authority/", "crash:unit/"))]
+    scripts = [
+        s for s in lease_cases(max_units=1, last_end=2) if s.point.startswith(("crash:authority/", "crash:unit/"))
+    ]
     some = chosen(scripts)
     assert len(some) > 90
     for script in some:

@@ -23,7 +23,6 @@ import pytest
 
 pytest.importorskip("apsw", reason="SQLite's calls of the operating system are simulated with apsw")
 
-from leasehold.checker.recovery.cases.campaign import scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.faults.simulation.loop import VirtualLoop
@@ -31,7 +30,7 @@ from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.store.store import Batch, Broken, RecordKey, Store, StoreError, Transient
 from tests.simulation.files import FileSystem
 from tests.simulation.sqlite_disk import Connection, Cursor, SqliteDisk
-from tests.systems import load
+from tests.systems import lease_cases, load
 
 Content = tuple[dict[RecordKey, bytes], dict[str, bytes]]
 COMMITS = 24
@@ -534,7 +533,7 @@ class OnDisks(Simulation):
 
 @pytest.fixture(scope="module")
 def scripts() -> list[Script]:
-    return scripts_of(SYSTEM)[1]
+    return lease_cases(max_units=1, last_end=2)
 
 
 def played(folder: Path, lies: bool, some: list[Script]) -> list[str]:

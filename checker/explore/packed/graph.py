@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
 
 MANY = 1 << 14  # states that are unpacked together
+KEPT = 1 << 15  # states that were unpacked one by one and are kept, for who comes back to them
 
 
 class Listed(Sequence[Any]):
@@ -58,7 +59,7 @@ class PackedStates(Listed):
         self.kernel, self.fields = kernel, fields
         size, w = kernel.figure(k.COUNT), kernel.words
         words = self._words = kernel.array("states")
-        super().__init__(size, lambda n: fields.unpack(words[n * w : n * w + w]))
+        super().__init__(size, lru_cache(KEPT)(lambda n: fields.unpack(words[n * w : n * w + w])))
         self._values: dict[int, list[Any]] = {}
         self._dense: dict[int, list[Any]] = {}  # by cell of several atoms: the codes that they have together
 

@@ -104,6 +104,7 @@ class ScriptGenerator:
         for e in (graph.column("fault") & down[graph.targets]).nonzero()[0]:
             self._into.setdefault(int(graph.targets[e]), []).append(graph.source(e))
         self._ways: dict[tuple[int, str, str], list[int]] = {}
+        self._steps: dict[tuple[int, int], ScriptStep] = {}
         self._entries: dict[tuple[tuple[str, ...], Machine], list[tuple[int, Action, State]]] = {}
         self._number = {state: n for n, state in enumerate(self.states)}
         self._machines = tuple((role.name, i) for role, i in self.finder.system.machines())
@@ -185,7 +186,7 @@ class ScriptGenerator:
         cell, point, mode = case
         if at is None:  # the actor is down, and its recovery does not get far
             chain = self.finder.paths.chain(state)
-            steps = [self._taken(self.states[a], self.states[b]) for a, b in pairwise(chain)]
+            steps = [self._taken(a, b) for a, b in pairwise(chain)]
             control = self._control(self.states[state])
             steps.append(ScriptStep("stillborn", actor.machines[0], "", (), None, point, (), control))
         else:
@@ -194,14 +195,14 @@ class ScriptGenerator:
             if entry is not None:
                 n, crash, state = entry
                 chain = self.finder.paths.chain(n)
-            steps = [self._taken(self.states[a], self.states[b]) for a, b in pairwise(chain)]
+            steps = [self._taken(a, b) for a, b in pairwise(chain)]
             steps.append(self._stop(self.states[chain[-1]], crash, self.states[state], point, actor))
         at_step = len(steps) - 1
         key = state, actor.name, mode
         if key not in self._ways:
             self._ways[key] = [state, *self.finder.until_restart(state, actor, mode)]
         way = self._ways[key]
-        steps += [self._taken(self.states[a], self.states[b]) for a, b in pairwise(way)]
+        steps += [self._taken(a, b) for a, b in pairwise(way)]
         return Script(cell, point, mode, tuple(steps), at_step, self._machines)
 
     def _crash(self, state: int, at: int) -> tuple[list[int], Action]:
@@ -223,7 +224,13 @@ class ScriptGenerator:
 
     # Steps
 
-    def _taken(self, before: State, after: State) -> ScriptStep:
+    def _taken(self, source: int, target: int) -> ScriptStep:
+        """A step between two states: many cases have it."""
+        if (source, target) not in self._steps:
+            self._steps[source, target] = self._find_step(self.states[source], self.states[target])
+        return self._steps[source, target]
+
+    def _find_step(self, before: State, after: State) -> ScriptStep:
         crash: Action | None = None
         for action, state in self.world.successors(before):
             if state == after and action.kind != "crash":

@@ -21,17 +21,17 @@ from leasehold.checker.recovery.campaign import (
     completed,
     spread,
 )
-from leasehold.checker.recovery.cases.campaign import LOST, campaign, scripts_of
+from leasehold.checker.recovery.cases.campaign import LOST, campaign
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
-from tests.systems import load
+from tests.systems import lease_cases, load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 2})
 
 
 @pytest.fixture(scope="module")
 def scripts() -> list[Script]:
-    return scripts_of(SYSTEM)[1]
+    return lease_cases(max_units=1, last_end=2)
 
 
 @pytest.fixture(scope="module")

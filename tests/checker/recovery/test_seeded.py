@@ -6,7 +6,6 @@ from itertools import islice
 
 import pytest
 
-from leasehold.checker.recovery.cases.campaign import scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
 from leasehold.checker.recovery.simulated_run import CHECKS
@@ -29,7 +28,7 @@ from tests.campaigns.seeded import Caught, catch, in_order, seeded
 from tests.seeded_bugs import CLASSES, Bug, UnknownBug, bugs, named
 from tests.seeded_bugs.messages import giving_up, is_answer
 from tests.seeded_bugs.records import flaky_disk
-from tests.systems import load
+from tests.systems import lease_cases, load
 
 CHANGED = (
     Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, MemoryStore, Outbox, OwnedStore, Ready, RowCodec,
@@ -44,7 +43,7 @@ def system() -> System:
 
 @pytest.fixture(scope="module")
 def scripts(system: System) -> list[Script]:
-    return scripts_of(system)[1]
+    return lease_cases(max_units=1, last_end=2)
 
 
 def implementation() -> list[dict[str, object]]:
