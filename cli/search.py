@@ -34,8 +34,8 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 engine_option = click.option(
     "--engine", type=click.Choice(ENGINES), default="auto",
-    help="The search engine: `packed` (compiled C), `reference` (plain Python), or `auto`: the first of these that can "
-    "be had.",
+    help="The search engine: `packed` (compiled C), `reference` (plain Python), or `auto`: the "
+    "faster one for a system of this size.",
 )  # fmt: skip
 fairness_option = click.option(
     "--fairness", type=click.Choice([f.value for f in Fairness]), default="spec", callback=lambda *a: Fairness(a[2]),

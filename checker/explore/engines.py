@@ -1,4 +1,7 @@
-"""Chooses the explorer: the packed one in C where it was built and takes the search, else the reference."""
+"""Chooses the explorer: the packed one in C where it was built and takes the search, else the reference.
+
+A system of few states is explored by the reference: it is done before the packed explorer has prepared its trees.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +70,12 @@ def explore(
         if say is not None:
             reduction.say(say)
     why = "it was asked for"
+    if engine == "auto" and limits.keeping is None and limits.disk is None:
+        try:
+            found = SmallSearch(world, limits, progress, canonical, fairness).run()
+            return replace(found, engine_reason=FEW, why_asymmetric=asymmetric)
+        except NotSmall:
+            pass
     if engine != "reference":
         from leasehold.checker.explore.packed import NotBuilt, PackedSearch, Unpackable
 
@@ -82,6 +91,21 @@ def explore(
     return replace(found, engine_reason=why, why_asymmetric=asymmetric)
 
 
+class NotSmall(Exception):
+    """A search has come to more than few states."""
+
+
+class SmallSearch(ReferenceSearch):
+    """A search by the reference that gives up where it seems that a system has more than few states."""
+
+    def _expand(self, label: int, number: int) -> None:
+        known = len(self.labels.states)
+        seems_large = known > SOME_STATES and known - self.searched > self.searched * WAITING
+        if seems_large or known > FEW_STATES or self.generated > FEW_STEPS:
+            raise NotSmall
+        super()._expand(label, number)
+
+
 def _without_files(asked: Engine, limits: Limits, why: str) -> None:
     """Refuses what the reference cannot do; `why` says why it is taken, where it was not asked for."""
     if limits.disk or (limits.keeping and (limits.keeping.resume or limits.keeping.place)):
@@ -89,4 +113,7 @@ def _without_files(asked: Engine, limits: Limits, why: str) -> None:
         raise EngineError(asked, words if asked == "reference" else f"{words}, but {why}")
 
 
+SOME_STATES, FEW_STATES, FEW_STEPS = 70, 300, 1_500
+WAITING = 0.25  # of the states that were searched: so many wait for it where there are many more to come
+FEW = "it has few states"
 PACKED = "states in machine words, searched in C"

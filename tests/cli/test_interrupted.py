@@ -43,6 +43,6 @@ def test_before_faults_are_explored(monkeypatch: pytest.MonkeyPatch) -> None:
     from leasehold.checker.explore.packed import PackedSearch
 
     monkeypatch.setattr(PackedSearch, "_search", press)
-    done = CliRunner().invoke(cli, ["crash", *WORDS[1:]])
+    done = CliRunner().invoke(cli, ["crash", *WORDS[1:], "--engine", "packed"])
     assert done.exit_code == 130
     assert done.output.endswith("interrupted before it was decided\n")
