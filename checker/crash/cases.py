@@ -82,8 +82,8 @@ class CaseFinder:
     Without `ways` it was not asked whether the system comes back, and no case has a worst convergence.
 
     Attributes:
-        worst: by actor, mode, and steps (0) or messages (1), for each state in which the actor is down the most that
-            follows when it restarts in that mode; -1 where it never does.
+        worst: by actor, the states in which it is down, and by mode, for each of these the most steps and the most
+            messages that follow when it restarts in that mode; -1 where it never does.
     """
 
     def __init__(self, found: Exploration, ways: Ways | None, points: tuple[CrashPoint, ...]) -> None:
@@ -154,11 +154,11 @@ class CaseFinder:
     def _total(self, mode: str) -> Any:
         """By group, the worst that follows a restart in a mode: steps and messages."""
         total = np.full((2, len(self._example)), _NONE, dtype=np.int32)
-        for number, worst in enumerate(self.worst.values()):
+        for number, (down, worst) in enumerate(self.worst.values()):
             mine = self._who[self.stopped_at] == number
-            states, group = self.stopped[mine], self.group[mine]
+            at, group = np.searchsorted(down, self.stopped[mine]), self.group[mine]
             for i in (0, 1):
-                np.maximum.at(total[i], group, worst[mode][i][states])
+                np.maximum.at(total[i], group, worst[mode][i][at])
         return total
 
     def _joined(self, group: int) -> Iterator[tuple[str, Worst]]:
@@ -191,7 +191,11 @@ class CaseFinder:
 
     def worst_in(self, state: int, actor: ModelActor) -> dict[str, Worst]:
         """In which modes an actor that is down may restart, and the worst that follows."""
-        found = ((mode, (int(w[0][state]), int(w[1][state]))) for mode, w in self.worst[actor.name].items())
+        down, worst = self.worst[actor.name]
+        at = int(np.searchsorted(down, state))
+        if at == len(down) or down[at] != state:
+            return {}
+        found = ((mode, (int(steps[at]), int(messages[at]))) for mode, (steps, messages) in worst.items())
         return {mode: _worst(*numbers) for mode, numbers in found if numbers[0] != _NONE}
 
     def _cell(self, state: int) -> tuple[str, ...]:
@@ -212,42 +216,45 @@ class CaseFinder:
         for role, i in actor.machines:
             yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
 
-    def _restarts(self, actor: ModelActor) -> dict[str, Any]:
-        """For each mode, and state in which an actor is down, the worst that follows a restart.
+    def _restarts(self, actor: ModelActor) -> tuple[Any, dict[str, tuple[Any, Any]]]:
+        """The states in which an actor is down, and for each mode the worst that follows a restart in each of them.
 
         Between the crash and the restart the others take their steps, and no other fault comes.
         """
         graph, down = self.ways.graph, self.down[actor.name]
-        states_down = down.nonzero()[0]  # below, states are numbered among these
+        states_down = down.nonzero()[0].astype(np.int32)  # below, states are numbered among these
         edges, sources = graph.edges_of(states_down)
         targets = graph.targets[edges]
+        del edges
         stays = down[targets]
-        before, up = states_down[sources[~stays]], targets[~stays]
+        before, up = sources[~stays], targets[~stays]
         place = np.cumsum(down, dtype=np.int32) - 1
         sources, targets = sources[stays], place[targets[stays]]
         component_of = components_among(down, graph)
-        found = {mode: np.full((2, len(down)), _NONE, dtype=np.int32) for mode in self.modes}
-        for mode, holds in self.modes.items():
-            at_once = holds[before]
+        # A state's numbers lie together: for each mode, steps and messages.
+        every = np.full((len(states_down), 2 * len(self.modes)), _NONE, dtype=np.int32)
+        for n, holds in enumerate(self.modes.values()):
+            at_once = holds[states_down[before]]
             for i in (0, 1):
-                raise_to(found[mode][i], before[at_once], self.after[i][up[at_once]])
-        whole = [row for worst in found.values() for row in worst if (row != _NONE).any()]
-        every = np.array([row[states_down] for row in whole], dtype=np.int32).T.copy()  # a state's numbers lie together
+                raise_to(every[:, 2 * n + i], before[at_once], self.after[i][up[at_once]])
+        del before, up
+        met = [n for n in range(every.shape[1]) if (every[:, n] != _NONE).any()]
+        some = every if len(met) == every.shape[1] else every[:, met]
         first = sums_before(np.bincount(sources, minlength=len(states_down)))
-        for single, larger in component_layers(down, component_of, graph) if whole else ():
+        for single, larger in component_layers(down, component_of, graph) if met else ():
             single = place[single]
             for states in (single, *(place[np.array(component)] for component in larger)):
                 edges, of = spread(first, states)
-                after = every[targets[edges]]
+                after = some[targets[edges]]
                 if states is single:
-                    best = every[states]
+                    best = some[states]
                     raise_to(best, of, after)
-                    every[states] = best
+                    some[states] = best
                 else:
-                    every[states] = np.maximum(every[states].max(axis=0), after.max(axis=0, initial=_NONE))
-        for n, row in enumerate(whole):
-            row[states_down] = every[:, n]
-        return found
+                    some[states] = np.maximum(some[states].max(axis=0), after.max(axis=0, initial=_NONE))
+        if some is not every:
+            every[:, met] = some
+        return states_down, {mode: (every[:, 2 * n], every[:, 2 * n + 1]) for n, mode in enumerate(self.modes)}
 
     def _after(self, ways: Ways | None) -> Any:
         """By state, the worst convergence from it: steps and messages."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import by_source
+from leasehold.checker.explore.graph.arrays import edge_numbers, in_order, sums_before
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
@@ -24,7 +24,7 @@ from leasehold.spec.language.expression import Expression
 if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
 
-MANY = 1 << 14  # states that are unpacked together
+MANY = 1 << 14  # states that are unpacked, or labels whose edges are put in order, together
 KEPT = 1 << 15  # states that were unpacked one by one and are kept, for who comes back to them
 
 
@@ -283,10 +283,20 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
         for name, kind in (("begins", np.int64), ("targets", np.int32), ("edge_changes", np.uint32))
     )
     graph.kernel = kernel  # which keeps the targets
-    first = np.append(begins, len(targets))
-    count, made_rows = kernel.figure(k.COUNT), rows[made] if len(rows) else np.zeros(0, dtype=np.uint8)
+    first, count = np.append(begins, len(targets)), kernel.figure(k.COUNT)
     if not labels.several:
         first = np.append(first, np.full(count + 1 - len(first), len(targets)))
-        return graph.take(first, targets, made_rows)
+        return graph.take(first, targets, rows[made] if len(rows) else np.zeros(0, dtype=np.uint8))
     states = np.frombuffer(kernel.array("label_states"), dtype=np.int32)[: len(begins)]
-    return graph.take(*by_source(count, np.repeat(states, np.diff(first)), targets, made_rows))
+    order = in_order(states, count)
+    if order is None:
+        order = np.arange(len(states), dtype=np.int32)
+    sizes = np.zeros(count, dtype=np.int64)
+    np.add.at(sizes, states, np.diff(first))
+    found, found_rows, begin = np.empty(len(targets), dtype=np.int32), np.empty(len(targets), dtype=rows.dtype), 0
+    for labels_begin in range(0, len(order), MANY):  # some at a time, as an array with an item for each edge is large
+        edges = edge_numbers(first, order[labels_begin : labels_begin + MANY])
+        end = begin + len(edges)
+        found[begin:end], found_rows[begin:end] = targets[edges], rows[made[edges]]
+        begin = end
+    return graph.take(sums_before(sizes), found, found_rows)
