@@ -27,7 +27,6 @@ from leasehold.spec.language import types as t
 
 Term = Any  # z3 has no types for terms that a checker could use
 
-
 _ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
 
 
