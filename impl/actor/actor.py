@@ -18,6 +18,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
@@ -102,7 +103,7 @@ class Actor:
         self._queue: deque[Queued] = deque()
         self._turn: list[Queued] = []  # the requests of the turn that is being made
         self._more = asyncio.Event()
-        self._busy = False
+        self.turn_began: float | None = None  # by the monotonic clock; None: no turn is made
         self._ended = False
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
@@ -142,7 +143,7 @@ class Actor:
             self._over.set_result(None)
         await self.transport.close()
         self._ended = True
-        while self.running and (self._queue or self._busy) and self._tasks:
+        while self.running and (self._queue or self.turn_began is not None) and self._tasks:
             await asyncio.sleep(0.001)
         self.running = False
         await self._cancel()
@@ -206,6 +207,11 @@ class Actor:
     def outbox(self) -> Outbox:
         """The messages under way."""
         return self.effects.outbox
+
+    @property
+    def turns(self) -> asyncio.Task[None] | None:
+        """The task that makes the turns, while there is one."""
+        return self._tasks[0] if self._tasks else None
 
     @property
     def calls(self) -> HandlerCalls:
@@ -308,9 +314,9 @@ class Actor:
     async def _turns(self) -> None:
         while True:
             await self._more.wait()
-            self._busy = True
+            self.turn_began = monotonic()
             await self._take_turn()
-            self._busy = False
+            self.turn_began = None
 
     async def _take_turn(self) -> None:
         """One turn: the requests that wait, stepped, and what follows from them, carried out."""
@@ -472,7 +478,8 @@ class Actor:
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
-        at_work = self._queue or self._busy or starting or self.calls.under_way() or self.outbox.sending
+        making = self.turn_began is not None
+        at_work = self._queue or making or starting or self.calls.under_way() or self.outbox.sending
         return not (self.running and at_work)
 
     async def _ticks(self) -> None:

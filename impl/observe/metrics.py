@@ -26,6 +26,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.files import table
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe.calls import Begun, CallTracker, Result
+from leasehold.impl.observe.watchdog import Watchdog
 
 IGNORED = ("ignored", "refused", "duplicate", "stale", "late", "unmoved")
 COUNTED_EVERY_SECONDS = 5.0
@@ -54,8 +55,9 @@ class Metrics(Collector):
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: Actor, watchdog: Watchdog | None = None) -> None:
         self.actor, self.registry = actor, CollectorRegistry()
+        self._watchdog = watchdog or Watchdog(actor)
         self._calls = CallTracker(actor, self._ended)
         self._began = 0.0  # when the commit under way began
         self._machines: Tally[tuple[str, str]] = Tally()  # by role and state
@@ -102,6 +104,7 @@ class Metrics(Collector):
             ("messages_refused_by_peers", counts.get("refused by peers", 0)),
             ("policy_errors", counts.get("policy errors", 0)),
             ("subscriber_errors", self.actor.notices.masked),
+            ("loop_stalls", self._watchdog.stalls),
         ):
             yield CounterMetricFamily(f"leasehold_{name}", _TABLE[name].help, value=value)
 
@@ -124,6 +127,7 @@ class Metrics(Collector):
             "virtual_time_ticks": actor.clock.now,
             "outbox_messages": lambda: len(actor.outbox) if actor.running else 0,
             "calls_under_way": lambda: actor.calls.under_way() if actor.running else 0,
+            "loop_stalled_seconds": lambda: self._watchdog.stalled_seconds,
         }.items():
             self._of(name).set_function(value)
         self._of("actor").info(

@@ -1,4 +1,4 @@
-"""All observers of an actor in one call, and its metrics by HTTP."""
+"""All observers of an actor in one call, and its metrics and health by HTTP."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aiohttp import web
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.observe.journal import Journal
 from leasehold.impl.observe.metrics import Metrics
+from leasehold.impl.observe.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from leasehold.impl.observe.traces import Traces
@@ -24,30 +25,39 @@ class Watch:
 
     Attributes:
         journal: its log.
+        watchdog: says when its loop stands still, once it is started.
         metrics: its metrics.
         traces: its traces, if they are switched on.
     """
 
     def __init__(self, actor: Actor, traces: bool = False) -> None:
         made = _traces(actor) if traces else None
-        self.journal, self.metrics, self.traces = Journal(actor), Metrics(actor), made
+        self.actor, self.watchdog = actor, Watchdog(actor)
+        self.journal, self.metrics, self.traces = Journal(actor), Metrics(actor, self.watchdog), made
 
     def close(self) -> None:
         """Stops observing."""
+        self.watchdog.close()
         self.journal.close()
         self.metrics.close()
         if self.traces is not None:
             self.traces.close()
 
     async def serve(self, place: str) -> Callable[[], Awaitable[None]]:
-        """Answers GET /metrics at HOST:PORT; returns a function that ends that.
+        """Answers GET /metrics, /healthz and /readyz at HOST:PORT; returns a function that ends that.
 
         Raises:
             WatchError: the address is none, or cannot be listened on.
         """
         host, port = host_and_port(place)
         app = web.Application()
-        app.add_routes([web.get("/metrics", self._metrics)])
+        app.add_routes(
+            [
+                web.get("/metrics", self._metrics),
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+            ]
+        )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -59,6 +69,29 @@ class Watch:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self.metrics.render(), headers={"Content-Type": self.metrics.content_type})
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return _answer(self.health)
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _answer(self.readiness)
+
+    @property
+    def health(self) -> str:
+        """Why the process should be started anew, or nothing: its loop stands still."""
+        still = self.watchdog.stalled_seconds
+        return f"the loop of {self.actor.identity.name} has stood still for {still:.1f} s" if still else ""
+
+    @property
+    def readiness(self) -> str:
+        """Why the actor takes no requests at the moment, or nothing."""
+        if not self.actor.running:
+            return f"{self.actor.identity.name} takes no steps, as it recovers or its store has failed"
+        return self.health
+
+
+def _answer(fault: str) -> web.Response:
+    return web.Response(status=503 if fault else 200, text=f"{fault or 'ok'}\n")
 
 
 def watch(actor: Actor, traces: bool = False) -> Watch:

@@ -63,7 +63,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         settings: constants of the specification; the same at all actors.
         archive: a file to which leases are written, as lines of JSON, before they are forgotten.
         control: the Unix socket for its operator's and clients' words; left out: NAME.sock.
-        metrics: HOST:PORT at which Prometheus may ask; left out: nowhere.
+        metrics: HOST:PORT of `/metrics`, `/healthz` and `/readyz`; left out: nowhere.
         traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
         policy: by name, or with settings; left out: the role's first policy.
         handler: for all verbs, by name or with settings.
@@ -72,6 +72,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         peers: who plays which machine, where the trust set has several actors of that role.
         retire_after_ticks: for which a lease that is over is remembered.
         reopen_pause_seconds: between two tries to open a store that failed.
+        stall_seconds: for which its loop may stand still before it is said.
     """
 
     name: Name
@@ -96,6 +97,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     handling: RetryPolicy = RetryPolicy()
     retire_after_ticks: Count = 600
     reopen_pause_seconds: Seconds = 1.0
+    stall_seconds: Seconds = 5.0
 
     @property
     def socket(self) -> Path:

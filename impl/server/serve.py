@@ -50,6 +50,8 @@ async def serve(built: Built, ready: Callable[[str], None] = lambda address: Non
     async with AsyncExitStack() as ends:
         observed = watch(actor, traces=config.traces)
         ends.callback(observed.close)
+        observed.watchdog.limit = config.stall_seconds
+        observed.watchdog.start()
         ends.callback(actor.notices.subscribe(history))
         if (dies := crash_subscriber()) is not None:
             ends.callback(actor.notices.subscribe(dies))
