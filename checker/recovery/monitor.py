@@ -85,6 +85,12 @@ class PropertyMonitor:
         elif notice.kind is Kind.TRANSITION and self.sim.concerns(notice, self.lease):
             self._moved.append(notice)
 
+    @property
+    def state(self) -> list[Any]:
+        """The records of the lease's machines as they were committed, who is up, and the time."""
+        self.settle()
+        return self._look("")
+
     def settle(self) -> None:
         """Evaluates the last commit, if that was not done yet."""
         if self._after is None:

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.monitor import PropertyMonitor
+from leasehold.checker.recovery.progress import owed
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
@@ -20,6 +22,7 @@ CHECKS = {
         "has ended, and its units serve the next request."
     ),
     "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
+    "progress": "No machine at rest owes what its state asks for: a timer's event, a handler's call, or a message.",
     "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
     "world": (
         "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
@@ -90,6 +93,11 @@ class SimulatedRun:
         for n in self.quarantined():
             self.sim.repair(self.sim.inventory.units[n].name)
             self.tell(AUTHORITY, f"unit[{n}]", BELOW, "repaired")
+
+    def check_progress(self, monitor: PropertyMonitor) -> None:
+        """Whether the machines of a lease have left anything undone, once its actors are at rest."""
+        for words in owed(self.sim, monitor.properties, monitor.lease, monitor.state):
+            self.say("progress", f"tick {self.sim.time.now}: {words}")
 
     def check_overlaps(self) -> None:
         if self.sim.units.overlaps:

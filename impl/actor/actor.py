@@ -143,7 +143,7 @@ class Actor:
             self._over.set_result(None)
         await self.transport.close()
         self._ended = True
-        while self.running and (self._queue or self.turn_began is not None) and self._tasks:
+        while self.running and self.turning and self._tasks:
             await asyncio.sleep(0.001)
         self.running = False
         await self._cancel()
@@ -475,11 +475,15 @@ class Actor:
         return self.put(Read(view))
 
     @property
+    def turning(self) -> bool:
+        """Whether a turn is made, or something waits for one."""
+        return bool(self._queue) or self.turn_began is not None
+
+    @property
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
-        making = self.turn_began is not None
-        at_work = self._queue or making or starting or self.calls.under_way() or self.outbox.sending
+        at_work = self.turning or starting or self.calls.under_way() or self.outbox.sending
         return not (self.running and at_work)
 
     async def _ticks(self) -> None:

@@ -240,6 +240,7 @@ class CaseRun(SimulatedRun):
         """Policies and units, when nothing is left to do."""
         self._policies(when)
         self.check_overlaps()
+        self.check_progress(self.monitor)
         up = self.sim.up()
         for words in self.sim.strays():
             self.say("world", f"{when} {words}")

@@ -60,6 +60,7 @@ class RandomRun(SimulatedRun):
         self.leases: list[str] = []
         self.monitors: list[PropertyMonitor] = []
         self.handler: tuple[str, int] = ("", 0)  # which verb fails (1) or takes its time (0)
+        self.skewed = any(act.kind == "skew" for act in self.plan.acts)
         self.until: list[tuple[int, Any]] = []  # what ends at a tick
         self.down: dict[str, int] = {}  # when an actor restarts
         self.within: dict[str, tuple[int, int]] = {}  # after how many notices an actor stops, and for how long
@@ -81,10 +82,9 @@ class RandomRun(SimulatedRun):
             self._come_to_rest()
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
-        skewed = any(act.kind == "skew" for act in self.plan.acts)
         for lease, monitor in zip(self.leases, self.monitors, strict=True):
             monitor.settle()
-            for name, when in () if skewed else monitor.broken.items():
+            for name, when in () if self.skewed else monitor.broken.items():
                 self.say("invariant", f"{lease}: {name} does not hold {when}")
         self.report_errors()
         self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
@@ -110,6 +110,8 @@ class RandomRun(SimulatedRun):
             for name in [n for n, at in self.down.items() if at <= now and (part or at < now)]:
                 self._restart(name)
         self._over_all_leases()
+        for monitor in () if self.skewed else self.monitors:
+            self.check_progress(monitor)
 
     def _later(self, ticks: int, end: Any) -> None:
         self.until.append((self.sim.time.now + ticks, end))

@@ -1,0 +1,73 @@
+"""What machines owe: whether running actors, at rest, have left undone what the specification makes them do.
+
+Theory of operation. An actor is at rest when no request waits for a turn. Then, by the specification alone:
+
+- no timer of its machines is due, as a due timer ends its state within the turn (`timers: prompt`);
+- for each handler task of a machine's state of which every answer leaves the state, a call is under way: its answer
+  would have moved the machine;
+- for each message that a machine's state sends until it is answered, the outbox has a message of that machine, unless a
+  peer has refused it.
+
+The guards are those of the explorer's reference, evaluated on the records: so what the specification asks for is
+compared with the actor's own books of timers, calls and messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from leasehold.checker.explore.ground import GroundMachine
+from leasehold.checker.recovery.monitor import MonitoredProperties
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.table import MachineInstance, machine_of
+from leasehold.spec.language.model import Call
+
+
+def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Sequence[Any]) -> Iterator[str]:
+    """What the machines of a lease owe, in words.
+
+    Args:
+        sim: the actors.
+        properties: the specification, grounded.
+        lease: whose machines.
+        state: their records, as the explorer has them (`PropertyMonitor.state`).
+    """
+    passage = properties.world.relation.passage
+    prompt = passage is not None and bool(passage.unless)
+    for machine in properties.world.machines:
+        name = machine_of(sim.program.roles[machine.role.name], machine.instance)
+        actor, held = sim.actors.get(sim.player[machine.role.name]), sim.held(lease, name)
+        if actor is None or held is None or not actor.running or actor.turning:
+            continue
+        if held.core.subsidiary and held.metadata.get("lease") != lease:
+            continue
+        where = f"{name} of {lease} is in {held.state}"
+        if prompt and properties.world.due(machine, state):
+            yield f"{where}, and its timer has run out"
+        yield from (
+            f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, held, state)
+        )
+        if held.core.over(held.state) or actor.outbox.of(held.key) or held.key in actor.outbox.refusals:
+            continue  # a machine at its end waits for no answer
+        asked = (w for w in machine.work[held.state] if w.lane is not None and w.wanted(state, (), -1))
+        for message in (w.piece.event for w in asked):
+            if not properties.system.messages[message].answer:
+                yield f"{where}, and {message} is not sent any more"
+
+
+def _idle_tasks(machine: GroundMachine, actor: Actor, held: MachineInstance, state: Sequence[Any]) -> Iterator[str]:
+    """The handler tasks of a machine's state that nobody is at work on."""
+    role = machine.role
+    here = role.states[held.state]
+    at_work = {*actor.calls.of(held.key)}
+    for name in here.tasks:
+        task = role.tasks[name]
+        if not isinstance(task, Call) or not task.target.startswith("handler.") or not task.answers:
+            continue
+        if task.when is not None and not machine.function(task.when)(state, (), -1):
+            continue
+        ways = [way for answer in task.answers for way in here.on.get(answer, ())]
+        if all(way.target != held.state for way in ways) and not at_work & {name, "action"}:
+            yield name
