@@ -163,6 +163,18 @@ def test_no_file_refers_to_a_document_that_is_not_there() -> None:
     assert missing == []
 
 
+def test_every_test_that_a_document_names_exists() -> None:
+    """A link to a file of tests, by the name of one test in it."""
+    linked = re.compile(r"\[`(test_\w+)`\]\(([^)#]+\.py)\)")
+    pages = [ROOT / name for name in _files() if name.endswith(".md") and (ROOT / name).is_file()]
+    found = [(page, *link) for page in pages for link in linked.findall(page.read_text())]
+    assert len(found) > 10
+    assert [
+        (page.name, name) for page, name, file in found
+        if not re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.MULTILINE)
+    ] == []  # fmt: skip
+
+
 def test_every_link_between_documents_leads_somewhere() -> None:
     broken = []
     for name in _files():

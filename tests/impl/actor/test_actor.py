@@ -116,6 +116,26 @@ def test_an_actor_that_is_killed_recovers_by_itself(name: str, when: int) -> Non
     play(story)
 
 
+@pytest.mark.parametrize("name", [BROKER, SITE])
+def test_a_lease_ends_with_its_term_while_a_peer_is_away(name: str) -> None:
+    """And the peer learns of it when it comes back; a new request is then served."""
+
+    async def story(c: Cluster) -> None:
+        lease = await c.lease(2, until=100, term=10)
+        await c.kill(name)
+        await c.advance(30)
+        assert c.state(lease)[0] in ("closing", "closed")
+        assert name == SITE or up(c) == set()
+        await c.start(name)
+        await c.advance(5)
+        another = await c.lease(3, until=130, term=10)
+        await c.advance(5)
+        assert c.state(another) == ("active", "ticketed", "active")
+        assert len(up(c)) == 3
+
+    play(story)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
     """Paper, section 4.2: lost, doubled, late and overtaking messages; sequence numbers make an order of them."""
