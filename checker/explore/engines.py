@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["auto", "packed", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
+SOME_STATES, FEW_STATES, FEW_STEPS = 70, 300, 1_500
+WAITING = 0.25  # of the states that were searched: so many wait for it where there are many more to come
+FEW = "it has few states"
+PACKED = "states in machine words, searched in C"
 
 
 class EngineError(Exception):
@@ -111,9 +115,3 @@ def _without_files(asked: Engine, limits: Limits, why: str) -> None:
     if limits.disk or (limits.keeping and (limits.keeping.resume or limits.keeping.place)):
         words = "the reference engine neither leaves checkpoints nor uses a disk; the packed one does"
         raise EngineError(asked, words if asked == "reference" else f"{words}, but {why}")
-
-
-SOME_STATES, FEW_STATES, FEW_STEPS = 70, 300, 1_500
-WAITING = 0.25  # of the states that were searched: so many wait for it where there are many more to come
-FEW = "it has few states"
-PACKED = "states in machine words, searched in C"

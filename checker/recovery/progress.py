@@ -39,7 +39,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
     for machine in properties.world.machines:
         name = machine_of(sim.program.roles[machine.role.name], machine.instance)
         actor, held = sim.actors.get(sim.player[machine.role.name]), sim.held(lease, name)
-        if actor is None or held is None or not actor.running or actor.turning:
+        if actor is None or held is None or not actor.running or actor.queue:
             continue
         if held.core.subsidiary and held.metadata.get("lease") != lease:
             continue

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
@@ -26,21 +24,19 @@ from leasehold.impl.actor.effects import EffectRunner, Upcalls
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
+from leasehold.impl.actor.queue import RequestQueue
 from leasehold.impl.actor.ready import (
     Begin,
     Decide,
     Deliver,
     Effect,
     PolicyCommand,
-    Queued,
     Read,
     Ready,
     Recover,
     Request,
     Tell,
     Tick,
-    answer,
-    fail,
 )
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
@@ -100,11 +96,7 @@ class Actor:
         self.effects = EffectRunner(
             self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
         )  # fmt: skip
-        self._queue: deque[Queued] = deque()
-        self._turn: list[Queued] = []  # the requests of the turn that is being made
-        self._more = asyncio.Event()
-        self.turn_began: float | None = None  # by the monotonic clock; None: no turn is made
-        self._ended = False
+        self.queue = RequestQueue()
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
         self._over: asyncio.Future[None] | None = None
@@ -142,18 +134,18 @@ class Actor:
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
         await self.transport.close()
-        self._ended = True
-        while self.running and self.turning and self._tasks:
+        self.queue.closed = True
+        while self.running and self.queue and self._tasks:
             await asyncio.sleep(0.001)
         self.running = False
         await self._cancel()
-        self._give_up("the actor has ended")
+        self.queue.close()
         await self.store.close()
 
     async def kill(self) -> None:
         """Ends at once, as a crash would: what is not committed is lost, and nobody is told."""
-        self.running, self._ended = False, True
-        self._give_up("the actor has ended")
+        self.running = False
+        self.queue.close()
         await self._cancel()
         await self.transport.close()
 
@@ -184,8 +176,8 @@ class Actor:
 
     async def _end(self, error: BaseException) -> None:
         """The actor ends with an error, which `over` raises."""
-        self.running, self._ended = False, True
-        self._give_up("the actor has ended")
+        self.running = False
+        self.queue.close()
         await self._quiet()
         if self._over is not None and not self._over.done():
             self._over.set_exception(error)
@@ -197,11 +189,6 @@ class Actor:
             await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
         await self.effects.close()
-
-    def _give_up(self, reason: str) -> None:
-        """All requests that wait for a turn are told that there will be none."""
-        fail([*self._turn, *self._queue], reason)
-        self._queue.clear()
 
     @property
     def outbox(self) -> Outbox:
@@ -274,12 +261,11 @@ class Actor:
         log.error("%s stops taking steps: %s", self.identity.name, _words(error), exc_info=error if unknown else None)
         self._tell(Kind.STOPPED, reason=_words(error))
         self.running = False
-        waiting, self._queue = self._queue, deque()
-        fail(waiting, f"the store has failed: {_words(error)}")
+        self.queue.fail_waiting(f"the store has failed: {_words(error)}")
         while not await self._came_back():
             pass
         self.running = True
-        self._more.set()  # timers may have become due
+        self.queue.wake()  # timers may have become due
         log.info("%s goes on with %d machines", self.identity.name, len(self.table.instances))
 
     async def _came_back(self) -> bool:
@@ -313,21 +299,15 @@ class Actor:
 
     async def _turns(self) -> None:
         while True:
-            await self._more.wait()
-            self.turn_began = monotonic()
+            await self.queue.begin()
             await self._take_turn()
-            self.turn_began = None
+            self.queue.end()
 
     async def _take_turn(self) -> None:
         """One turn: the requests that wait, stepped, and what follows from them, carried out."""
-        queue = self._queue
-        turn: list[Queued] = []
-        self._turn = turn
-        ready = Ready(self.clock.now())
+        queue, ready = self.queue, Ready(self.clock.now())
         try:
-            while queue and len(turn) < MOST:
-                queued = queue.popleft()
-                turn.append(queued)
+            for queued in queue.take(MOST):
                 try:
                     ready.replies.append(self._step(ready, queued.request))
                 except (ActorError, Refusal) as error:
@@ -337,24 +317,22 @@ class Actor:
             self._raise(ready)
         except CoreError as error:
             # Part of it may be in memory already, and must not be committed with the others.
-            fail(turn, f"a record would have been spoilt: {error}")
+            queue.fail_turn(f"a record would have been spoilt: {error}")
             await self._reopen(error)
             return
-        if not queue:
-            self._more.clear()
+        queue.taken()
         try:
             self._complete(ready)
             await self._carry_out(ready)
         except Fenced:
-            fail(turn, "another incarnation of this actor has taken over")
+            queue.fail_turn("another incarnation of this actor has taken over")
             raise
         except Exception as error:  # a driver may raise anything when its connection breaks
-            fail(turn, f"it could not be committed: {_words(error)}")
+            queue.fail_turn(f"it could not be committed: {_words(error)}")
             await self._reopen(error)
             return
-        for queued, reply in zip(turn, ready.replies, strict=True):
-            if queued.reply is not None and not queued.reply.done():
-                answer(queued, reply)
+        for queued, reply in zip(queue.turn, ready.replies, strict=True):
+            queued.answer(reply)
 
     def _step(self, ready: Ready, request: Request) -> Any:
         """Takes a request; what follows from it is added to the `Ready`."""
@@ -406,19 +384,11 @@ class Actor:
 
     def put(self, request: Request) -> asyncio.Future[Any]:
         """Puts a request in the queue; its reply comes after the commit."""
-        reply = asyncio.get_running_loop().create_future()
-        if self._ended:
-            reply.set_exception(ActorError("the actor has ended"))
-            reply.exception()  # nobody may be waiting for it
-            return reply
-        self._queue.append(Queued(request, reply))
-        self._more.set()
-        return reply
+        return self.queue.put(request)
 
     def put_quietly(self, request: Request) -> None:
         """Puts a request in the queue of which nobody awaits the reply."""
-        self._queue.append(Queued(request))
-        self._more.set()
+        self.queue.put_quietly(request)
 
     async def receive(self, frame: bytes) -> Reply:
         """A frame of the transport: refused, or taken when what follows from it is committed."""
@@ -475,15 +445,10 @@ class Actor:
         return self.put(Read(view))
 
     @property
-    def turning(self) -> bool:
-        """Whether a turn is made, or something waits for one."""
-        return bool(self._queue) or self.turn_began is not None
-
-    @property
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
-        at_work = self.turning or starting or self.calls.under_way() or self.outbox.sending
+        at_work = bool(self.queue) or starting or self.calls.under_way() or self.outbox.sending
         return not (self.running and at_work)
 
     async def _ticks(self) -> None:

@@ -7,12 +7,10 @@ writes a record, sends or begins anything.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, Event, SendWork
 from leasehold.impl.handlers.handler import Done
@@ -117,37 +115,6 @@ class Read(NamedTuple):
 Request: TypeAlias = (
     Deliver | Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Tick | PolicyCommand | Read
 )
-
-
-class Queued(NamedTuple):
-    """A request, and the future of its reply, which is given after the commit; None where nobody waits for it."""
-
-    request: Request
-    reply: asyncio.Future[Any] | None = None
-
-
-def answer(queued: Queued, reply: Any) -> None:
-    """Gives a reply to whoever waits for it. A view is taken now, when all that it sees is durable."""
-    request, future = queued
-    assert future is not None
-    if isinstance(request, Read):
-        try:
-            reply = request.view()
-        except Exception as error:
-            reply = ActorError(f"{type(error).__name__}: {error}")
-            reply.__cause__ = error
-    if isinstance(reply, Exception):
-        future.set_exception(reply)
-    else:
-        future.set_result(reply)
-
-
-def fail(requests: Iterable[Queued], reason: str) -> None:
-    """Tells all who wait for a reply that there will be none."""
-    for _, reply in requests:
-        if reply is not None and not reply.done():
-            reply.set_exception(ActorError(reason))
-            reply.exception()  # nobody may be waiting for it
 
 
 class SendMessage(NamedTuple):

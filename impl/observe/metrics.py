@@ -48,6 +48,10 @@ _TABLE = msgspec.convert(table(__package__, "metrics.yaml"), dict[str, _Row])
 class Metrics(Collector):
     """Counts what an actor does, from now until it is closed.
 
+    Args:
+        actor: whose doings.
+        watchdog: counts how often its loop stands still.
+
     Attributes:
         registry: the metrics that grow with notices, and those of the process.
         content_type: of the bytes that `render` returns.
@@ -55,9 +59,9 @@ class Metrics(Collector):
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, actor: Actor, watchdog: Watchdog | None = None) -> None:
+    def __init__(self, actor: Actor, watchdog: Watchdog) -> None:
         self.actor, self.registry = actor, CollectorRegistry()
-        self._watchdog = watchdog or Watchdog(actor)
+        self._watchdog = watchdog
         self._calls = CallTracker(actor, self._ended)
         self._began = 0.0  # when the commit under way began
         self._machines: Tally[tuple[str, str]] = Tally()  # by role and state

@@ -37,15 +37,13 @@ class Watchdog:
     def __init__(self, actor: Actor, limit: float = 5.0) -> None:
         self.actor, self.limit, self.stalls = actor, limit, 0
         self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
         self._blocked_since: float | None = None
         self._said: float | None = None  # the beginning of the turn that was said to be too long
 
     def start(self) -> None:
         """Begins to watch; called in the event loop of the actor."""
         loop, thread = asyncio.get_running_loop(), threading.get_ident()
-        self._thread = threading.Thread(target=self._watch, args=(loop, thread), name="watchdog", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._watch, args=(loop, thread), name="watchdog", daemon=True).start()
 
     def close(self) -> None:
         """Watches no longer."""
@@ -54,7 +52,7 @@ class Watchdog:
     @property
     def stalled_seconds(self) -> float:
         """For how long the loop has stood still, if that is longer than the limit; else 0."""
-        began = self._blocked_since or self.actor.turn_began
+        began = self.actor.queue.turn_began if self._blocked_since is None else self._blocked_since
         if began is None or not self.actor.running:
             return 0.0
         still = monotonic() - began
@@ -81,7 +79,7 @@ class Watchdog:
     def _answer(self, answered: threading.Event) -> None:
         """In the event loop: it goes on; does the turn as well?"""
         answered.set()
-        began, task = self.actor.turn_began, self.actor.turns
+        began, task = self.actor.queue.turn_began, self.actor.turns
         if self.stalled_seconds and began is not None and began != self._said:
             self._said = began
             self._say("makes a turn that does not end", began, "" if task is None else _awaits(task))

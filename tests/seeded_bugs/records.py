@@ -234,7 +234,7 @@ def acknowledged_before_the_commit() -> Planted:
     def make(step: Any) -> Any:
         def early(actor: Actor, ready: Ready, request: Request) -> Any:
             reply = step(actor, ready, request)
-            future = actor._turn[-1].reply
+            future = actor.queue.turn[-1].reply
             if isinstance(request, Deliver) and future is not None and not future.done():
                 future.set_result(None)
             return reply

@@ -70,7 +70,7 @@ class Actors:
 
         class Traced(ControlledActor):
             async def _carry_out(self, ready: Ready) -> None:
-                requests = [queued.request for queued in self._turn] if ready.replies else []
+                requests = [queued.request for queued in self.queue.turn] if ready.replies else []
                 if found := list(lines(self, ready, requests)):
                     said.printed += [f"{self.identity.name}:", *(f"  {line}" for line in found)]
                 try:

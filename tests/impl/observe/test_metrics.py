@@ -17,6 +17,7 @@ from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
+from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.virtual import virtual
@@ -48,7 +49,7 @@ class Watched:
         self.cluster: Cluster = watched(self._attach, **options)
 
     def _attach(self, actor: Any) -> None:
-        self.of[actor.identity.name] = Metrics(actor)
+        self.of[actor.identity.name] = Metrics(actor, Watchdog(actor))
 
     def read(self, name: str) -> Samples:
         return read(self.of[name])

@@ -1,0 +1,119 @@
+"""The queue of an actor: the requests that wait for a turn, and those of the turn that is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any, NamedTuple
+
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.ready import Read, Request
+
+
+class Queued(NamedTuple):
+    """A request, and the future of its reply, which is given after the commit; None where nobody waits for it."""
+
+    request: Request
+    reply: asyncio.Future[Any] | None = None
+
+    def answer(self, reply: Any) -> None:
+        """Gives the reply. A view is taken now, when all that it sees is durable."""
+        future = self.reply
+        if future is None or future.done():
+            return
+        if isinstance(self.request, Read):
+            try:
+                reply = self.request.view()
+            except Exception as error:
+                reply = ActorError(f"{type(error).__name__}: {error}")
+                reply.__cause__ = error
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
+
+    def fail(self, reason: str) -> None:
+        """Says that there will be no reply."""
+        if self.reply is not None and not self.reply.done():
+            self.reply.set_exception(ActorError(reason))
+            self.reply.exception()  # nobody may be waiting for it
+
+
+class RequestQueue:
+    """The requests of one actor, in the order in which they came.
+
+    Attributes:
+        closed: there will be no turn any more; who puts a request learns so.
+        turn: the requests of the turn that is made.
+        turn_began: when it began, by the monotonic clock; None: none is made.
+    """
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.turn: list[Queued] = []
+        self.turn_began: float | None = None
+        self._waiting: deque[Queued] = deque()
+        self._more = asyncio.Event()
+
+    def __bool__(self) -> bool:
+        """Whether a turn is made, or something waits for one."""
+        return bool(self._waiting) or self.turn_began is not None
+
+    def put(self, request: Request) -> asyncio.Future[Any]:
+        """Adds a request; returns the future of its reply."""
+        queued = Queued(request, asyncio.get_running_loop().create_future())
+        if self.closed:
+            queued.fail("the actor has ended")
+        else:
+            self._waiting.append(queued)
+            self._more.set()
+        assert queued.reply is not None
+        return queued.reply
+
+    def put_quietly(self, request: Request) -> None:
+        """Adds a request of which nobody awaits the reply."""
+        self._waiting.append(Queued(request))
+        self._more.set()
+
+    def wake(self) -> None:
+        """A turn is made though nothing waits: timers may have become due."""
+        self._more.set()
+
+    async def begin(self) -> None:
+        """Waits until there is a reason to make a turn; it begins."""
+        await self._more.wait()
+        self.turn, self.turn_began = [], monotonic()
+
+    def take(self, most: int) -> Iterator[Queued]:
+        """The requests of the turn, at most so many; those that are put meanwhile are among them."""
+        while self._waiting and len(self.turn) < most:
+            self.turn.append(self._waiting.popleft())
+            yield self.turn[-1]
+
+    def taken(self) -> None:
+        """The turn has what it takes; another follows if more waits."""
+        if not self._waiting:
+            self._more.clear()
+
+    def end(self) -> None:
+        """The turn is over."""
+        self.turn_began = None
+
+    def fail_turn(self, reason: str) -> None:
+        """Says to those of the turn that there will be no reply."""
+        for queued in self.turn:
+            queued.fail(reason)
+
+    def fail_waiting(self, reason: str) -> None:
+        """Says so to those that wait, and forgets them."""
+        waiting, self._waiting = self._waiting, deque()
+        for queued in waiting:
+            queued.fail(reason)
+
+    def close(self) -> None:
+        """Says so to all, and to those that are put from now on."""
+        self.closed = True
+        self.fail_turn("the actor has ended")
+        self.fail_waiting("the actor has ended")
