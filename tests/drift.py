@@ -21,6 +21,7 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
     ("docs/reference/faults.md", ["tests/reference.py", "faults"]),
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
+    ("docs/reference/attacks.md", ["-m", "tests.impl.attacks.page"]),
     ("docs/tutorial.md", ["tests/tutorial/render.py"]),
     ("docs/lease_cells.md", ["tests/lease_cells.py"]),
     ("docs/mutants.md", ["-m", "tests.mutants.page"]),

@@ -20,7 +20,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.table import MachineInstance, machine_of
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
@@ -138,7 +138,7 @@ class PropertyMonitor:
             core = self.sim.program.roles[role.name]
             if self.sim.player[role.name] != committed:
                 continue
-            held = self.sim.held(self.lease, machine_of(core, instance))
+            held = self.sim.held(self.lease, core.machine(instance))
             record = held.record if held is not None else core.first(instance)
             at = layout.at(role.name, instance, None)
             if core.subsidiary and held is not None and held.metadata.get("lease") != self.lease:

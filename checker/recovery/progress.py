@@ -21,7 +21,7 @@ from leasehold.checker.explore.ground import GroundMachine
 from leasehold.checker.recovery.monitor import MonitoredProperties
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import MachineInstance, machine_of
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.spec.language.model import Call
 
 
@@ -37,7 +37,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
     passage = properties.world.relation.passage
     prompt = passage is not None and bool(passage.unless)
     for machine in properties.world.machines:
-        name = machine_of(sim.program.roles[machine.role.name], machine.instance)
+        name = sim.program.roles[machine.role.name].machine(machine.instance)
         actor, held = sim.actors.get(sim.player[machine.role.name]), sim.held(lease, name)
         if actor is None or held is None or not actor.running or actor.queue:
             continue

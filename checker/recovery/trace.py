@@ -13,7 +13,6 @@ from typing import Any
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.monitor import event_of
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.table import machine_of
 from leasehold.impl.core.core import Core
 from leasehold.impl.notices import Kind, Notice
 
@@ -33,7 +32,7 @@ class TraceRecorder:
         self._machines: dict[str, Core] = {}
         for core in simulation.program.roles.values():
             for n in range(units if core.subsidiary else 1):
-                self._machines[machine_of(core, n)] = core
+                self._machines[core.machine(n)] = core
         for name, core in self._machines.items():
             self._control[name] = core.states[0]
         self._now = 0

@@ -23,7 +23,7 @@ from leasehold.impl.actor.ready import (
     TellPolicy,
     TickPolicies,
 )
-from leasehold.impl.actor.table import MachineInstance, role_of
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.identity.signed import Refusal
@@ -41,7 +41,6 @@ class Upcalls:
 
     def __init__(self, context: ActorContext) -> None:
         self.context, self.environment, self.table = context, context.environment, context.table
-        self._attempt = 0
         self._made = {role: made for role, p in self.environment.policies.items() if (made := _copied(p)) is not None}
         self._wishing: list[Wishing] | None = None
         self._kept: dict[str, bytes] = {}  # for the next commit
@@ -146,20 +145,21 @@ class Upcalls:
 
     def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> HandlerAction:
         """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
-        self._attempt += 1
+        state_epoch, attempts = instance.attempts
+        attempts = attempts + 1 if state_epoch == instance.state_epoch else 1
+        instance.attempts = instance.state_epoch, attempts
         verb = call.target.partition(".")[2]
-        number = (instance.state_epoch << 40) + (epoch << 16) + self._attempt % (1 << 16)
+        number = (instance.state_epoch << 40) + (epoch << 16) + attempts
         own = instance.core.view(instance.record)
         if not instance.core.subsidiary:
             return HandlerAction(verb, instance.key.lease, "", number, own, answers=call.answers)
-        units, named, lease = self.environment.units, role_of(instance.key.machine), instance.metadata.get("lease", "")
-        assert named is not None
+        units, unit, lease = self.environment.units, instance.number, instance.metadata.get("lease", "")
         drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
         parent = next(filter(None, drivers), None)
         return HandlerAction(
-            verb, lease, (units.name(named[1]) if units is not None else None) or instance.key.machine, number,
+            verb, lease, (units.name(unit) if units is not None else None) or instance.key.machine, number,
             parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(named[1]) if units is not None else {}, call.answers,
+            units.properties(unit) if units is not None else {}, call.answers,
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from leasehold.impl.actor.environment import ActorError, Credentials
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MachineInstance, machine_of, origin_of, role_of
+from leasehold.impl.actor.table import MachineInstance, origin_of
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
@@ -72,7 +72,7 @@ class EnvelopeCodec:
     def machine_at(self, instance: MachineInstance, neighbour: int) -> str:
         """The name of a machine's neighbour."""
         role, index = instance.core.neighbours[neighbour]
-        return machine_of(self.program.roles[role], instance.record[1] if index < 0 else index)
+        return self.program.roles[role].machine(instance.number if index < 0 else index)
 
     def open(self, frame: bytes) -> Envelope:
         """The envelope of a frame whose sender may speak for the machine that it names.
@@ -112,15 +112,13 @@ class EnvelopeCodec:
         Raises:
             Refusal: the message is none of the specification, or not from this neighbour, or not of this shape.
         """
-        shape = self.program.messages.get(envelope.message)
-        name = envelope.sending_machine
-        speaker = (name, 0) if name in self.program.roles else role_of(name)
-        if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0], core.role):
+        shape, speaker = self.program.messages.get(envelope.message), self.program.machine(envelope.sending_machine)
+        if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
-        role, index = speaker
+        role, index = speaker[0].role, speaker[1]
         near = {(r, instance if i < 0 else i): n for n, (r, i) in enumerate(core.neighbours)}
         if (role, index) not in near:
-            raise Malformed(f"{envelope.sending_machine} is no neighbour of {machine_of(core, instance)}")
+            raise Malformed(f"{envelope.sending_machine} is no neighbour of {core.machine(instance)}")
         try:
             fields = named_fields(shape.fields, envelope.fields)
         except ValueFault as fault:
@@ -153,11 +151,10 @@ class MessageHandler:
         """
         table, codec = self.table, self.codec
         self._check_epoch(envelope)
-        name, roles = envelope.receiving_machine, codec.program.roles
-        named = (name, 0) if name in roles else role_of(name)
-        core = roles.get(named[0]) if named else None
-        if named is None or core is None or core.role not in table.roles or core.subsidiary:
+        named = codec.program.machine(envelope.receiving_machine)
+        if named is None or named[0].role not in table.roles or named[0].subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
+        core, number = named
         key = RecordKey(envelope.lease, envelope.receiving_machine)
         instance = table.instances.get(key)
         fresh = instance is None
@@ -165,8 +162,8 @@ class MessageHandler:
             if key.lease in table.pruned:
                 raise Refusal(f"the lease {key.lease[:80]} is over and forgotten")
             check_origin(envelope, codec.identity.trust)
-            instance = table.new(key, named[1])
-        event = codec.event(envelope, core, named[1])
+            instance = table.new(key, core, number)
+        event = codec.event(envelope, core, number)
         peer = instance.peers[event[2]]
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")
@@ -174,13 +171,17 @@ class MessageHandler:
         if self.notices.subscribers:
             altered = self._told(ready, envelope)
             if altered is not envelope:
-                event = codec.event(altered, core, named[1])
-        self._note(ready, envelope)
+                event = codec.event(altered, core, number)
         instance.peers[event[2]] = envelope.sender
         if fresh:
             table.instances[key] = instance
+        before = instance.record
         outcome = self.stepper.step(ready, instance, event)
         kind = outcome.kind
+        if kind != "refused":
+            self._note(ready, envelope)
+        elif not peer:  # it has not become this neighbour by being refused, nor does its number count
+            instance.peers[event[2]], instance.record = peer, before
         if kind == "taken":
             instance.metadata.update(kept)
         elif kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):

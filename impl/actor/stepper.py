@@ -22,7 +22,7 @@ from leasehold.impl.actor.ready import (
     Tick,
     TickPolicies,
 )
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, machine_of, origin_of, role_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.notices import Kind, Notice
@@ -85,16 +85,16 @@ class Stepper:
         self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
     ) -> Outcome:
         lease, machine = key
-        named = role_of(machine)
-        if named is None or named[0] not in self.table.roles:
+        named = self.program.machine(machine)
+        if named is None or named[0].role not in self.table.roles:
             raise ActorError(f"this actor has no machine {machine[:60]}")
         if origin_of(lease) is None:
             raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
         if key in self.table.instances or lease in self.table.pruned:
             raise ActorError(f"there is, or was, a lease {lease[:80]}")
-        instance = self.table.new(key, named[1])
+        instance = self.table.new(key, *named)
         for n, (role, index) in enumerate(instance.core.neighbours):
-            name = machine_of(self.program.roles[role], named[1] if index < 0 else index)
+            name = self.program.roles[role].machine(instance.number if index < 0 else index)
             instance.peers[n] = peers.get(name, "")
             if not instance.peers[n]:
                 raise ActorError(f"nobody was named to play {name} for {lease[:80]}")
@@ -238,7 +238,7 @@ class Stepper:
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine
         core = self.program.roles[role]
-        key = RecordKey(BELOW, machine_of(core, index))
+        key = RecordKey(BELOW, core.machine(index))
         below = self.table.instances.get(key)
         if below is None:
             below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])

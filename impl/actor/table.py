@@ -20,19 +20,7 @@ from leasehold.impl.store.store import RecordKey
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor
 PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
 _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
-_MACHINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([0-9]{1,9})\])?")
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
-
-
-def machine_of(core: Core, instance: int) -> str:
-    """`broker`, or `participant[2]`."""
-    return f"{core.role}[{instance}]" if core.indexed else core.role
-
-
-def role_of(machine: str) -> tuple[str, int] | None:
-    """Role and number of a machine's name; None where it is none."""
-    found = _MACHINE.fullmatch(machine)
-    return None if found is None else (found[1], int(found[2] or 0))
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +33,7 @@ class MachineInstance:
         record: as it was committed, or will be with the batch that is being made.
         peers: for each neighbour the actor that plays it; empty where that is not known yet.
         metadata: what is kept with the record and never read by the machine: credentials, since when it is over.
+        attempts: how many actions it has asked handlers for at a state epoch, since the actor has started.
     """
 
     key: RecordKey
@@ -52,6 +41,12 @@ class MachineInstance:
     record: Record
     peers: list[str]
     metadata: dict[str, Any] = field(default_factory=dict)
+    attempts: tuple[int, int] = (0, 0)
+
+    @property
+    def number(self) -> int:
+        """Its number among the machines of its role."""
+        return self.record[1] if self.core.indexed else 0
 
     @property
     def state_epoch(self) -> int:
@@ -89,10 +84,10 @@ class RowCodec:
             RecordError: it is none, or was written by another specification.
         """
         where = f"{key.lease} {key.machine}"
-        named = role_of(key.machine)
-        core = self.program.roles.get(named[0]) if named else None
-        if core is None:
+        named = self.program.machine(key.machine)
+        if named is None:
             raise RecordError(f"{where}: {self.program.system} has no such machine")
+        core = named[0]
         try:
             body, peers, metadata = _decode(row)
             seen = tuple(below[sub.role] for sub in core.below)
@@ -155,17 +150,14 @@ class MachineTable:
         if "over" in instance.metadata:
             heappush(self._ended, (instance.metadata["over"], instance.key))
 
-    def new(self, key: RecordKey, number: int) -> MachineInstance:
+    def new(self, key: RecordKey, core: Core, number: int) -> MachineInstance:
         """A machine that nothing has happened to, and that the table does not have yet."""
-        core = self.program.roles[key.machine.partition("[")[0]]
         below = tuple(self.below[sub.role] for sub in core.below)
         return MachineInstance(key, core, core.first(number, below), [""] * len(core.neighbours))
 
     def see(self, instance: MachineInstance, record: Record) -> None:
         """A subsidiary machine has another record."""
-        named = role_of(instance.key.machine)
-        assert named is not None
-        self.below[named[0]][named[1]] = record
+        self.below[instance.core.role][instance.number] = record
 
     def drive(self, instance: MachineInstance, lease: str) -> None:
         """A lease drives a subsidiary machine, from now on the last to do so."""
@@ -202,16 +194,14 @@ class MachineTable:
         )
         units = {}
         for key in sorted(self.driven.get(lease, ())):
-            named = role_of(key.machine)
             below = self.instances[key]
-            if named is not None:
-                units[named] = {"state": below.state, **below.core.view(below.record)}
+            units[below.core.role, below.number] = {"state": below.state, **below.core.view(below.record)}
         return Lease(lease, machine, record[0], core.view(record), units)
 
     def orphans(self) -> Iterator[tuple[str, str]]:
         """Leases that are forgotten while subsidiary machines still remember them, with the machine's name."""
         for lease, keys in sorted(self.driven.items()):
-            roles = {self.parents[named[0]] for key in keys if (named := role_of(key.machine)) is not None}
+            roles = {self.parents[self.instances[key].core.role] for key in keys}
             for role in sorted(roles):
                 if lease and RecordKey(lease, role) not in self.instances:
                     yield lease, role

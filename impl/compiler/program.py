@@ -164,7 +164,8 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
     yield from _made(
         f"{names.constant(role.name, 'core')} = Core",
         {
-            "role": repr(role.name), "indexed": repr(role.indexed), "states": repr(tuple(initial)),
+            "role": repr(role.name), "indexed": repr(role.indexed), "count": repr(role.count),
+            "states": repr(tuple(initial)),
             "fields": ("(", fields, ")"), "events": ("{", events, "}"), "neighbours": repr(made.near.names()),
             "since": repr(since), "below": f"({below})",
             "subsidiary": repr(role.parent is not None),

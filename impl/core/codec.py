@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.values import ValueFault, bounds, checked_plain, from_plain
+from leasehold.impl.core.values import LARGEST, ValueFault, bounds, checked_plain, from_plain
 from leasehold.impl.core.work import Machines, Record
 from leasehold.spec.language import types as t
 
 VERSION = 1
+_NUMBERS = (t.Int, t.Time, t.Instance)
 
 
 class CoreError(Exception):
@@ -48,8 +49,8 @@ class Codec:
         # All others are plain already; `check` sees to the bounds of numbers.
         shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at))
         self.shaped = [(at, kind) for at, kind in shaped if isinstance(kind, t.Set | t.Map | t.Option)]
-        limited = ((core.data_at + i, bounds(f.type)) for i, f in enumerate(core.fields))
-        self.limited = [(at, low, high) for at, (low, high) in limited if (low, high) != (None, None)]
+        numbers = [(at, f.type) for at, f in enumerate(core.fields, core.data_at) if isinstance(f.type, _NUMBERS)]
+        self.limited = [(at, *_limits(kind)) for at, kind in numbers]
         self._encode = msgspec.msgpack.Encoder().encode
 
     def check(self, record: Record) -> None:
@@ -60,7 +61,7 @@ class Codec:
         """
         for at, low, high in self.limited:
             value = record[at]
-            if (low is not None and value < low) or (high is not None and value > high):
+            if not low <= value <= high:
                 where = f"{self.core.role}.{self.core.names[at]}"
                 raise CoreError(f"{where} would be {value}, outside its type's range; the specification is at fault")
 
@@ -78,10 +79,8 @@ class Codec:
             return self._encode([*self.head, plain])
         except ValueFault as fault:
             raise CoreError(f"{self.core.role}.{self.core.names[at]}: {fault}") from None
-        except OverflowError:
-            raise CoreError(
-                f"{self.core.role}: a number has more than 64 bits; the specification is at fault"
-            ) from None
+        except OverflowError:  # of a sequence number or a state epoch
+            raise CoreError(f"{self.core.role}: a number has more than 64 bits") from None
 
     def decode(self, body: bytes, below: tuple[Machines, ...] = ()) -> Record:
         """The record; `below` are the actor's subsidiary machines, which it sees.
@@ -125,6 +124,12 @@ class Codec:
             rest += [*plain[core.sent_at], *plain[core.received_at]]
         if not all(type(n) is int and n >= 0 for n in rest):
             raise RecordError("a sequence number or entry is no number from 0 on", digest)
+
+
+def _limits(kind: t.Type) -> tuple[int, int]:
+    """The least and the greatest value that can be written, and read again."""
+    low, high = bounds(kind)
+    return max(-LARGEST, -LARGEST if low is None else low), min(LARGEST, LARGEST if high is None else high)
 
 
 def read_head(body: bytes) -> tuple[str, str, list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper
 from leasehold.impl.core.work import Machines, Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
+_MACHINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([0-9]{1,9})\])?")
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
 Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
 Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their order
@@ -50,7 +52,8 @@ class Core:
 
     Attributes:
         role: its name.
-        indexed: it has several machines.
+        indexed: its machines have numbers.
+        count: how many machines it has.
         states: the control states, the first one is the initial one.
         fields: the fields of the specification.
         events: the local events, with their fields.
@@ -72,6 +75,7 @@ class Core:
     fields: tuple[Field, ...]
     events: Mapping[str, Named]
     neighbours: tuple[tuple[str, int], ...]
+    count: int
     since: Mapping[str, tuple[str, ...]]
     below: tuple[Core, ...]
     subsidiary: bool
@@ -118,6 +122,10 @@ class Core:
         numbers = () if self.subsidiary else ((0,) * len(self.neighbours), (0,) * len(self.neighbours))
         data = tuple(f.initial for f in self.fields)
         return (self.states[0], *own, *data, *numbers, 0, *(0 for _ in self.since), *below)
+
+    def machine(self, number: int) -> str:
+        """The name of one of its machines: `broker`, or `participant[2]`."""
+        return f"{self.role}[{number}]" if self.indexed else self.role
 
     def view(self, record: Record) -> dict[str, Any]:
         """A record's fields of the specification, by name."""
@@ -171,6 +179,16 @@ class Program:
     roles: Mapping[str, Core]
     actors: Mapping[str, tuple[str, ...]]
     source: str = field(default="", repr=False, compare=False)
+
+    def machine(self, name: str) -> tuple[Core, int] | None:
+        """The role and the number of a machine; None where the system has none of exactly this name."""
+        found = _MACHINE.fullmatch(name)
+        core = None if found is None else self.roles.get(found[1])
+        if found is None or core is None:
+            return None
+        number = int(found[2] or 0)
+        # A machine has one name, as records are kept under it: `participant[02]` is none, nor is `broker[0]`.
+        return (core, number) if number < core.count and core.machine(number) == name else None
 
     @cached_property
     def agreement(self) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.envelope import Envelope
-from leasehold.impl.identity.signed import Refusal, Unauthorised
+from leasehold.impl.identity.signed import Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
-from leasehold.impl.lease.ticket import Redeemed
+from leasehold.impl.lease.ticket import Redeemed, Ticket
 
 TICKET, REDEEMED, AUTHORITY = "ticket", "redeemed", "authority"  # names of a record's metadata
 GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for
@@ -61,14 +61,32 @@ class TicketCredentials:
 
     def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Judges the ticket that a message brings or presents; returns what is to be kept with the record."""
-        shape = self.program.messages[envelope.message]
-        if envelope.message in self.carried and envelope.credential is not None:
-            return {TICKET: envelope.credential}
+        shape, text = self.program.messages[envelope.message], envelope.credential
+        if envelope.message in self.carried:
+            return self._promised(envelope)
+        if shape.carries in self.carried:
+            return self._redeem(envelope, metadata)
+        if text is not None:
+            raise Malformed(f"{envelope.message} takes no ticket")
         if shape.receiver in self._issuers and AUTHORITY not in metadata and (site := self.peers.get("authority")):
             return {AUTHORITY: site}
-        return self._redeem(envelope, metadata) if shape.carries in self.carried else {}
+        return {}
 
-    def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def _promised(self, envelope: Envelope) -> dict[str, Any]:
+        """The ticket that an answer brings: its holder learns now, and not at the site, that it is of no use."""
+        text = envelope.credential
+        if text is None and not envelope.fields.get("units"):
+            return {}
+        found = self._read(envelope)
+        if (found.issuer, found.holder, found.lease) != (envelope.sender, self.identity.name, envelope.lease):
+            raise Unauthorised(
+                f"the ticket is {found.issuer}'s for {found.holder} and {found.lease}, "
+                f"and {envelope.sender} brings it for {envelope.lease}"
+            )
+        return {TICKET: text}
+
+    def _read(self, envelope: Envelope) -> Ticket:
+        """The ticket of a message, which says what its fields say."""
         if envelope.credential is None:
             raise Unauthorised(f"{envelope.message} brings no ticket")
         found = tickets.read(envelope.credential, self.identity.trust)
@@ -77,6 +95,10 @@ class TicketCredentials:
                 raise Unauthorised(
                     f"{envelope.message} says {name}={envelope.fields.get(name)!r}, the ticket {shown!r}"
                 )
+        return found
+
+    def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._read(envelope)
         sender = self.identity.trust.sender(envelope.sender)
         redeemed = Redeemed.from_bytes(metadata[REDEEMED]) if REDEEMED in metadata else Redeemed()
         # Whether its term is over is the machine's to say, so that its holder hears of it.

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.actor.table import machine_of, role_of
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
@@ -114,7 +113,7 @@ class Mapper:
         elif mapper is None and was in self.old.roles:
             more = did_you_mean(was, self.program.roles)
             wrong = f"the new specification has no role `{was}`, and no rule says `was: {was}`{more}"
-        elif mapper is None or named is None or role_of(key.machine) != (was, named.get("instance", 0)):
+        elif mapper is None or named is None or key.machine != self.old.roles[was].machine(was, named):
             wrong = "it is no record of this machine"
         elif len(peers) != len(self.old.roles[was].neighbours):
             wrong = f"it knows {len(peers)} peers, not {len(self.old.roles[was].neighbours)}"
@@ -144,7 +143,7 @@ class Mapper:
         except CoreError as error:
             raise Misfit([Problem(*key, "", str(error))]) from None
         row = _encode([body, mapper.in_order(peers), papers])
-        machine = RecordKey(key.lease, machine_of(core, instance))
+        machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
 

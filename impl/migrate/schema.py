@@ -49,6 +49,10 @@ class RoleSchema(msgspec.Struct, frozen=True):
     neighbours: tuple[str, ...]
     since: tuple[str, ...] = ()
 
+    def machine(self, role: str, named: Mapping[str, Any]) -> str:
+        """The name of the machine whose values these are, of a role of this name."""
+        return f"{role}[{named['instance']}]" if self.indexed else role
+
     def named(self, plain: list[Any]) -> dict[str, Any] | None:
         """The values of a record by name, fields as `field NAME`; None where they are too many or too few."""
         own = ("instance",) if self.indexed else ()

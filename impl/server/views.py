@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import BELOW, MachineInstance, machine_of
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
@@ -90,7 +90,7 @@ class Views:
         number = units.number(name) if units is not None else None
         subsidiary = sorted(role for role in self.actor.roles if self.actor.program.roles[role].subsidiary)
         if number is not None and subsidiary:
-            return RecordKey(BELOW, machine_of(self.actor.program.roles[subsidiary[0]], number))
+            return RecordKey(BELOW, self.actor.program.roles[subsidiary[0]].machine(number))
         key = RecordKey(BELOW, name)
         return key if key in self.actor.table.instances else None
 
@@ -127,7 +127,7 @@ class Views:
                 f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
             },
             "peers": {
-                machine_of(self.actor.program.roles[role], index if index >= 0 else held.record[1]): peer
+                self.actor.program.roles[role].machine(index if index >= 0 else held.number): peer
                 for (role, index), peer in zip(held.core.neighbours, held.peers, strict=True)
             },
             "wish": wishes[0] if wishes and not held.core.subsidiary else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from leasehold.impl.actor.effects import Upcalls
 from leasehold.impl.actor.ready import Complete, Ready
@@ -87,8 +88,14 @@ def join_twice_fails() -> Planted:
 def action_numbers_begin_anew() -> Planted:
     """Actions are counted from the beginning after a restart, and the unit refuses them as old."""
 
+    counts: WeakKeyDictionary[Upcalls, int] = WeakKeyDictionary()
+
     def make(action: Any) -> Any:
-        return lambda upcalls, *of: replace(action(upcalls, *of), number=upcalls._attempt)
+        def counted(upcalls: Upcalls, *of: Any) -> Any:
+            counts[upcalls] = counts.get(upcalls, 0) + 1
+            return replace(action(upcalls, *of), number=counts[upcalls])
+
+        return counted
 
     return patched(Upcalls, "action", make)
 

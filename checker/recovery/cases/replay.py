@@ -21,7 +21,6 @@ from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.ready import Consume
-from leasehold.impl.actor.table import machine_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
@@ -60,7 +59,7 @@ class Replayer:
     def _machine(self, machine: Machine) -> str:
         role, instance = machine
         core = self.sim.program.roles[role]
-        return machine_of(core, instance + self.role.shift if core.subsidiary else instance)
+        return core.machine(instance + self.role.shift if core.subsidiary else instance)
 
     def _fields(self, shape: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
         found: list[Any] = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.stepping import REMEMBERED, remembered
+from leasehold.impl.core.stepping import REMEMBERED, remembered, with_cell
 from leasehold.impl.core.work import CallWork, Record, Work, local, message
 from tests.systems import load
 
@@ -19,6 +19,20 @@ PROGRAM: Program = compile_system(load("lease"))
 BROKER: Core = PROGRAM.roles["broker"]
 CODEC = Codec(PROGRAM, BROKER)
 ASK = message("ticket", (2, 9), 0, 1)
+
+
+def test_a_machine_has_one_name() -> None:
+    """Its record is kept under it: another spelling, or a number too many, would be a machine more."""
+    votes = compile_system(load("two_phase_commit", {"participants": 3}))
+    participant = votes.roles["participant"]
+    names = {"participant[0]": 0, "participant[2]": 2}
+    assert {name: votes.machine(name) for name in names} == {name: (participant, n) for name, n in names.items()}
+    assert votes.machine("coordinator") == (votes.roles["coordinator"], 0)
+    for name in (
+        "participant", "participant[3]", "participant[02]", "participant[-1]", "participant[2]x", "participant[]",
+        "coordinator[0]", "coordinator[1]", "Coordinator", "nobody", "", "participant[٢]",
+    ):  # fmt: skip
+        assert votes.machine(name) is None
 
 
 def asked() -> Record:
@@ -55,6 +69,20 @@ def test_a_number_that_leaves_its_range_is_not_written() -> None:
         CODEC.check(record)
     with pytest.raises(CoreError, match=r"broker\.units"):
         CODEC.encode(record)
+
+
+@pytest.mark.parametrize("value", [2**31, 2**32, 2**53 + 1, 2**63 - 1])
+def test_a_large_number_is_read_as_it_was_written(value: int) -> None:
+    record = with_cell(granted(), BROKER.names.index("term_end"), value)
+    assert CODEC.decode(CODEC.encode(record)) == record
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1, 2**64, 2**70])
+def test_a_number_that_could_not_be_read_is_not_written(value: int) -> None:
+    record = with_cell(granted(), BROKER.names.index("term_end"), value)
+    for write in (CODEC.check, CODEC.encode):
+        with pytest.raises(CoreError, match=r"broker\.term_end would be"):
+            write(record)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, machine_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
@@ -69,7 +69,7 @@ def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> MachineIn
     lease = BELOW if core.subsidiary else f"tenant:{draw(st.integers(1, LARGE))}"
     peers = [draw(st.text(max_size=9)) for _ in core.neighbours]
     papers = draw(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=9), max_size=3))
-    return MachineInstance(RecordKey(lease, machine_of(core, instance)), core, record, peers, papers)
+    return MachineInstance(RecordKey(lease, core.machine(instance)), core, record, peers, papers)
 
 
 SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)

@@ -1,0 +1,215 @@
+"""`python -m tests.campaigns.mutants`: mistakes are made in the implementation, and the tests have to find them.
+
+Of each package that is named, or of all, so many mutants are drawn and judged (tests/mutation). Those that no test can
+find, as nothing that anybody promises would be different, are listed with the reason in
+tests/mutation/equivalent.yaml, and are not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from typing import Any
+
+import click
+import yaml
+
+from tests.mutation.judging import ROOT, Copy, Coverage, Judged
+from tests.mutation.operators import Mutant, mutants
+
+EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.yaml"
+PACKAGES = (
+    "impl.core", "impl.compiler", "impl.actor", "impl.store", "impl.transport", "impl.identity", "impl.policy",
+    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "checker.recovery", "faults",
+)  # fmt: skip
+TESTS = ("tests/impl", "tests/traces", "tests/faults", "tests/simulation", "tests/checker/recovery", "tests/cli")
+
+
+@dataclass
+class Score:
+    """What became of the mutants of a package.
+
+    Attributes:
+        all: how many there are, from which those that were judged are drawn.
+        equivalent: the reasons of those that no test can find.
+    """
+
+    package: str
+    all: int
+    killed: list[Judged] = field(default_factory=list)
+    survivors: list[Judged] = field(default_factory=list)
+    equivalent: list[tuple[Mutant, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> float:
+        judged = len(self.killed) + len(self.survivors)
+        return len(self.killed) / judged if judged else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "package": self.package, "all": self.all, "mutants": len(self.killed) + len(self.survivors),
+            "killed": len(self.killed), "score": round(self.score, 4), "seconds": round(self.seconds, 1),
+            "survivors": [_shown(judged.mutant) | {"tests": judged.tests} for judged in self.survivors],
+            "equivalent": [_shown(mutant) | {"reason": reason} for mutant, reason in self.equivalent],
+        }  # fmt: skip
+
+
+def _shown(mutant: Mutant) -> dict[str, Any]:
+    return {
+        "path": mutant.path, "line": mutant.line, "function": mutant.function, "operator": mutant.operator,
+        "old": mutant.old, "new": mutant.new,
+    }  # fmt: skip
+
+
+def of_package(package: str) -> list[Mutant]:
+    """All mutants of a package, or of one module.
+
+    Raises:
+        click.UsageError: there is no such package.
+    """
+    place = ROOT / package.replace(".", "/")
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    if not all(file.is_file() for file in files) or not files:
+        raise click.UsageError(f"there is no package {package}; there are {', '.join(PACKAGES)}")
+    return [mutant for file in files for mutant in mutants(str(file.relative_to(ROOT)), file.read_bytes())]
+
+
+class Reasons:
+    """The mutants that no test can find, and why: by the place and words of the mistake, not by its line."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, str]] = yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8")) or []
+
+    def of(self, mutant: Mutant) -> str | None:
+        for row in self._rows:
+            asked = {name: value for name, value in row.items() if name != "reason"}
+            if all(_text(getattr(mutant, name)) == _text(value) for name, value in asked.items()):
+                return row["reason"]
+        return None
+
+
+def _text(words: str) -> str:
+    return " ".join(words.split())
+
+
+def judged(wanted: Sequence[Mutant], measured: Coverage, jobs: int) -> Iterator[Judged]:
+    """Judges mutants, as they are done."""
+    free: SimpleQueue[Copy] = SimpleQueue()
+
+    def judge(mutant: Mutant) -> Judged:
+        copy = free.get()
+        try:
+            return copy.judge(mutant, measured)
+        finally:
+            free.put(copy)
+
+    with ExitStack() as stack:
+        for _ in range(jobs):
+            copy = Copy()
+            stack.callback(copy.close)
+            free.put(copy)
+        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        try:
+            for done in as_completed([pool.submit(judge, mutant) for mutant in wanted]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def page(scores: Sequence[Score], seed: int) -> str:
+    """The report, as Markdown."""
+    lines = [
+        "# Mutants of the implementation", "",
+        "Each mutant has one mistake of a programmer ([operators](../tests/mutation/operators.py)): a comparison at",
+        "its boundary, a check, a send or an fsync that is left out, two statements in the other order, a lock that is",
+        "not taken, an exception that is not caught, an element that a key lacks. It is tried with the tests that run",
+        "its lines. `python -m tests.campaigns.mutants --page reports/implementation_mutants.md` writes this page.", "",
+        "| package | mutants there are | judged | killed | score | no test can find |", "|---|--:|--:|--:|--:|--:|",
+    ]  # fmt: skip
+    for s in scores:
+        count = len(s.killed) + len(s.survivors)
+        lines.append(
+            f"| {s.package} | {s.all:,} | {count} | {len(s.killed)} | {s.score:.1%} | {len(s.equivalent)} |"
+        )  # fmt: skip
+    lines += ["", f"Those that were judged are drawn by chance, with seed {seed}.", "", "## Survivors", ""]
+    lines += [f"- {_in_words(j.mutant)}" for s in scores for j in s.survivors]
+    lines += ["", "## No test can find", ""]
+    lines += [f"- {_in_words(mutant)}: {reason}" for s in scores for mutant, reason in s.equivalent]
+    return "\n".join(lines) + "\n"
+
+
+def _in_words(mutant: Mutant) -> str:
+    old, new = (_text(words).replace("`", "'") for words in (mutant.old, mutant.new))
+    return f"{mutant.path}, {mutant.function or 'the module'}, {mutant.operator}: `{old[:100]}` → `{new[:100]}`"
+
+
+def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | None) -> tuple[int, list[Mutant]]:
+    found = of_package(package)
+    if only is not None:
+        asked = {(row["path"], row["function"], row["operator"], row["old"], row["new"]) for row in only}
+        return len(found), [m for m in found if (m.path, m.function, m.operator, m.old, m.new) in asked]
+    return len(found), found if len(found) <= most else Random(f"{seed} {package}").sample(found, most)
+
+
+@click.command(help=(__doc__ or "").partition("\n\n")[2])
+@click.option("--package", "packages", multiple=True, help="a package or module, as impl.core; all where left out")
+@click.option("--most", default=100, show_default=True, help="mutants of each package")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--jobs", default=2, show_default=True)
+@click.option("--coverage", "folder", type=click.Path(path_type=Path), help="data of an earlier run are used, or made")
+@click.option("--again", type=click.Path(path_type=Path, exists=True), help="only the survivors in this JSON")
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--page", "written", type=click.Path(path_type=Path), help="write the result to this file, as Markdown")
+def main(
+    packages: tuple[str, ...], most: int, seed: int, jobs: int, folder: Path | None, again: Path | None,
+    as_json: bool, written: Path | None,
+) -> None:  # fmt: skip
+    folder = folder or ROOT / "build" / "mutants"
+    known = (folder / "durations").is_file()
+    every = "not slow" if known else ""
+    earlier = json.loads(again.read_text(encoding="utf-8"))["packages"] if again else None
+    if earlier is not None and not packages:
+        packages = tuple(row["package"] for row in earlier)
+    wanted = {
+        package: _drawn(
+            package, most, seed,
+            None if earlier is None else [s for row in earlier if row["package"] == package for s in row["survivors"]],
+        )
+        for package in packages or PACKAGES
+    }  # fmt: skip
+    places = sorted({package.replace(".", "/") for package in PACKAGES})
+    measured = Coverage(folder) if every else Coverage.measure(folder, TESTS, places, "not slow")
+    reasons, scores = Reasons(), []
+    for package, (count, drawn) in wanted.items():
+        score, began = Score(package, count), time.monotonic()
+        told = {mutant: reasons.of(mutant) for mutant in drawn}
+        score.equivalent = [(mutant, reason) for mutant, reason in told.items() if reason is not None]
+        for one in judged([mutant for mutant, reason in told.items() if reason is None], measured, jobs):
+            (score.killed if one.killed_by else score.survivors).append(one)
+            say = f"killed by {one.killed_by}" if one.killed_by else f"SURVIVES {one.tests} tests: {one.mutant.new}"
+            number = len(score.killed) + len(score.survivors)
+            click.echo(f"{package} {number} of {len(drawn)}  {one.mutant.name}: {say}", err=True)
+        score.survivors.sort(key=lambda j: j.mutant)
+        score.seconds = time.monotonic() - began
+        scores.append(score)
+    if written is not None:
+        written.write_text(page(scores, seed), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "packages": [score.as_json() for score in scores]}, indent=2))
+    else:
+        for score in scores:
+            click.echo(f"{score.package}: {score.score:.1%} of {len(score.killed) + len(score.survivors)} killed")
+    sys.exit(1 if any(score.score < 0.9 for score in scores) else 0)
+
+
+if __name__ == "__main__":
+    main()

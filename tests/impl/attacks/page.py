@@ -1,0 +1,46 @@
+"""Prints docs/reference/attacks.md: all attacks, tried, with the reasons that were given."""
+
+from __future__ import annotations
+
+from tests.impl.attacks.attacks import ATTACKS, Attack
+from tests.impl.attacks.scene import program, scene
+from tests.impl.virtual import virtual
+
+HEAD = """\
+# Attacks on messages
+
+Each kind of message of the lease comes to an actor that would take it at that moment, with one thing wrong with it, in
+a world of two tenants, two brokers and two sites. The table has what the actor answers; `taken` means that it heard a
+message again that it had consumed. In no case does a record, or what the actor keeps about itself, change. Each pair of
+a row and a kind of message is [a test](../../tests/impl/attacks/test_attacks.py).
+
+`untrusted` counts against the address that a frame comes from, and `refused` against the actor that has signed it;
+`busy` asks the sender to try again later, as an operator may cure it.
+
+| what is wrong | with | answer | the reason, as an example |
+|---|---|---|---|
+"""
+
+
+def row(attack: Attack) -> str:
+    messages = [message for message in program().messages if attack.of(message)]
+    kinds = "every message" if len(messages) == len(program().messages) else ", ".join(f"`{m}`" for m in messages)
+    cells = f"{attack.about}: {attack.words}", kinds, attack.answer.value, virtual(_reason(messages[0], attack))
+    return f"| {' | '.join(cells)} |"
+
+
+async def _reason(message: str, attack: Attack) -> str:
+    async with scene(message) as s:
+        frame = attack.make(s)
+        reason = (await s.receiver.receive(frame)).reason
+        for name, key in s.keys.items():  # they are made anew each time
+            reason = reason.replace(key.public.fingerprint, f"({name}'s)")
+        return reason.replace("|", "\\|").replace(program().digest[:12], "(a digest)")
+
+
+def main() -> None:
+    print(HEAD + "\n".join(map(row, ATTACKS)))
+
+
+if __name__ == "__main__":
+    main()

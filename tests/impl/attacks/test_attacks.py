@@ -1,0 +1,101 @@
+"""Every kind of message of the lease with everything that can be wrong with it, at real actors."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.transport import Delivery, Reply
+from tests.impl.attacks.attacks import ATTACKS, Attack
+from tests.impl.attacks.scene import LEASE, SOUTH, Scene, program, scene
+from tests.impl.virtual import virtual
+
+MESSAGES = tuple(program().messages)
+
+
+@pytest.mark.parametrize(
+    ("message", "attack"),
+    [pytest.param(m, a, id=f"{m}-{a.make.__name__}") for m in MESSAGES for a in ATTACKS if a.of(m)],
+)
+def test_what_is_wrong_is_refused_with_the_reason_and_changes_nothing(message: str, attack: Attack) -> None:
+    reply, changed = virtual(_attacked(message, attack))
+    assert (reply.answer, changed) == (attack.answer, False), reply.reason
+    assert re.search(attack.reason, reply.reason)
+
+
+async def _attacked(message: str, attack: Attack) -> tuple[Reply, bool]:
+    async with scene(message) as s:
+        frame, before = attack.make(s), s.snapshot()
+        reply = await s.receiver.receive(frame)
+        return reply, s.snapshot() != before
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_the_genuine_message_is_taken_at_that_moment(message: str) -> None:
+    """Else the attacks would show nothing."""
+
+    async def story() -> None:
+        async with scene(message) as s:
+            before = s.snapshot()
+            reply = await s.receiver.receive(s.frame)
+            assert reply.answer is Delivery.TAKEN
+            assert s.snapshot() != before
+
+    virtual(story())
+
+
+def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
+    """A machine has one name, and a role as many as the specification says: each would redeem the ticket once."""
+
+    async def story(s: Scene) -> None:
+        assert (await s.receiver.receive(s.frame)).answer is Delivery.TAKEN
+        for name in ("authority[0]", "authority[1]", "authority[00]"):
+            reply = await s.receiver.receive(s.sealed(receiving_machine=name))
+            assert reply == Reply(Delivery.REFUSED, f"this actor has no machine {name}", "alice")
+        assert [key.machine for key in s.receiver.table.instances if key.lease == "alice:1"] == ["authority"]
+
+    async def run() -> None:
+        async with scene("redeem") as s:
+            await story(s)
+
+    virtual(run())
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_refused_message_takes_nobody_s_place(message: str) -> None:
+    """An actor of the right role that nobody has heard of yet speaks out of turn; then the right one speaks."""
+
+    async def story() -> None:
+        async with scene(message) as s:
+            held = s.receiver.table.instances
+            peers = {key: list(instance.peers) for key, instance in held.items()}
+            for attack in ATTACKS:
+                if attack.about in ("sender", "role", "origin") and attack.of(message):
+                    assert (await s.receiver.receive(attack.make(s))).answer is not Delivery.TAKEN
+                    s.receiver.identity.trust = s.trust
+            assert {key: list(instance.peers) for key, instance in held.items()} == peers
+            assert (await s.receiver.receive(s.frame)).answer is Delivery.TAKEN
+
+    virtual(story())
+
+
+def test_who_is_refused_does_not_become_the_neighbour_that_nobody_has_heard_of() -> None:
+    """Else any actor of the role could keep the right one away, or make its numbers old."""
+
+    async def story() -> None:
+        async with scene("update_ticket") as s:
+            held = s.receiver.table.instances[RecordKey(LEASE, "service_manager")]
+            slot = next(n for n, (role, _) in enumerate(held.core.neighbours) if role == "authority")
+            held.peers[slot] = ""
+            record = held.record
+            frame = s.sealed(
+                by=SOUTH, sender=SOUTH, sending_machine="authority", message="update_lease", number=9,
+                fields={"units": 1, "end": 10}, credential=None,
+            )  # fmt: skip
+            reply = await s.receiver.receive(frame)
+            assert reply.reason == "service_manager refuses update_lease: no lease was asked for"
+            assert (held.peers[slot], held.record) == ("", record)
+
+    virtual(story())

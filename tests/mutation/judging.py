@@ -1,0 +1,170 @@
+"""Judges mutants: copies of the repository with one mistake each, in which the tests that run its lines are run.
+
+Theory of operation. All tests are run once under coverage, with a context for each test, in the processes that a test
+starts, too. A mutant is tried with the tests that run one of its lines, the quickest first, as many as a time has room
+for. It is killed when one fails, or does not end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import coverage
+
+from tests.mutation.contexts import DURATIONS
+from tests.mutation.operators import Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_COPIED = (".git", ".tox", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__", "*.egg-info", "build")
+FIRST, LONGEST = 3.0, 30.0  # seconds of tests that a mutant is tried with at first, and if it survives, in all
+PATIENCE = 3.0  # a mutant's tests may take so many times as long as they took without it
+START_SECONDS = 30.0
+
+SETTINGS = """\
+[run]
+parallel = true
+data_file = {folder}/data
+include = {include}
+context = ${{LEASEHOLD_TEST-}}
+concurrency = multiprocessing, thread
+patch = subprocess
+sigterm = true
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a mutant.
+
+    Attributes:
+        killed_by: the test that failed; "time", where the tests did not end; empty where it has survived.
+        tests: how many were tried.
+    """
+
+    mutant: Mutant
+    killed_by: str = ""
+    tests: int = 0
+
+
+class Coverage:
+    """Which tests run a line, and how long they take.
+
+    Args:
+        folder: of the data, which `measure` writes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.seconds = folder, dict[str, float]()
+        self._tests: dict[str, dict[int, list[str]]] = {}
+        for line in (folder / "durations").read_text(encoding="utf-8").splitlines():
+            seconds, _, name = line.partition(" ")
+            self.seconds[name] = float(seconds)
+        self._data = coverage.CoverageData(str(folder / "data"))
+        self._data.read()
+
+    @classmethod
+    def measure(cls, folder: Path, tests: Sequence[str], packages: Sequence[str], expression: str) -> Coverage:
+        """Runs tests under coverage.
+
+        Args:
+            folder: of the data; it is made anew.
+            tests: files and folders of them.
+            packages: folders whose lines count.
+            expression: of marks, as `pytest -m` takes it.
+        """
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        settings = folder / "settings"
+        include = ",".join(f"{ROOT / package}/*" for package in packages)
+        settings.write_text(SETTINGS.format(folder=folder, include=include), encoding="utf-8")
+        command = [sys.executable, "-m", "coverage"]
+        run = [*command, "run", f"--rcfile={settings}", "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q"]
+        environment = {**os.environ, DURATIONS: str(folder / "durations")}
+        subprocess.run(
+            [*run, "-m", expression, "-p", "tests.mutation.contexts", *tests], cwd=ROOT, env=environment, check=False,
+            stdout=sys.stderr,
+        )  # fmt: skip
+        subprocess.run(
+            [*command, "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True, stdout=sys.stderr
+        )  # fmt: skip
+        return cls(folder)
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """The tests that run a line of a mutant, as many as `LONGEST` has room for.
+
+        Those of its own package come first, and of these the quickest.
+        """
+        if mutant.path not in self._tests:
+            by_line = self._data.contexts_by_lineno(str(ROOT / mutant.path))
+            self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
+        lines = self._tests[mutant.path]
+        names = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
+        own = f"tests/{Path(mutant.path).parent}/"
+        passed = [name for name in names if name in self.seconds]
+        return self.within(sorted(passed, key=lambda n: (not n.startswith(own), self.seconds[n])), LONGEST)
+
+    def within(self, names: Sequence[str], limit: float) -> list[str]:
+        """The first of some tests, as many as a time has room for, and at least one."""
+        totals = accumulate(self.seconds[name] for name in names)
+        return [name for n, (name, total) in enumerate(zip(names, totals, strict=True)) if not n or total <= limit]
+
+
+class Copy:
+    """A copy of the repository, in which one mutant after the other is tried."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True)
+        self.folder = Path(self._temporary.name) / "copy"
+        shutil.copytree(ROOT, self.folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+
+    def close(self) -> None:
+        self._temporary.cleanup()
+
+    def judge(self, mutant: Mutant, measured: Coverage) -> Judged:
+        """Tries a mutant with the tests that run its lines: a few first, which kill most."""
+        tests = measured.of(mutant)
+        first = measured.within(tests, FIRST)
+        file, killed_by = self.folder / mutant.path, ""
+        source = file.read_bytes()
+        file.write_bytes(mutant.applied(source))
+        try:
+            for some in (first, tests[len(first) :]):
+                if some and not killed_by:
+                    killed_by = self._run(some, sum(map(measured.seconds.__getitem__, some)) * PATIENCE + START_SECONDS)
+        finally:
+            file.write_bytes(source)
+        return Judged(mutant, killed_by, len(tests))
+
+    def _run(self, tests: Sequence[str], limit: float) -> str:
+        names = self.folder.parent / "names"
+        names.write_text("\n".join(tests) + "\n", encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder}/src:{self.folder}", "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
+        with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
+            running = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment, stdout=said,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            try:
+                code = running.wait(limit)
+            except subprocess.TimeoutExpired:
+                return "time"
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
+            if code == 0:
+                return ""
+            said.seek(0)
+            failed = [line.split(" ", 1)[1] for line in said if line.startswith(("FAILED ", "ERROR "))]
+            return failed[0].split(" - ")[0].strip() if failed else f"exit code {code}"
