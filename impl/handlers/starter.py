@@ -63,6 +63,8 @@ def become(job: dict[str, Any]) -> None:
     fresh = f"{job['file']}.{os.getpid()}"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
         json.dump(birth, written)
+        written.flush()
+        os.fsync(written.fileno())  # else it may be there after a power failure, and empty
     os.replace(fresh, job["file"])
     point("born")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import stat
 from collections import Counter, OrderedDict, deque
 from contextlib import suppress
 from errno import ENOSPC
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.impl import files
 from leasehold.impl.notices import Consumed, Kind, Notice, Subscriber
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.store.store import RecordKey
@@ -22,12 +24,16 @@ log = logging.getLogger("leasehold.archive")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
+LONGEST_LINE = 2**24  # bytes; a record is far smaller
+
+
 class Archive:
     """Leases that are over, as lines of JSON: written before their records are dropped.
 
     Theory of operation. A line is on the disk before the commit that drops the record, so a crash between the two
-    leaves a line too many, and never one too few: the lease is forgotten again, and written again. When the file cannot
-    be written nothing is forgotten, and it is tried again at the next tick.
+    leaves a line too many, and never one too few: the lease is forgotten again, and written again. A power failure may
+    leave a part of that line: it is cut off. When the file cannot be written nothing is forgotten, and it is tried
+    again at the next tick.
 
     Args:
         path: the file; it is added to.
@@ -36,9 +42,27 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            if stat.S_ISREG(os.fstat(self._file).st_mode):
+                files.sync_folder(path.absolute().parent)
+                self._cut_off()
         except OSError as error:
             raise ConfigError(f"archive: {path} cannot be written: {error.strerror or error}") from None
+
+    def _cut_off(self) -> None:
+        """Cuts a last line off that is not whole: its lease was not forgotten yet."""
+        size = os.fstat(self._file).st_size
+        tail = os.pread(self._file, LONGEST_LINE, max(0, size - LONGEST_LINE))
+        before = tail.rfind(b"\n", 0, -1) + 1
+        try:
+            msgspec.json.decode(tail[before:])
+            whole = tail.endswith(b"\n")
+        except (msgspec.DecodeError, ValueError):
+            whole = not tail
+        if not whole:
+            log.warning("%s ends with a line that is not whole, and is cut off there", self.path)
+            os.ftruncate(self._file, size - len(tail) + before)
+            os.fdatasync(self._file)
 
     def __call__(self, notice: Notice) -> None:
         if notice.kind is Kind.FORGET:

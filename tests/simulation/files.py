@@ -224,6 +224,10 @@ class FileSystem:
         """Gives a file another name, in one step, also over another file."""
         self._change({old: None, new: self._inode(old)})
 
+    def link(self, old: str, new: str) -> None:
+        """Gives a file one more name."""
+        self._change({new: self._inode(old)})
+
     def unlink(self, name: str) -> None:
         self._inode(name)
         self._change({name: None})

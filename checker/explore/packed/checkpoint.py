@@ -103,12 +103,22 @@ def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
 
     columns = {name: np.frombuffer(some, dtype=np.uint8) for name, some in arrays.items() if len(some)}
     columns[_ABOUT] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    with _writing(place), tempfile.TemporaryDirectory(dir=place.parent) as aside:
-        made = Path(aside) / "made.npz"
-        np.savez(made, **columns)  # type: ignore[arg-type]
-        with made.open("rb") as file:
-            os.fsync(file.fileno())
-        made.replace(place)
+    with _writing(place):
+        handle, made = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        try:
+            with open(handle, "wb") as file:
+                np.savez(file, **columns)  # type: ignore[arg-type]
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(made, place)
+        finally:
+            Path(made).unlink(missing_ok=True)
+        if os.name == "posix":
+            folder = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:

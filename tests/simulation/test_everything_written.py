@@ -1,0 +1,216 @@
+"""Power loss in every system call of whatever the product writes besides its stores."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore.packed import checkpoint
+from leasehold.impl.handlers import place as places
+from leasehold.impl.handlers.handler import HandlerAction, HandlerError
+from leasehold.impl.handlers.place import UnitDirectory
+from leasehold.impl.identity import trust_file
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.server.subscribers import Archive
+from leasehold.impl.store.integrity import HighWaterMark
+from tests.simulation.recorded import Call, after_power_loss, record
+
+pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not installed")
+
+Check = Callable[[list[str], Path], None]  # what had been said, and what is left
+
+
+def lived_through(program: str, tmp_path: Path, check: Check, *arguments: str) -> list[Call]:
+    """Checks what is left of a program's files after every power loss."""
+    folder = tmp_path / "real"
+    folder.mkdir()
+    calls = record(program, folder, *arguments)
+    assert any(call.name == "said" for call in calls)
+    for said, left in after_power_loss(calls, tmp_path / "left"):
+        check(said, left)
+        shutil.rmtree(left)
+    return calls
+
+
+ACTIONS = """
+import sys
+from pathlib import Path
+from leasehold.impl.handlers import place as places
+from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.handlers.place import UnitDirectory
+unit = UnitDirectory(Path(sys.argv[1]) / "unit-0")
+for number in range(1, 5):
+    unit.make()
+    places.want(unit.wanted, HandlerAction("setup", "tenant:1", "unit-0", number, {}))
+    print(f"said {number}", flush=True)
+"""
+
+
+def test_the_newest_action_of_a_unit(tmp_path: Path) -> None:
+    """An older one is refused, whatever the disk has lost; a newer one is taken."""
+
+    def check(said: list[str], left: Path) -> None:
+        unit = UnitDirectory(left / "unit-0")
+        unit.make()
+        assert len(unit.token) == 32
+        newest = int(said[-1]) if said else 0
+        assert places.read(unit.wanted).get("number", 0) >= newest
+        if newest > 1:
+            with pytest.raises(HandlerError, match="is older than"):
+                places.want(unit.wanted, HandlerAction("setup", "tenant:1", "unit-0", newest - 1, {}))
+        places.want(unit.wanted, HandlerAction("setup", "tenant:1", "unit-0", 9, {}))
+
+    lived_through(ACTIONS, tmp_path, check)
+
+
+UNITS = """
+import asyncio, sys
+from pathlib import Path
+from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.handlers.process import ProcessHandler
+async def main():
+    handler = ProcessHandler(Path(sys.argv[1]) / "units", [sys.executable, "-c", "import time; time.sleep(60)"])
+    for number, verb in enumerate(["setup", "teardown", "setup", "teardown"], 1):
+        done = await handler.act(HandlerAction(verb, "tenant:1", "unit-0", number, {}))
+        assert done.well, done.words
+        print(f"said {verb}", flush=True)
+    await handler.close()
+asyncio.run(main())
+"""
+
+
+def test_a_unit_s_folder_can_be_read_and_used_again(tmp_path: Path) -> None:
+    def check(said: list[str], left: Path) -> None:
+        unit = UnitDirectory(left / "units" / "unit-0")
+        unit.folder.parent.mkdir(exist_ok=True)
+        unit.make()
+        for file in (unit.wanted, unit.born, unit.lease):
+            places.read(file)  # HandlerError where it is damaged: the unit would be of no use any more
+
+    lived_through(UNITS, tmp_path, check)
+
+
+ARCHIVE = """
+import sys
+from pathlib import Path
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.server.subscribers import Archive
+archive = Archive(Path(sys.argv[1]) / "archive.jsonl")
+for number in range(1, 5):
+    fields = {"units": number, "words": "x" * (700 * number)}
+    archive(Notice(Kind.FORGET, "site", f"tenant:{number}", "authority", "closed", 9, {"fields": fields}))
+    print(f"said tenant:{number}", flush=True)
+"""
+
+
+def test_the_archive_of_leases(tmp_path: Path) -> None:
+    """What was written down before it was forgotten is there, and each line is whole, also after more are added."""
+
+    def check(said: list[str], left: Path) -> None:
+        file = left / "archive.jsonl"
+        archive = Archive(file)
+        archive(Notice(Kind.FORGET, "site", "tenant:9", "authority", "closed", 9, {}))
+        archive.close()
+        found = [json.loads(line)["lease"] for line in file.read_bytes().splitlines()]
+        assert found[-1] == "tenant:9"
+        assert set(said) <= set(found)
+
+    lived_through(ARCHIVE, tmp_path, check)
+
+
+TRUST = """
+import sys
+from pathlib import Path
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.identity.trust_file import change, save
+place = Path(sys.argv[1]) / "trust.yaml"
+save(place, Trust())
+for number in range(1, 4):
+    key = PrivateKey.generate().public
+    change(place, lambda trust: add(trust, f"actor{number}", "broker", key))
+    print(f"said actor{number}", flush=True)
+"""
+
+
+def test_a_trust_set(tmp_path: Path) -> None:
+    def check(said: list[str], left: Path) -> None:
+        file = left / "trust.yaml"
+        assert file.exists() or not said
+        if file.exists():
+            file.chmod(0o644)
+            assert set(said) <= set(trust_file.load(file).actors)
+
+    lived_through(TRUST, tmp_path, check)
+
+
+KEY = """
+import sys
+from pathlib import Path
+from leasehold.impl.identity.keys import PrivateKey
+key = PrivateKey.generate()
+key.save(Path(sys.argv[1]) / "site.key")
+print(f"said {key.public.fingerprint}", flush=True)
+"""
+
+
+def test_a_private_key(tmp_path: Path) -> None:
+    def check(said: list[str], left: Path) -> None:
+        file = left / "site.key"
+        assert file.exists() or not said
+        if file.exists():
+            assert PrivateKey.load(file).public.fingerprint == (said or [PrivateKey.load(file).public.fingerprint])[0]
+
+    lived_through(KEY, tmp_path, check)
+
+
+MARK = """
+import sys
+from pathlib import Path
+from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
+mark = HighWaterMark(Path(sys.argv[1]) / "site.db.mark")
+for number in range(1, 6):
+    mark.write(CommitPosition(1, number))
+    print(f"said {number}", flush=True)
+"""
+
+
+def test_a_high_water_mark(tmp_path: Path) -> None:
+    """It may be behind what was written, and is never ahead of it, nor another one."""
+
+    def check(said: list[str], left: Path) -> None:
+        found = HighWaterMark(left / "site.db.mark").read()
+        assert found is None or found.epoch == 1
+        assert found is None or found.commits <= len(said) + 1
+
+    lived_through(MARK, tmp_path, check)
+
+
+CHECKPOINT = """
+import sys
+from pathlib import Path
+from leasehold.checker.explore.packed import checkpoint
+for number in range(1, 4):
+    checkpoint.save(Path(sys.argv[1]) / "search", {"key": "k", "what": str(number)}, {"states": bytes([number]) * 3000})
+    print(f"said {number}", flush=True)
+"""
+
+
+def test_a_checkpoint_of_a_search(tmp_path: Path) -> None:
+    """The last one or the one before it, whole."""
+
+    def check(said: list[str], left: Path) -> None:
+        file = left / "search"
+        if file.exists():
+            found = checkpoint.load(file, "k", ["states"])
+            number = int(found.about["what"])
+            assert bytes(found.arrays["states"]) == bytes([number]) * 3000
+        else:
+            assert not said
+
+    lived_through(CHECKPOINT, tmp_path, check)
