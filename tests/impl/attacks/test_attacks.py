@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from leasehold.impl.identity.trust import Trust
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Delivery, Reply
 from tests.impl.attacks.attacks import ATTACKS, Attack
@@ -97,5 +99,27 @@ def test_who_is_refused_does_not_become_the_neighbour_that_nobody_has_heard_of()
             reply = await s.receiver.receive(frame)
             assert reply.reason == "service_manager refuses update_lease: no lease was asked for"
             assert (held.peers[slot], held.record) == ("", record)
+
+    virtual(story())
+
+
+def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address() -> None:
+    async def story() -> None:
+        async with scene("extend_ticket") as s:
+            number = s.envelope.number
+            said = (await s.receiver.receive(s.sealed(epoch=5, reply_to="memory:elsewhere"))).answer
+            assert said is Delivery.TAKEN
+            for epoch in (1, 4):
+                reply = await s.receiver.receive(s.sealed(epoch=epoch, number=number + 1))
+                assert reply.reason == f"alice has a newer incarnation (5, not {epoch})"
+            kept = s.receiver.store.disk.metadata  # type: ignore[attr-defined]
+            assert (kept["epoch of alice"], kept["address of alice"]) == (b"5", b"memory:elsewhere")
+            trusted = s.trust.actors["alice"]
+            s.receiver.identity.trust = Trust({**s.trust.actors, "alice": replace(trusted, address="")})
+            assert s.receiver.messages.address_of("alice") == "memory:elsewhere"
+            assert s.receiver.messages.address_of("nobody") == ""
+            s.receiver.identity.trust = s.trust
+            assert s.receiver.messages.address_of("alice") == "memory:alice"  # the operator's word counts
+            assert (await s.receiver.receive(s.sealed(epoch=5, number=number + 1))).answer is Delivery.TAKEN
 
     virtual(story())

@@ -1,0 +1,271 @@
+"""Handler calls: one at a time on a unit, tried again, given up, and answered once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.calls import HandlerCalls
+from leasehold.impl.actor.environment import RetryPolicy
+from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Core
+from leasehold.impl.core.work import CallWork
+from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.store.store import RecordKey
+from tests.impl.virtual import virtual
+from tests.systems import load
+
+PROGRAM = compile_system(load("lease"))
+SETUP = CallWork("setup", "handler.setup", ("up", "setup_failed"))
+JOIN = CallWork("join", "handler.join", ("joined", "join_failed"))
+RETRY = RetryPolicy(tries=3, pause=10.0, longest=60.0)
+
+
+def unit(number: int = 0) -> MachineInstance:
+    core = PROGRAM.roles["unit"]
+    return _machine(core, RecordKey(BELOW, core.machine(number)), number)
+
+
+def lease(name: str = "tenant:1") -> MachineInstance:
+    return _machine(PROGRAM.roles["service_manager"], RecordKey(name, "service_manager"), 0)
+
+
+def _machine(core: Core, key: RecordKey, number: int) -> MachineInstance:
+    below = tuple((other.first(0),) for other in core.below)
+    return MachineInstance(key, core, core.first(number, below), [])
+
+
+def action(number: int, verb: str = "setup") -> HandlerAction:
+    return HandlerAction(verb, "tenant:1", "unit-0", number, {})
+
+
+class Site:
+    """A handler that does what a test says, and writes down when each action begins and ends."""
+
+    def __init__(self, does: Callable[[HandlerAction], Coroutine[Any, Any, Any]]) -> None:
+        self._does, self.said, self.begun = does, list[tuple[float, str, int]](), list[float]()
+        self.answers: list[tuple[str, str, int, Done]] = []
+        self.calls = HandlerCalls({"setup": self, "join": self, "leave": self}, self._answered, RETRY)
+
+    def _answered(self, key: RecordKey, event: str, epoch: int, done: Done) -> None:
+        self.answers.append((key.machine, event, epoch, done))
+
+    def _note(self, what: str, number: int) -> None:
+        self.said.append((asyncio.get_running_loop().time(), what, number))
+
+    async def act(self, given: HandlerAction) -> Done:
+        self._note("begins", given.number)
+        try:
+            done: Done = await self._does(given)
+            return done
+        finally:
+            self._note("ends", given.number)
+
+    async def probe(self, name: str) -> Mapping[str, Any] | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def events(self) -> list[str]:
+        return [event for _, event, _, _ in self.answers]
+
+
+async def well(given: HandlerAction) -> Done:
+    await asyncio.sleep(5)
+    return Done(True, facts={"pid": given.number})
+
+
+def test_an_action_is_answered_once_with_its_facts_and_the_epoch_of_its_state() -> None:
+    async def story() -> None:
+        site, machine = Site(well), unit()
+        site.calls.begin(machine, SETUP, action(1))
+        assert (site.calls.under_way(), list(site.calls.of(machine.key))) == (1, ["action"])
+        assert list(site.calls.of(unit(1).key)) == []
+        await asyncio.sleep(100)
+        assert site.answers == [("unit[0]", "up", 0, Done(True, "", {"pid": 1}))]
+        assert (site.calls.under_way(), len(site.said)) == (0, 2)
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_actions_on_one_unit_never_overlap_however_many_there_are(quick: bool) -> None:
+    """Each that is cancelled takes a while to end, and is cancelled but once."""
+    cancelled: list[int] = []
+
+    async def slow_to_end(given: HandlerAction) -> Done:
+        try:
+            await asyncio.sleep(50)
+        except asyncio.CancelledError:
+            cancelled.append(given.number)
+            await asyncio.sleep(7)
+            raise
+        return Done(True)
+
+    async def story() -> None:
+        site, machine = Site(slow_to_end), unit()
+        other = Site(slow_to_end)
+        for number in range(1, 5):
+            site.calls.begin(machine, SETUP, action(number))
+            site.calls.begin(unit(1), SETUP, action(number + 10))  # another unit is not waited for
+            if not quick:
+                await asyncio.sleep(1)
+        assert other.said == []
+        await asyncio.sleep(200)
+        for low, high in ((1, 5), (11, 15)):
+            mine = [(what, number) for _, what, number in site.said if low <= number < high]
+            begins, ends = mine[::2], mine[1::2]
+            assert [("begins", number) for _, number in ends] == begins
+            assert mine[-1] == ("ends", high - 1)
+        assert site.events == ["up", "up"]
+        assert len(cancelled) == len(set(cancelled))
+
+    virtual(story())
+
+
+def test_a_failure_is_tried_again_and_then_answered() -> None:
+    async def story() -> None:
+        ends = iter([Done(False, "busy"), ValueError("no"), Done(True)])
+
+        async def third_time(given: HandlerAction) -> Done:
+            end = next(ends)
+            if isinstance(end, Exception):
+                raise end
+            return end
+
+        async def never(given: HandlerAction) -> Done:
+            raise KeyError(given.unit)
+
+        site = Site(third_time)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(100)
+        assert [at for at, what, _ in site.said if what == "begins"] == [0, 10, 20]
+        assert site.events == ["up"]
+
+        site = Site(never)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(100)
+        assert len(site.said) == 2 * RETRY.tries
+        assert [(event, done.well, done.words) for _, event, _, done in site.answers] == [
+            ("setup_failed", False, "KeyError: 'unit-0'")
+        ]
+
+    virtual(story())
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (asyncio.CancelledError(), "it has cancelled itself"),
+        (SystemExit(3), "SystemExit: 3"),
+        (None, "which is no Done"),
+    ],
+)
+def test_a_strange_end_is_a_failure(end: BaseException | None, words: str) -> None:
+    async def strange(given: HandlerAction) -> Any:
+        if end is not None:
+            raise end
+
+    async def story() -> None:
+        site = Site(strange)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(100)
+        assert site.events == ["setup_failed"]
+        assert words in site.answers[0][3].words
+
+    virtual(story())
+
+
+def test_an_action_that_does_not_end_is_given_up_in_time() -> None:
+    async def hangs(given: HandlerAction) -> Done:
+        await asyncio.Event().wait()
+        return Done(True)
+
+    async def story() -> None:
+        site = Site(hangs)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(300)
+        begins = [at for at, what, _ in site.said if what == "begins"]
+        assert begins == [0, 70, 140]
+        assert [(event, done.words) for _, event, _, done in site.answers] == [
+            ("setup_failed", "it did not end within 60 s")
+        ]
+
+    virtual(story())
+
+
+def test_a_state_that_was_left_gives_its_tasks_up_and_no_others() -> None:
+    async def story() -> None:
+        site, first, second = Site(well), lease(), lease("tenant:2")
+        leave = CallWork("leave", "handler.leave", ("left",))
+        for machine in (first, second):
+            site.calls.begin(machine, JOIN, action(1, "join"))
+            site.calls.begin(machine, leave, action(2, "leave"))
+        site.calls.begin(unit(), SETUP, action(3))
+        assert sorted(site.calls.of(first.key)) == ["join", "leave"]
+        site.calls.keep(first.key, frozenset({"leave"}))
+        site.calls.keep(unit().key, frozenset())  # what a unit does goes on until its next action
+        await asyncio.sleep(100)
+        assert sorted(site.events) == ["joined", "left", "left", "up"]
+
+    virtual(story())
+
+
+def test_a_task_that_outlives_its_state_is_begun_once() -> None:
+    join = CallWork("join", "handler.join", ("joined",), outlives=True)
+
+    async def story() -> None:
+        site, machine = Site(well), lease()
+        site.calls.begin(machine, join, action(1, "join"))
+        await asyncio.sleep(2)
+        site.calls.begin(machine, join, action(2, "join"))  # a state that only remembers it
+        await asyncio.sleep(100)
+        assert ([number for _, what, number in site.said if what == "begins"], site.events) == ([1], ["joined"])
+        site.calls.begin(machine, join, action(3, "join"))  # its end was lost: recovery begins it again
+        await asyncio.sleep(100)
+        assert site.events == ["joined", "joined"]
+
+    virtual(story())
+
+
+def test_the_end_waits_for_what_is_under_way_and_answers_nothing() -> None:
+    async def story() -> None:
+        ended: list[int] = []
+
+        async def slow(given: HandlerAction) -> Done:
+            try:
+                await asyncio.sleep(50)
+            finally:
+                await asyncio.sleep(3)
+                ended.append(given.number)
+            return Done(True)
+
+        site = Site(slow)
+        site.calls.begin(unit(), SETUP, action(1))
+        site.calls.begin(lease(), JOIN, action(2, "join"))
+        await asyncio.sleep(1)
+        site.calls.begin(unit(), SETUP, action(3))
+        await site.calls.close()
+        assert (sorted(ended), site.calls.under_way()) == ([1, 2], 0)
+        await asyncio.sleep(500)
+        assert site.answers == []
+
+    virtual(story())
+
+
+def test_a_verb_without_a_handler_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        site = Site(well)
+        with caplog.at_level(logging.ERROR):
+            site.calls.begin(unit(), CallWork("modify", "handler.modify", ("changed",)), action(1, "modify"))
+        assert site.calls.under_way() == 0
+        assert "- unit[0]: no handler for handler.modify" in caplog.text
+
+    virtual(story())

@@ -1,0 +1,256 @@
+"""The messages under way: when each is sent, sent again, given up, and what is remembered of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from leasehold.impl.actor.environment import Backoff
+from leasehold.impl.actor.outbox import Outbox, PendingSend
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.transport import Delivery, Receive, Reply
+from tests.impl.virtual import virtual
+
+KEY, OTHER = RecordKey("tenant:1", "service_manager"), RecordKey("tenant:2", "service_manager")
+BACKOFF = Backoff(first=1.0, longest=20.0, ask_again=100.0)
+TAKEN, BUSY, UNREACHABLE, REFUSED, UNTRUSTED = (
+    Reply(answer, answer.value)
+    for answer in (Delivery.TAKEN, Delivery.BUSY, Delivery.UNREACHABLE, Delivery.REFUSED, Delivery.UNTRUSTED)
+)
+
+
+class Line:
+    """A transport whose answers are given one after the other, the last one for ever."""
+
+    def __init__(self, *answers: Reply, seconds: float = 0.0) -> None:
+        self.answers, self.seconds = list(answers), seconds
+        self.sent: list[tuple[float, str, bytes]] = []
+
+    async def start(self, receive: Receive) -> str:
+        return "line"
+
+    async def send(self, address: str, frame: bytes) -> Reply:
+        self.sent.append((asyncio.get_running_loop().time(), address, frame))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        await asyncio.sleep(self.seconds)
+        return answer
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def pauses(self) -> list[float]:
+        """From the end of each sending to the next."""
+        times = [at for at, _, _ in self.sent]
+        return [b - a - self.seconds for a, b in itertools.pairwise(times)]
+
+
+def message(body: bytes = b"hello", neighbour: int = 0, key: RecordKey = KEY, last: bool = False) -> PendingSend:
+    return PendingSend(key, neighbour, 1, "redeem", "site", body, last)
+
+
+Story = Callable[[Outbox, Line], Awaitable[None]]
+
+
+def told(story: Story, line: Line, refused: list[str] | None = None, seed: int = 0) -> None:
+    async def run() -> None:
+        heard: list[str] = [] if refused is None else refused
+        outbox = Outbox(
+            line, lambda peer: f"at {peer}", lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
+            BACKOFF, random.Random(seed),
+        )  # fmt: skip
+        await story(outbox, line)
+        await outbox.close()
+
+    virtual(run())
+
+
+def between(pauses: list[float], whole: list[float]) -> bool:
+    return len(pauses) >= len(whole) and all(w / 2 <= p <= w for p, w in zip(pauses, whole, strict=False))
+
+
+@pytest.mark.parametrize("answer", [BUSY, UNREACHABLE])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_nobody_takes_is_sent_again_after_pauses_that_double_up_to_a_limit(answer: Reply, seed: int) -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        pending = message()
+        outbox.post(pending)
+        await asyncio.sleep(90)
+        assert between(line.pauses, [1, 2, 4, 8, 16, 20, 20])
+        assert len(set(line.pauses)) == len(line.pauses)  # never the same: many actors would come at once
+        assert {sent[1:] for sent in line.sent} == {("at site", b"hello")}
+        assert (pending.tries, pending.times, pending.reason) == (len(line.sent), len(line.sent), answer.reason)
+
+    told(story, Line(answer), seed=seed)
+
+
+def test_a_request_that_was_taken_is_said_again_rarely_and_the_pauses_begin_anew() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message())
+        await asyncio.sleep(250)
+        assert between(line.pauses, [1, 2, 100, 1, 2])
+        assert len(outbox) == 1
+
+    told(story, Line(BUSY, BUSY, TAKEN, BUSY, BUSY, TAKEN))
+
+
+def test_the_last_word_is_said_until_it_is_taken() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(last=True))
+        await asyncio.sleep(1000)
+        assert between(line.pauses, [1])
+        assert (len(line.sent), len(outbox), bool(outbox)) == (2, 0, False)
+
+    told(story, Line(BUSY, TAKEN))
+
+
+def test_what_is_refused_is_not_said_again_and_the_reason_is_kept() -> None:
+    heard: list[str] = []
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message())
+        await asyncio.sleep(1000)
+        assert (len(line.sent), len(outbox), heard) == (1, 0, ["redeem: refused"])
+        assert outbox.refusals == {KEY: ("redeem", "refused")}
+        outbox.forget(OTHER)
+        assert KEY in outbox.refusals
+        outbox.forget(KEY)
+        assert outbox.refusals == {}
+
+    told(story, Line(REFUSED), heard)
+
+
+def test_who_is_not_trusted_says_so_once_and_tries_again_after_the_longest_pause() -> None:
+    heard: list[str] = []
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message())
+        await asyncio.sleep(59)
+        assert between(line.pauses, [20, 20])
+        assert (heard, outbox.refusals) == (["redeem: untrusted"], {KEY: ("redeem", "untrusted")})
+
+    told(story, Line(UNTRUSTED), heard)
+
+
+def test_a_peer_without_an_address_is_looked_for_again() -> None:
+    async def run() -> None:
+        line, known = Line(TAKEN), [""]
+        outbox = Outbox(line, lambda peer: known[0], lambda *_: None, BACKOFF, random.Random(0))
+        pending = message(last=True)
+        outbox.post(pending)
+        await asyncio.sleep(5)
+        assert (line.sent, pending.reason) == ([], "no address")
+        known[0] = "here"
+        await asyncio.sleep(10)
+        assert [address for _, address, _ in line.sent] == ["here"]
+        assert not outbox
+
+    virtual(run())
+
+
+def test_a_newer_message_takes_the_place_of_the_one_before_it() -> None:
+    """Also of one that waits to be sent again, and of one whose answer is still to come."""
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(b"first"))
+        await asyncio.sleep(line.seconds / 2 if line.seconds else 0.1)
+        outbox.post(message(b"second"))
+        outbox.post(message(b"beside it", neighbour=1))
+        outbox.post(message(b"of another", key=OTHER))
+        await asyncio.sleep(30)
+        bodies = [body for _, _, body in line.sent]
+        assert bodies.count(b"first") == 1
+        assert all(bodies.count(body) > 1 for body in (b"second", b"beside it", b"of another"))
+        assert {pending.body for pending in outbox.of(KEY)} == {b"second", b"beside it"}
+        assert (len(outbox), [p.body for p in outbox.of(OTHER)]) == (3, [b"of another"])
+
+    told(story, Line(BUSY))
+    told(story, Line(BUSY, seconds=4.0))
+
+
+def test_a_late_answer_is_no_answer_to_the_message_after_it() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(b"first", last=True))
+        await asyncio.sleep(1)
+        outbox.post(message(b"second", last=True))
+        await asyncio.sleep(4)  # the first is taken now
+        assert [pending.body for pending in outbox.of(KEY)] == [b"second"]
+        await asyncio.sleep(1)
+        assert not outbox
+
+    told(story, Line(TAKEN, seconds=4.5))
+
+
+def test_a_state_keeps_only_what_it_says() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        for neighbour in range(3):
+            outbox.post(message(bytes([neighbour]), neighbour))
+        outbox.post(message(b"other", key=OTHER))
+        outbox.keep(KEY, frozenset({1}))
+        assert [p.neighbour for p in outbox.of(KEY)] == [1]
+        await asyncio.sleep(0.01)
+        line.sent.clear()
+        await asyncio.sleep(30)
+        assert {body for _, _, body in line.sent} == {b"\x01", b"other"}
+        outbox.drop(KEY, 7)  # nothing is under way there
+        outbox.forget(KEY)
+        assert (outbox.of(KEY), len(outbox)) == ((), 1)
+
+    told(story, Line(UNREACHABLE))
+
+
+def test_a_message_counts_as_being_sent_until_its_first_answer() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        assert not outbox.sending
+        outbox.post(message())
+        assert outbox.sending
+        await asyncio.sleep(2.9)
+        assert outbox.sending
+        await asyncio.sleep(0.2)
+        assert not outbox.sending
+        await asyncio.sleep(2)  # it is sent again
+        assert (len(line.sent), outbox.sending) == (2, False)
+
+    told(story, Line(BUSY, seconds=3.0))
+
+
+def test_nothing_is_said_after_the_end() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(b"waits"))
+        outbox.post(message(b"on its way", neighbour=1))
+        await asyncio.sleep(5)
+        said = len(line.sent)
+        await outbox.close()
+        assert len(outbox) == 0
+        outbox.post(message(b"too late"))
+        await asyncio.sleep(1000)
+        assert (len(line.sent), len(outbox)) == (said, 0)
+
+    told(story, Line(BUSY, seconds=2.0))
+
+
+def test_an_end_waits_until_nothing_is_being_sent() -> None:
+    async def run() -> None:
+        ended: list[str] = []
+
+        class Slow(Line):
+            async def send(self, address: str, frame: bytes) -> Reply:
+                try:
+                    await asyncio.sleep(100)
+                except asyncio.CancelledError:
+                    await asyncio.sleep(1)
+                    ended.append("sent")
+                    raise
+                return TAKEN
+
+        outbox = Outbox(Slow(TAKEN), lambda peer: "there", lambda *_: None, BACKOFF, random.Random(0))
+        outbox.post(message())
+        await asyncio.sleep(1)
+        await outbox.close()
+        assert ended == ["sent"]
+
+    virtual(run())
