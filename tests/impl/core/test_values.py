@@ -1,0 +1,141 @@
+"""Values of the specification as plain data, and back: every type, at the edges of its range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.impl.core import values as module
+from leasehold.impl.core.values import DEEPEST, ValueFault, bounds, checked_plain, from_plain, named_fields, to_plain
+from leasehold.spec.language import types as t
+
+LARGEST = 2**63 - 1
+COLOUR = t.Enum("colour", ("red", "green", "blue"))
+SITE = t.Instance("site", 3)
+SMALL = t.Int(-2, 5)
+HALF = chr(0xD800)  # of a surrogate pair
+OTHER_HALF = chr(0xDFFF)
+
+VALUES: list[tuple[t.Type, Any, Any]] = [
+    (t.Bool(), True, True),
+    (SMALL, -2, -2), (SMALL, 5, 5), (t.Int(), LARGEST, LARGEST), (t.Int(), -LARGEST, -LARGEST), (t.Int(low=3), 3, 3),
+    (t.Time(), 0, 0), (t.Time(), LARGEST, LARGEST), (SITE, 0, 0), (SITE, 2, 2), (COLOUR, "blue", "blue"),
+    (t.Opaque(), {"a": [1, None, True, 1.5, {"b": "c"}]}, {"a": [1, None, True, 1.5, {"b": "c"}]}),
+    (t.Opaque(), LARGEST, LARGEST),
+    (t.Set(COLOUR), frozenset(), []), (t.Set(COLOUR), frozenset({"blue", "red"}), ["red", "blue"]),
+    (t.Set(SITE), frozenset({2, 0}), [0, 2]),
+    (t.Map(SITE, COLOUR), ("red", "blue", "red"), ["red", "blue", "red"]),
+    (t.Map(COLOUR, t.Set(SITE)), (frozenset({1, 0}), frozenset(), frozenset({2})), [[0, 1], [], [2]]),
+    (t.Option(COLOUR), None, None), (t.Option(COLOUR), "red", "red"),
+    (t.Option(t.Set(SITE)), frozenset({2, 1}), [1, 2]), (t.Option(t.Set(SITE)), None, None),
+]  # fmt: skip
+
+WRONG: list[tuple[t.Type, Any, str]] = [
+    (t.Bool(), 1, "1 is no bool"), (t.Bool(), None, "none is no bool"),
+    (SMALL, -3, r"-3 is not within -2\.\.5"), (SMALL, 6, r"6 is not within -2\.\.5"), (SMALL, True, "True is no int"),
+    (SMALL, 1.0, "1.0 is no int"), (t.Int(low=3), 2, r"2 is not within 3\.\."),
+    (t.Int(high=3), 4, r"4 is not within \.\.3"),
+    (t.Int(), LARGEST + 1, "more than 64 bits"), (t.Int(), -LARGEST - 1, "more than 64 bits"),
+    (t.Time(), -1, r"-1 is not within 0\.\."), (t.Time(), LARGEST + 1, "more than 64 bits"),
+    (t.Time(), "3", "'3' is no time"),
+    (SITE, 3, r"3 is not within 0\.\.2"), (SITE, -1, r"-1 is not within 0\.\.2"),
+    (COLOUR, "gren", r"'gren' is none of red, green, blue; did you mean `green`\?"),
+    (COLOUR, "zzzz", "'zzzz' is none of red, green, blue$"), (COLOUR, 1, "1 is none of"),
+    (t.Set(COLOUR), ["red", "red"], "names a member twice"), (t.Set(COLOUR), "red", "is no set"),
+    (t.Set(SITE), [1, 3], "3 is not within"), (t.Set(COLOUR), {"red": 1}, "is no set"),
+    (t.Map(SITE, COLOUR), ["red", "red"], "is no map"), (t.Map(SITE, COLOUR), ["red"] * 4, "is no map"),
+    (t.Map(SITE, COLOUR), ["red", "red", "rad"], "'rad' is none of"), (t.Map(SITE, COLOUR), "abc", "is no map"),
+    (t.Option(COLOUR), "rad", "'rad' is none of"),
+    (t.Opaque(), LARGEST + 1, "more than 64 bits"), (t.Opaque(), [-LARGEST - 1], "more than 64 bits"),
+    (t.Opaque(), {"a": [HALF]}, "half of a surrogate pair"), (t.Opaque(), {OTHER_HALF: 1}, "half of a surrogate pair"),
+    (t.Opaque(), {1: 2}, "not plain data"), (t.Opaque(), {1, 2}, "not plain data"),
+    (t.Opaque(), object, "not plain data"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "value", "plain"), VALUES)
+def test_a_value_is_plain_data_and_back(kind: t.Type, value: Any, plain: Any) -> None:
+    assert to_plain(kind, value) == plain
+    assert from_plain(kind, plain) == value
+    assert checked_plain(kind, value) == plain
+    assert from_plain(kind, msgspec.msgpack.decode(msgspec.msgpack.encode(plain))) == value
+
+
+@pytest.mark.parametrize(("kind", "plain", "words"), WRONG, ids=[f"{n} {kind}" for n, (kind, _, _) in enumerate(WRONG)])
+def test_what_is_no_value_of_its_type_is_refused_with_the_reason(kind: t.Type, plain: Any, words: str) -> None:
+    with pytest.raises(ValueFault, match=words):
+        from_plain(kind, plain)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(t.Map(SITE, SMALL), (0, 6, 0)), (t.Option(SMALL), 6), (t.Set(SITE), frozenset({3})), (t.Option(SITE), -1)],
+)
+def test_a_value_that_has_left_its_range_is_not_written(kind: t.Type, value: Any) -> None:
+    with pytest.raises(ValueFault):
+        checked_plain(kind, value)
+
+
+def test_an_opaque_value_is_as_deep_as_the_limit_and_no_deeper() -> None:
+    def nested(levels: int, kind: type) -> Any:
+        found: Any = 1
+        for _ in range(levels):
+            found = [found] if kind is list else {"a": found}
+        return found
+
+    assert DEEPEST == 20
+    for kind in (list, dict):
+        deep = nested(DEEPEST, kind)
+        assert from_plain(t.Opaque(), deep) == deep
+        with pytest.raises(ValueFault, match="too deep"):
+            from_plain(t.Opaque(), nested(DEEPEST + 1, kind))
+
+
+def test_bounds() -> None:
+    assert module.LARGEST == LARGEST
+    assert [bounds(kind) for kind in (SMALL, t.Int(), t.Time(), SITE, COLOUR)] == [
+        (-2, 5), (None, None), (0, None), (0, 2), (None, None),
+    ]  # fmt: skip
+
+
+FIELDS = (("units", t.Int(low=1)), ("end", t.Time()))
+
+
+def test_fields_by_name_come_in_their_order() -> None:
+    assert named_fields(FIELDS, {"end": 9, "units": 2}) == (2, 9)
+    assert named_fields((), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"units": 2}, "field `end` is missing"),
+        ({"end": 2}, "field `units` is missing"),
+        ({"units": 0, "end": 9}, r"field `units`: 0 is not within 1\.\."),
+        ({"units": 2, "end": -1}, r"field `end`: -1 is not within 0\.\."),
+        ({"units": 2, "ende": 1}, r"there is no field 'ende'; did you mean `end`\?"),
+        ({"units": 2, "end": 1, "price": 1}, "there is no field 'price'; it has units, end"),
+    ],
+)
+def test_fields_that_do_not_fit(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueFault, match=words):
+        named_fields(FIELDS, fields)
+
+
+def test_a_long_value_is_shortened_in_the_reason() -> None:
+    with pytest.raises(ValueFault) as fault:
+        from_plain(t.Bool(), "x" * 1000)
+    assert str(fault.value) == f"'{'x' * 56}... is no bool"
+    with pytest.raises(ValueFault) as fault:
+        from_plain(t.Bool(), "x" * 58)  # 60 characters with its quotes
+    assert str(fault.value) == f"'{'x' * 58}' is no bool"
+
+
+@given(st.frozensets(st.sampled_from(COLOUR.members)), st.tuples(*[st.integers(-2, 5)] * 3))
+def test_any_set_and_map(colours: frozenset[str], numbers: tuple[int, ...]) -> None:
+    for kind, value in ((t.Set(COLOUR), colours), (t.Map(SITE, SMALL), numbers)):
+        assert from_plain(kind, to_plain(kind, value)) == value
