@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
+from pathlib import Path
 
 import pytest
+import yaml
 
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
@@ -92,12 +95,24 @@ def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[
     stage.close()
 
 
+REQUIRED: dict[str, list[str]] = yaml.safe_load((Path(__file__).parents[2] / "seeded_bugs" / "checks.yaml").read_text())
+
+
 def check(found: list[Caught]) -> None:
     assert [caught.bug for caught in found if caught.survived] == []
     for caught in found:
-        assert caught.checks
         assert set(caught.checks) <= set(CHECKS)
         assert caught.words
+        required = set(REQUIRED[caught.bug])
+        # The first case may be another one where only some are played.
+        assert required & set(caught.checks) if caught.bug in RARE else required <= set(caught.checks), caught
+
+
+def test_each_bug_has_checks_that_must_find_it_and_each_check_bugs() -> None:
+    assert REQUIRED.keys() == {bug.name for bug in bugs()}
+    by_check = Counter(check for checks in REQUIRED.values() for check in checks)
+    assert by_check.keys() == CHECKS.keys() - {"progress"}  # which has tests of its own (test_progress.py)
+    assert min(by_check.values()) >= 2
 
 
 # Bugs that few cases catch, and where these stop an actor.
