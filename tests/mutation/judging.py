@@ -2,7 +2,8 @@
 
 Theory of operation. All tests are run once under coverage, with a context for each test, in the processes that a test
 starts, too. A mutant is tried with the tests that run one of its lines, the quickest first, as many as a time has room
-for. It is killed when one fails, or does not end.
+for. It is killed when one fails, or does not end. What a mutant does to other processes stays in a namespace of its
+own: the mistake may be to kill them all.
 """
 
 from __future__ import annotations
@@ -153,10 +154,13 @@ class Copy:
         names = self.folder.parent / "names"
         names.write_text("\n".join(tests) + "\n", encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": f"{self.folder}/src:{self.folder}", "PYTHONDONTWRITEBYTECODE": "1"}
+        apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        if subprocess.run([*apart, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+            raise PermissionError("no namespace of processes can be made: run this as root")
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
         with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
             running = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment, stdout=said,
+                [*apart, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment, stdout=said,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
