@@ -113,7 +113,7 @@ class Coverage:
         if len(names) <= 1:  # it runs when the module is imported: whoever uses the module may find it
             names = {name for some in lines.values() for name in some}
         own = f"tests/{Path(mutant.path).parent}/"
-        if not names:  # it runs in a process that coverage does not see
+        if len(names) <= 1:  # it runs in a process that coverage does not see
             names = {name for name in self.seconds if name.startswith(own)}
         passed = [name for name in names if name in self.seconds]
         return self.within(sorted(passed, key=lambda n: (not n.startswith(own), self.seconds[n])), LONGEST)
@@ -160,8 +160,8 @@ class Copy:
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
         with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
             running = subprocess.Popen(
-                [*apart, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment, stdout=said,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                [*apart, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment,
+                stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
                 code = running.wait(limit)
