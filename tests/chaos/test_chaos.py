@@ -1,0 +1,72 @@
+"""The observer sees what it should, and a short storm leaves nothing behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.recovery.processes.resources import Unavailable
+from tests.chaos.chaos import chaos
+from tests.chaos.observer import Observer, held_locks, open_files, tracebacks, unit_processes
+
+
+def unit(folder: Path, name: str, lease: str) -> subprocess.Popen[bytes]:
+    variables = {"HOME": str(folder / name / "work"), "LEASEHOLD_UNIT": name, "LEASEHOLD_LEASE": lease}
+    command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"]
+    started = subprocess.Popen(command, env=variables, start_new_session=True, stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    started.stdout.readline()  # it has its environment from now on
+    return started
+
+
+def test_a_unit_in_two_hands_is_seen(tmp_path: Path) -> None:
+    started = [unit(tmp_path, "unit-0", "tenant:1"), unit(tmp_path, "unit-1", "tenant:1")]
+    try:
+        observer = Observer(tmp_path)
+        observer.look()
+        assert (list(observer.violations), observer.most) == ([], 2)
+        started.append(unit(tmp_path, "unit-1", "tenant:2"))
+        elsewhere = Observer(tmp_path / "other")
+        for one in (observer, elsewhere):
+            one.look()
+        (words,) = observer.violations
+        assert words.startswith("unit-1 is in two hands: tenant:1 (session ")
+        assert not elsewhere.violations
+        assert sorted(p.unit for p in unit_processes(tmp_path)) == ["unit-0", "unit-1", "unit-1"]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+    assert list(unit_processes(tmp_path)) == []
+
+
+def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "unit-0").mkdir()
+    (tmp_path / "unit-1").mkdir()
+    (tmp_path / "unit-1" / "lock").touch()
+    with open(tmp_path / "unit-0" / "lock", "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert held_locks(tmp_path) == ["unit-0"]
+    assert held_locks(tmp_path) == []
+    (tmp_path / "site.log").write_text('{"level": "info"}\nTraceback (most recent call last): no\n')
+    assert tracebacks(tmp_path) == ["site.log: Traceback (most recent call last): no"]
+    assert open_files(os.getpid()) > 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("store", ["sqlite", "postgresql", "mariadb"])
+def test_a_short_storm(store: str) -> None:
+    try:
+        result = chaos(store, 8, seed=7)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    assert result.violations == []
+    assert sum(result.faults.values()) > 3
+    assert result.leases > 2
+    assert result.units > 0
