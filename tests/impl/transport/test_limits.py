@@ -93,3 +93,30 @@ def test_a_log_says_how_much_it_left_out(caplog):
 def test_limits_that_make_no_sense_are_refused(changes, words):
     with pytest.raises(TransportError, match=words):
         replace(LIMITS, **changes)
+
+
+def test_those_that_are_refused_again_are_remembered_longest():
+    refusals = Refusals(replace(LIMITS, refusals=2, refusals_per_second=1))
+    for name in ("first", "second"):
+        refusals.add(name, 0)
+        refusals.add(name, 0)
+    for second in range(1, 4):  # who goes on is not forgotten, though it came first
+        refusals.add("first", second)
+        refusals.add("first", second)
+    refusals.add("third", 3)
+    assert list(refusals._buckets) == ["first", "third"]
+    assert refusals.wait("first", 3) == 1
+
+
+def test_a_log_has_the_error_of_its_line(caplog):
+    log, error = SparseLog(logging.getLogger("test.sparse")), ValueError("no")
+    log.warning(0, "kind", "it failed", exc_info=error)
+    assert caplog.records[0].exc_info[1] is error
+
+
+def test_a_frame_at_the_limit_is_taken():
+    limits = replace(LIMITS, parcel=10)
+    assert limits.too_large(b"x" * 10) is None
+    reply = limits.too_large(b"x" * 11)
+    assert (reply.answer.value, reply.reason) == ("refused", "the frame has 11 bytes, and 10 are accepted")
+    assert replace(LIMITS, body=LIMITS.parcel + 4).body == LIMITS.parcel + 4
