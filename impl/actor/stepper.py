@@ -126,8 +126,9 @@ class Stepper:
         except ActorError as error:
             log.error("the policy of %s answers wrongly: %s", decision.machine, error)
         else:
-            if instance is not None:
-                self.step(ready, instance, event)
+            if instance is not None and (outcome := self.step(ready, instance, event)).kind == "refused":
+                self.counts["policy errors"] += 1
+                log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
 
     def complete(self, ready: Ready, request: Complete) -> None:
         """A handler call has ended."""

@@ -230,7 +230,9 @@ class _SystemBuilder(Builder):
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
             guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
-            found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place)
+            found[name] = m.Outside(
+                name, role, event, guard, fair, doc_of(node), place, text_of(node, "enforced") == "true"
+            )
         return found
 
     def properties(self) -> dict[str, m.Property]:

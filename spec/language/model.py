@@ -255,7 +255,11 @@ class Fair(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """An environment action: when the world outside offers an event to a machine (`it`)."""
+    """An environment action: when the world outside offers an event to a machine (`it`).
+
+    Attributes:
+        enforced: a running actor holds those to `when` that answer its tasks.
+    """
 
     name: str
     role: str
@@ -264,6 +268,7 @@ class Outside:
     fair: Fair = Fair.NO
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    enforced: bool = False
 
 
 PropertyKind: TypeAlias = Literal["always", "step", "sometimes", "leads_to", "always_possible"]

@@ -1,0 +1,125 @@
+"""Policies that break what `environment` promises of them: the decision is refused, said and counted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.environment import ActorOptions, Backoff
+from leasehold.impl.cluster import Cluster
+from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.policy.policy import Decision, Question
+from leasehold.impl.store.store import RecordKey
+from tests.impl.virtual import virtual
+
+
+class Answers:
+    """A policy that answers every question alike."""
+
+    def __init__(self, event: str, fields: dict[str, Any]) -> None:
+        self.event, self.fields = event, fields
+        self.asked: list[Question] = []
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        self.asked.append(question)
+        return [question.answer(self.event, **self.fields)]
+
+    def changed(self, lease: Any, now: int) -> Iterable[Decision]:
+        return []
+
+    def tick(self, now: int) -> Iterable[Decision]:
+        return []
+
+    def recovered(self, lease: Any) -> None:
+        pass
+
+
+def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with Cluster(units=2, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))) as c:
+            policy = Answers("placed", {"units": [1]})
+            c.site.environment.policies["authority"] = policy
+            first = await c.lease(1, until=60, term=30)
+            assert c.state(first) == ("active", "ticketed", "active")
+            with caplog.at_level(logging.ERROR):
+                second = await c.lease(1, until=60, term=30)
+            assert len(policy.asked) == 2
+            assert c.state(second) == ("redeeming", "ticketed", "priming")
+            assert c.handler.world.on() == {"unit-1"}
+            assert not c.handler.world.overlaps
+            assert c.handler.world.units["unit-1"].lease == first
+            assert "the policy of authority answers wrongly: placed: its contract is broken" in caplog.text
+            assert c.site.counts["policy errors"] == 1
+            c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
+            await c.site.recover(second, "authority")  # an operator has mended the policy
+            await c.settle()
+            assert c.state(second) == ("active", "ticketed", "active")
+            assert c.handler.world.on() == {"unit-0", "unit-1"}
+
+    virtual(story())
+
+
+def test_two_decisions_for_one_unit_in_one_turn() -> None:
+    """The first is taken; the second finds the unit in use, though it was free when it was decided."""
+
+    async def story() -> None:
+        async with Cluster(units=2) as c:
+            for n in (1, 2):
+                c.site.environment.policies["authority"] = Answers("placed", {"units": [n]})  # no unit 2: refused
+            lease = await c.lease(1, until=60, term=30)
+            other = await c.lease(1, until=60, term=30)
+            assert {c.state(name)[2] for name in (lease, other)} == {"priming"}
+            held = [c.site.table.instances[RecordKey(name, "authority")] for name in (lease, other)]
+            decisions = [Decision(m.key.lease, "authority", "placed", {"units": [0]}, m.state_epoch) for m in held]
+            c.site.effects._decided(decisions)
+            await c.settle()
+            assert sorted(c.state(name)[2] or "" for name in (lease, other)) == ["active", "priming"]
+            assert c.handler.world.on() == {"unit-0"}
+            assert not c.handler.world.overlaps
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("units", [5, 10**6])
+def test_a_broker_gives_no_more_than_its_inventory(units: int) -> None:
+    async def story() -> None:
+        async with Cluster(units=4) as c:
+            c.broker.environment.policies["broker"] = Answers(
+                "granted", {"units": units, "properties": {"type": "unit"}}
+            )
+            lease = await c.lease(1, until=60, term=30)
+            assert c.state(lease) == ("ticketing", "ticketing", None)
+            assert c.broker.counts["policy errors"] == 1
+
+    virtual(story())
+
+
+def test_what_is_not_enforced_is_the_policy_s_own(caplog: pytest.LogCaptureFixture) -> None:
+    """A site whose units are of several types has no room sooner than the specification, which knows one type."""
+
+    async def story() -> None:
+        async with Cluster(units=4) as c:
+            c.site.environment.policies["authority"] = Answers("no_room", {})
+            lease = await c.lease(1, until=60, term=30)
+            assert c.state(lease)[2] == "closed"
+            assert c.site.counts["policy errors"] == 0
+
+    virtual(story())
+
+
+def test_the_shipped_policies_keep_their_contracts() -> None:
+    async def story() -> None:
+        async with Cluster(units=4) as c:
+            assert isinstance(c.broker.environment.policies["broker"], FirstComeFirstServed)
+            assert isinstance(c.site.environment.policies["authority"], FirstFit)
+            for n in range(8):
+                await c.lease(1 + n % 3, until=10 + 7 * n, term=5)
+                await c.advance(5)
+            await c.advance(80)
+            assert [actor.counts["policy errors"] for actor in c.actors.values()] == [0, 0, 0]
+
+    virtual(story())
