@@ -45,6 +45,7 @@ class GroundPiece:
     lane: Lane | None
     wanted: Function
     fields: Function
+    bounded: tuple[tuple[int, Datum], ...]  # those of its fields whose values might leave their types
 
 
 @dataclass(slots=True)
@@ -165,7 +166,9 @@ class GroundMachine:
                 frame = self._frame(it=it)
                 wanted = _all([source(e, frame) for e in piece.conditions])
                 fields = function("(" + "".join(source(e, frame) + ", " for e in piece.fields) + ")")
-                found.append(GroundPiece(piece, it, lane, wanted, fields))
+                given = self.system.fields_of(piece.target.name, piece.event)
+                bounded = tuple((n, field) for n, field in enumerate(given) if t.has_bounds(field.type))
+                found.append(GroundPiece(piece, it, lane, wanted, fields, bounded))
         return found
 
     def _offer(self, offer: Offer, moves: list[Move]) -> GroundOffer:

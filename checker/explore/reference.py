@@ -210,6 +210,10 @@ class Reference:
     def _do(self, new: list[Any], work: GroundPiece, log: list[Any] | None, again: bool = False) -> None:
         """Does a piece of work: sends, or drives a subsidiary machine."""
         fields = work.fields(new, (), -1)
+        for at, field in work.bounded:
+            if not t.in_range(field.type, fields[at]):
+                given = f"`{field.name}` of `{work.piece.event}` the value {t.show(field.type, fields[at])}"
+                raise SpecFault("range", f"task `{work.piece.task.name}` gives {given}, outside its type's range")
         if work.lane is not None:
             self._send(new, work, work.lane, fields, again)
             if log is not None:

@@ -6,7 +6,7 @@ every expression where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from leasehold.spec.language import expression as x
@@ -19,7 +19,19 @@ from leasehold.spec.language.outlive import control_of_text, name_of
 from leasehold.spec.language.parse import parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import INTEGER, YamlNode
-from leasehold.spec.language.types import INT, UNKNOWN, Bool, Enum, Instance, Int, Type, UnknownType, Value, default
+from leasehold.spec.language.types import (
+    INT,
+    UNKNOWN,
+    Bool,
+    Enum,
+    Instance,
+    Int,
+    Set,
+    Type,
+    UnknownType,
+    Value,
+    default,
+)
 
 MAX_INSTANCES = 10_000
 MAX_PAIRS = 250_000
@@ -47,7 +59,9 @@ class Declarer:
         self.roles: dict[str, RoleNames] = {}
         self.defaults: dict[str, Value] = {}
         self.counting: set[str] = set()  # constants that were read while declaring
-        self.bounding: set[str] = set()  # those of them that types, first values and numbers of machines are made of
+        self.bounding: set[str] = (
+            set()
+        )  # those of them that types, first values, numbers of machines and of faults are made of
 
     def declare(self) -> Declarations:
         self._constants(of_types=False)
@@ -134,14 +148,14 @@ class Declarer:
         Args:
             node: the expression.
             want: its type.
-            bounds: a type, a first value or a number of machines depends on the value.
+            bounds: a type, a first value, a number of machines or of a channel's faults depends on the value.
         """
         names = DeclaredNames({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
         before = len(self.sink.errors)
         e = parse(node, Scope(names, clock=False), self.sink, want)
         if len(self.sink.errors) > before:
             return None
-        read = {inner.name for inner in x.walk(e) if isinstance(inner, x.ConstantRef)}
+        read = set(_constants_of(e))
         self.counting |= read
         if bounds:
             self.bounding |= read
@@ -265,3 +279,13 @@ def doc_of(node: YamlNode) -> str:
 def _number(node: YamlNode, key: str) -> int | None:
     text = text_of(node, key)
     return int(text) if INTEGER.match(text) else None
+
+
+def _constants_of(e: x.Expression) -> Iterator[str]:
+    """The constants that a value depends on: those that it names, and those that count the members of its types."""
+    for node in x.walk(e):
+        match node:
+            case x.ConstantRef(name=name):
+                yield name
+            case x.Literal_(type=Set(of=Instance(counted_by=by))) if by and x.holds_all_members(node):
+                yield by

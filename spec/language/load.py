@@ -192,7 +192,7 @@ class _SystemBuilder(Builder):
             return 0
         if node.text == "any":
             return "any"
-        value = self.declarer.constant(node)
+        value = self.declarer.constant(node, bounds=True)
         if value is not None and value < 0:
             self.sink.error("negative_budget", node.place, value=value)
         return int(value or 0)

@@ -416,7 +416,7 @@ class System:
     defaults: Mapping[str, Value] = field(default_factory=dict)  # the constants' declared values
     faults: Faults = field(default_factory=Faults)
     counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
-    bounding: frozenset[str] = frozenset()  # those that types, first values and worked-out numbers are made of
+    bounding: frozenset[str] = frozenset()  # those that types, first values, budgets and worked-out numbers are made of
     migrations: tuple[Migration, ...] = ()
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
 

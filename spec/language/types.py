@@ -216,12 +216,24 @@ def in_range(type_: Type, value: Value) -> bool:
     match type_:
         case Int(low=low, high=high):
             return (low is None or value >= low) and (high is None or value <= high)
+        case Time():
+            return bool(value >= 0)
         case Map(of=of):
             return all(in_range(of, v) for v in value)
         case Option(of=of) if of is not None and value is not None:
             return in_range(of, value)
         case _:
             return True
+
+
+def has_bounds(type_: Type) -> bool:
+    """Whether a value of the right kind may lie outside the bounds that a type declares."""
+    match type_:
+        case Int(low=low, high=high):
+            return low is not None or high is not None
+        case Map(of=of) | Option(of=of) if of is not None:
+            return has_bounds(of)
+    return isinstance(type_, Time)
 
 
 def agrees(expected: Type, actual: Type) -> bool:

@@ -209,7 +209,8 @@ def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [
         "machines: reader 1, writer any number from 1 on",
-        "constants: most = 3 (bounds a type, a first value or a number of machines), writers any from 1 on, eager any",
+        "constants: most = 3 (bounds a type, a first value, a number of machines or of faults), writers any from 1 on, "
+        "eager any",
         "faults left out: crashes and faults of the network but those that channels declare, as channel pipe is a fifo",
         "assumed: nobody is Byzantine: every role follows its text; events from outside come as `environment` says, "
         "with fields within their types; all actors' clocks agree; `reachable` is arbitrary: in any state, any two "

@@ -194,8 +194,9 @@ def _write(file: Path, content: bytes) -> None:
 def _file(system: System) -> Path | None:
     if not _SOURCES:  # then no later process could tell that the prover is the same
         return None
-    # Expectations, migrations and faults are about other questions than the prover's.
-    asked = replace(system, doc="", expectations=(), warnings=(), migrations=(), faults=Faults())
+    # Expectations, migrations and budgets of faults are about other questions than the prover's.
+    nodes = Faults(nodes=system.faults.nodes)
+    asked = replace(system, doc="", expectations=(), warnings=(), migrations=(), faults=nodes)
     parts = [FORM, system.digest, _plain(asked), z3.get_full_version(), _SOURCES]
     text = json.dumps(parts, separators=(",", ":"), ensure_ascii=True)
     return cache_folder() / "proofs" / f"{sha256(text.encode()).hexdigest()}.json"

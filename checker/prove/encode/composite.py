@@ -1,11 +1,10 @@
 """What the explorer does in one step and the transition relation in several, for claims about steps.
 
 Theory of operation. A step of the explorer may be several steps of the relation, one after the other: actors that stop
-together stop one by one, a mailbox that forgets a message loses it, the machines of an actor do their work again each
-by itself. Every state that the explorer reaches is then reached as well, and no more is needed for claims about states.
-A claim about steps compares the states at both ends, so it is asked of the whole step (`SymbolicStep.together`). What
-no claim about steps of the system looks at is left out: for these claims, the whole step and one of its parts are then
-the same.
+together stop one by one, a mailbox that forgets a message loses it. Every state that the explorer reaches is then
+reached as well, and no more is needed for claims about states. A claim about steps compares the states at both ends, so
+it is asked of the whole step (`SymbolicStep.together`). What no claim about steps of the system looks at is left out:
+for these claims, the whole step and one of its parts are then the same.
 """
 
 from __future__ import annotations
@@ -135,7 +134,13 @@ class CompositeSteps(TaskEffects):
             # What is sent depends on what was driven before: each state has an order of its own.
             yield from ((piece, [state]) for state, piece in of_role if state in states)
             return
-        for name, piece in {piece.task.name: piece for _, piece in of_role}.items():
+        by_task = {piece.task.name: piece for _, piece in of_role}
+        order = {name: n for n, name in enumerate(by_task)}
+        own = [[order[piece.task.name] for in_state, piece in of_role if in_state == state] for state in role.states]
+        if any(tasks != sorted(tasks) for tasks in own):  # no order of all tasks is that of each state
+            yield from ((piece, [state]) for state, piece in of_role if state in states)
+            return
+        for name, piece in by_task.items():
             yield piece, [state for state in states if name in role.states[state].tasks]
 
     def _all_again(self, work: PartialStep, s: SymbolicState, role: Role, states: Sequence[str], died: Term) -> None:
@@ -206,12 +211,12 @@ class CompositeSteps(TaskEffects):
         for key in (("state", driven.name), *(("data", driven.name, name) for name in driven.data)):
             work.state = work.state.write(key, both, lambda *at, key=key: anything.read(key, *at))
 
-    def why_no_steps(self, machines: Sequence[Role]) -> str:
-        """Why claims about steps have no proof, where an actor plays several machines of these roles; empty if none."""
+    def why_no_recovery(self, machines: Sequence[Role]) -> str:
+        """Why recovery has no encoding, where one actor plays all machines of these roles; empty where it has one."""
         for role in machines:
             pieces = [piece for (name, _), work in self.lowered.work.items() if name == role.name for piece in work]
             reading = [p.task.name for p in pieces if any(x.mentions(e, reads_others) for e in p.fields)]
-            if self.reads.any and reading:
+            if reading:
                 again = f"{reading[0]}, which it does for each when it recovers, reads other machines"
                 return f"one actor plays all {role.name} machines, and {again}"
         return ""

@@ -55,8 +55,7 @@ def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
         meaning(encoding.before, encoding.before if kind == "step" else None, ANY_STEP)
     except Unencodable as error:
         return Claim(p.name, kind, meaning, str(error), messages)
-    why_not = encoding.relation.no_proof_of_steps() if kind == "step" else ""
-    return Claim(p.name, kind, meaning, why_not, messages)
+    return Claim(p.name, kind, meaning, encoding.relation.why_no_proof(), messages)
 
 
 def is_about_messages(node: x.Expression) -> bool:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import z3
 
@@ -20,18 +20,27 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Message
 
 
+class Lane(NamedTuple):
+    """Where a message was found on its way: its channel, the two machines, and in which state."""
+
+    channel: str
+    ends: tuple[Term, ...]
+    state: object
+
+
 @dataclass(frozen=True)
 class MessageValue:
     """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of.
 
-    Between two machines the rank has the order of the true one; `lane` names them. None: it is the true rank.
+    Between two machines, and in one state, the rank has the order of the true one; `lane` names them. None: it is the
+    true rank.
     """
 
     is_kind: Callable[[str], Term]
     field: Callable[[str, str], Any]
     number: Term
     kinds: Sequence[Message]
-    lane: tuple[str, tuple[Term, ...]] | None = None
+    lane: Lane | None = None
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
         """That it is of a kind, and has these fields."""
@@ -411,16 +420,17 @@ def _is_number(side: x.Expression) -> TypeGuard[x.MessageField]:
 
 
 def _ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
-    """How the ranks of two messages compare: between other machines gaps count, so little is known from one to another.
+    """How the ranks of two messages compare.
 
+    Between other machines gaps count, and in another state others may have been received, so little is known then.
     A true rank is 0 where the number is; else it is at least 1, and at most the number.
     """
     compared = order(a.number, b.number)
     if a.lane is None and b.lane is None:
         return compared
     same = z3.BoolVal(False)
-    if a.lane is not None and b.lane is not None and a.lane[0] == b.lane[0]:
-        same = conjunction(*(one == other for one, other in zip(a.lane[1], b.lane[1], strict=True)))
+    if a.lane and b.lane and a.lane.channel == b.lane.channel and a.lane.state is b.lane.state:
+        same = conjunction(*(one == other for one, other in zip(a.lane.ends, b.lane.ends, strict=True)))
     known = [same, a.number == 0, b.number == 0, conjunction(a.number == 1, b.number == 1)]
     return z3.If(disjunction(*known), compared, sorts.anything("rank"))
 

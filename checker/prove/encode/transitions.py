@@ -108,9 +108,9 @@ class TransitionRelation(CompositeSteps):
         if scope.any and others:
             raise Unencodable(f"faults of actors and the network beside {others[0]}, which is no mailbox")
 
-    def no_proof_of_steps(self) -> str:
-        """Why claims about steps have no proof; empty where they have."""
-        return self.why_no_steps([role for role in self.system.roles.values() if self.at_once(role)])
+    def why_no_proof(self) -> str:
+        """Why no claim has a proof; empty where they have."""
+        return self.why_no_recovery([role for role in self.system.roles.values() if self.at_once(role)])
 
     def steps(self, s: SymbolicState) -> Iterator[SymbolicStep]:
         """Every step from a state."""
@@ -187,7 +187,11 @@ class TransitionRelation(CompositeSteps):
             given.append(me == sender)
         ends = self.schema.between(channel, sender, me)
         if channel.kind == "set":
-            values, valid = self.fields(message.fields)
+            values, _ = self.fields(message.fields)
+            # A set holds what was sent, and nothing says that it was within the ranges of numbers.
+            valid = [
+                self.sorts.within(f.type, values[f.name]) for f in message.fields if isinstance(f.type, t.Instance)
+            ]
             inside = s.functions["in", channel.name, message.name](*ends, *values.values())
             return me, sender, values, [*given, *valid, inside], s
         arguments, valid, after = self._taken_out(s, channel, message, ends)
@@ -355,11 +359,11 @@ class TransitionRelation(CompositeSteps):
     def _again(self, s: SymbolicState, role: Role, state: str, work: Sequence[Piece]) -> Iterator[SymbolicStep]:
         """A machine sends its state's messages again: for a duplicate, or as what it sent, or the answer, was lost."""
         for piece in work if self.scope.any else ():
-            if piece.channel is None and not self.at_once(role):
+            if piece.channel is None:
                 continue
             me, given = self.machine(role, role.name)
             done = PartialStep(s)
-            # To one of its receivers, to others in other steps; of a drive, any part.
+            # To one of its receivers, to others in other steps.
             to, valid = self.machine(piece.target, piece.target.name) if piece.target.indexed else (None, [])
             self._do(done, role, piece, me, None, again=True, to=to)
             given += valid
@@ -368,7 +372,7 @@ class TransitionRelation(CompositeSteps):
             yield SymbolicStep(name, StepLabel(), tuple(given), done.state, conditions)
 
     def at_once(self, role: Role) -> bool:
-        """Whether all machines of a role are one actor's. What it does when it recovers, each then does by itself."""
+        """Whether all machines of a role are one actor's, which recovers them in one step."""
         return role.indexed and role.name in self.schema.actor_of and self.scope.crash
 
     def _faults(self, s: SymbolicState) -> Iterator[SymbolicStep]:
@@ -408,19 +412,14 @@ class TransitionRelation(CompositeSteps):
         read = self._read(s, roles, me)
         work = PartialStep(read)
         for role in roles:
-            self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
-        together = PartialStep(work.state, list(work.side_conditions))
-        for role in roles if self.reads.any else ():  # what a machine of several did again is a step of its own, too
             if self.at_once(role):
-                self._all_again(together, read, role, self._recovered(role), again)
+                self._all_again(work, read, role, self._recovered(role), again)
+            else:
+                self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
         back = work.state.put(key, at, z3.Not(again))
-        whole = together.state.put(key, at, z3.Not(again))
-        given = [*given, z3.Not(s.read(key, *at))]
-        conditions = tuple(together.side_conditions)
-        yield SymbolicStep(
-            f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, conditions, together=whole
-        )  # fmt: skip
-        whole = self._stopped(whole, roles[0], me, again)
+        given, conditions = [*given, z3.Not(s.read(key, *at))], tuple(work.side_conditions)
+        yield SymbolicStep(f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, conditions)
+        whole = self._stopped(back, roles[0], me, again)
         yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, conditions, together=whole)
 
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
@@ -432,8 +431,6 @@ class TransitionRelation(CompositeSteps):
 
     def _recover(self, work: PartialStep, s: SymbolicState, role: Role, me: Term, died: Term) -> None:
         """Does the work of a machine's state again, for any state."""
-        if me is None and self.at_once(role):
-            return
         mine = me if me is not None else z3.IntVal(0)
         for piece, states in self.work_by_task(role, self._recovered(role)):
             # Recovery knows what is to do before it does any of it.

@@ -22,12 +22,14 @@ T = TypeVar("T")
 DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
     "flag": ("bool", "{type: bool, initial: any}"),
     "k": ("{type: int, min: 0, max: cap}", "{type: int, min: 0, max: 2, initial: any}", "{type: int, min: -1, max: 1}",
-          "{type: int, initial: cap, explore: [0, 3]}", "{type: int, explore: [0, 2]}"),
+          "{type: int, initial: cap, explore: [0, 3]}", "{type: int, explore: [0, 2]}",
+          "{type: int, initial: len(slot), explore: [0, 3]}"),
     "tone": ("colour", "{type: colour, initial: green}", "{type: colour, initial: any}"),
     "last": ('"option[colour]"', '{type: "option[colour]", initial: any}'), "prior": ('"option[colour]"',),
     "who": ("PEER",), "seen": ('"set[PEER]"', '{type: "set[PEER]", initial: any}'),
     "tally": ('"map[PEER, bool]"', '"map[PEER, colour]"'),
-    "slots": ('"set[slot]"',), "at": ("slot", "{type: slot, initial: any}"), "due": ("time",), "o": ("opaque",),
+    "slots": ('"set[slot]"', '{type: "set[slot]", initial: slot}'),
+    "at": ("slot", "{type: slot, initial: any}"), "due": ("time",), "o": ("opaque",),
 }  # fmt: skip
 FIELDS = {"v": "bool", "n": "{type: int, min: 0, max: 2}", "tone": "colour", "at": "slot", "o": "opaque"}
 TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "tone": "colour", "last": "option",
@@ -238,7 +240,7 @@ class Writer:
             lines += [
                 f"  {s}:",
                 *(["    initial: true"] if not i else []),
-                f"    tasks: [{', '.join(sorted(wants[s]))}]",
+                f"    tasks: [{', '.join(self.rng.sample(sorted(wants[s]), len(wants[s])))}]",
             ]
             taken, left = [], []
             answered = [e for t, e in answers.items() if t in wants[s]]
@@ -280,7 +282,8 @@ class Writer:
                 )
         if "drive_c" in used:
             ready = "any(p.state == c1 for p in c)" if self.counts["a"] else "c.state == c1"
-            lines.append(f'  drive_c: {{drive: c, event: up, answers: {{ready: "{ready}"}}}}')
+            only = self.pick("", "", 'only: "it.state == c0", ', 'only: "it.state != c1", ')
+            lines.append(f'  drive_c: {{drive: c, event: up, {only}answers: {{ready: "{ready}"}}}}')
         if "work" in used:
             lines.append("  work: {call: handler.work, answers: [done]}")
         return "\n".join(lines) + "\n"
@@ -312,7 +315,8 @@ class Writer:
         )  # fmt: skip
         lines = ["system: by_chance", "constants:", "  n: {type: int, value: 2, min: 1, max: 3}",
                  "  cap: {type: int, value: 1, min: 1, max: 2}",
-                 "types: {colour: {members: [red, green]}, slot: {count: 2}}", "roles:"]  # fmt: skip
+                 f"types: {{colour: {{members: [red, green]}}, slot: {{count: {self.pick('2', '2', 'cap + 1')}}}}}",
+                 "roles:"]  # fmt: skip
         counts = {**self.counts, **({"c": self.counts["a"]} if self.part else {})}
         lines += [f"  {r}: {{{f'instances: {counts[r]}' if counts.get(r) else ''}}}" for r in self.roles]
         lines.append("channels:")
@@ -321,7 +325,7 @@ class Writer:
             kind, faults = self.kinds[name], []
             for fault in ("lose", "duplicate", "reorder"):
                 if self.maybe(0.12) and kind != "set":
-                    faults.append(f"{fault}: {self.pick('1', 'any')}")
+                    faults.append(f"{fault}: {self.pick('1', 'any', 'cap')}")
             faults += ["pairs: same"] if pairs else []
             lines.append(f"  {name}: {{from: {x}, to: {y}, kind: {kind}{''.join(f', {f}' for f in faults)}}}")
         site = ["a", *(["c"] if self.part else [])]

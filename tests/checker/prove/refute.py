@@ -53,7 +53,7 @@ def refuted(
         Unencodable: the system has something that has no encoding.
     """
     encoding = setting.encoding(replace(system, properties=dict(asked)))
-    if encoding.relation.no_proof_of_steps():
+    if encoding.relation.why_no_proof():
         return set(), set()
     left = {
         name: Claim(name, "step" if p.kind == "step" else "always", meaning_of(encoding, p))

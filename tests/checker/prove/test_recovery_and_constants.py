@@ -1,0 +1,213 @@
+"""What is false is not proved: work that recovery does in another order or at once, ranks in two states, constants.
+
+Each system is one with which somebody who wanted to has once had a false claim proved.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.prove import prove
+from leasehold.checker.prove.decide import proof_store
+from leasehold.checker.prove.decide.induction import ANY, Setting
+from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.checker.prove.encode.values import Unencodable
+from leasehold.faults import Budget
+from tests.systems import load
+
+NONE = Setting(scope=FaultScope(crash=False, network=False))
+SAYS = {
+    "system": "roles: {a: {}, b: {}}\nconstants:\n  n: {type: int, value: 0, min: 0, max: 2}\n"
+    "channels: {c: {from: a, to: b, kind: KIND, FAULT: n}}\nenvironment: {go: {to: a}}\n",
+    "messages": "messages: {m: {from: a, to: b}}\n",
+    "roles/a": "role: a\nevents: {go: next}\nstates:\n  s: {initial: true, on: {go: {to: t}}}\n"
+    "  t: {tasks: say, ignore: {go: no}}\ntasks: {say: {send: m, to: b}}\n",
+    "roles/b": "role: b\nstates:\n  w: {initial: true, on: {m: {to: d}}}\n  d: {ignore: {m: no}}\n",
+}
+
+
+def says(kind: str, fault: str) -> dict[str, str]:
+    return {**SAYS, "system": SAYS["system"].replace("KIND", kind).replace("FAULT", fault)}
+
+
+COUNTED = {
+    "system": "constants: {n: {type: int, value: 2, min: 1, max: 4}}\ntypes: {slot: {count: n}}\nroles: {b: ROLE}\n"
+    "environment: {go: {to: b}}\n",
+    "roles/b": """role: b
+data:
+  s: {type: "set[slot]", initial: slot}
+  k: {type: int, initial: len(slot)}
+  z: {type: int, min: 0, max: len(slot)}
+events: {go: {fields: {x: {type: int, min: 0, max: len(slot)}}}}
+states: {x: {initial: true, on: {go: {to: x, set: {z: event.x}}}}}
+""",
+}
+MEMBERS = {
+    "system": COUNTED["system"].replace("ROLE", "{instances: len(slot)}"),
+    "roles/b": "role: b\nevents: {go: next}\nstates: {x: {initial: true, on: {go: {to: x}}}}\n",
+}
+RANKED = {
+    "system": "roles: {a: {}, b: {}}\nchannels: {c: {from: a, to: b, kind: mailbox, lose: any}}\n"
+    "environment: {go: {to: a}}\n",
+    "messages": "messages: {m: {from: a, to: b, fields: {k: {type: int, min: 0, max: 3}}}}\n",
+    "roles/a": "role: a\ndata: {k: {type: int, min: 0, max: 3}}\nevents: {go: next}\nstates:\n"
+    "  s: {initial: true, on: {go: {to: s, when: k < 3, set: {k: k + 1}, also: say}}, ignore: {go: no}}\n"
+    "tasks: {say: {send: m, to: b, with: {k: k}}}\n",
+    "roles/b": "role: b\ndata: {got: bool}\nstates: {w: {initial: true, ignore: {m: no}}}\n",
+}
+ORDERED = {
+    "system": "roles: {p: {}, c: {}}\nactors: {all: [p, c]}\nenvironment: {go: {to: p}, fix: {to: c}}\n",
+    "roles/p": """role: p
+events: {go: next, one: done, two: done}
+states:
+  w: {ignore: {go: no}, initial: true, tasks: [up, down],
+      on: {go: {to: y, when: c.state == c0}, one: {stay: true}, two: {stay: true}}}
+  y: {tasks: [down, up], on: {one: {stay: true}, two: {stay: true}}, ignore: {go: no}}
+tasks:
+  up: {drive: c, event: up, when: c.state == c2, answers: {one: "c.state == c0"}}
+  down: {drive: c, event: down, when: c.state == c2, answers: {two: "c.state == c0"}}
+""",
+    "roles/c": """role: c
+subsidiary: p
+events: {up: u, down: d, fix: f}
+states:
+  c0: {initial: true, on: {fix: {to: c2}}, ignore: {up: no, down: no}}
+  c2: {on: {down: {to: c3}}, ignore: {up: no, fix: no}}
+  c3: {on: {up: {to: c4}}, ignore: {down: no, fix: no}}
+  c4: {ignore: {down: no, up: no, fix: no}}
+""",
+}
+SEVERAL = {
+    "system": "constants: {n: {type: int, value: 2, min: 1, max: 3}}\nroles: {p: {instances: n}, c: {}}\n"
+    "actors: {all: [p, c]}\nenvironment: {go: {to: p}, reset: {to: c}}\n",
+    "roles/p": """role: p
+events: {go: next, one: done}
+states:
+  x: {initial: true, on: {go: {to: y}}}
+  y: {tasks: [up], ignore: {go: no}, on: {one: {stay: true}}}
+tasks: {up: {drive: c, event: up, LIMIT, answers: {one: "c.state == c0"}}}
+""",
+    "roles/c": """role: c
+subsidiary: p
+events: {up: u, reset: r}
+states:
+  c0: {initial: true, on: {up: {to: c1}}, ignore: {reset: no}}
+  c1: {on: {up: {to: c2}, reset: {to: c0}}}
+  c2: {ignore: {up: no, reset: no}}
+""",
+}
+DRIVEN_TO_SAY = {
+    "system": "constants: {n: {type: int, value: 1, min: 1, max: 3}}\nroles: {p: {}, c: {instances: n}, b: {}}\n"
+    "actors: {all: [p, c]}\nchannels: {there: {from: c, to: b, kind: mailbox}}\n"
+    "environment: {go: {to: p}, reset: {to: c}}\n",
+    "messages": "messages: {m: {from: c, to: b, fields: {k: int}}}\n",
+    "roles/p": """role: p
+events: {go: next, one: done}
+states:
+  x: {initial: true, on: {go: {to: y}}}
+  y: {tasks: [up], ignore: {go: no}, on: {one: {stay: true}}}
+tasks: {up: {drive: c, event: up, answers: {one: "all(u.state == c0 for u in c)"}}}
+""",
+    "roles/c": """role: c
+subsidiary: p
+data: {k: int}
+events: {up: u, reset: r}
+states:
+  c0: {initial: true, on: {reset: {to: c1}}, ignore: {up: no}}
+  c1: {tasks: [tell], on: {up: {to: c2, set: {k: 1}}}, ignore: {reset: no}}
+  c2: {ignore: {up: no, reset: no}}
+tasks: {tell: {send: m, to: b, with: {k: k}}}
+""",
+    "roles/b": "role: b\ndata: {got: int}\nstates: {w: {initial: true, on: {m: {to: w, set: {got: msg.k}}}}}\n",
+}
+
+# What it is about: the claim, the system, the constants and faults with which exploring contradicts it, the setting.
+FALSE = {
+    "a duplicate": ("b.state == w or len(pending(m)) == 0", says("fifo", "duplicate"), {"n": 1}, "", ANY),
+    "a duplicate, in a step": ("not took(b.m) or old(b.state) == w", says("fifo", "duplicate"), {"n": 1}, "", ANY),
+    "a loss": ("a.state == s or b.state == d or len(pending(m)) > 0", says("fifo", "lose"), {"n": 1}, "", ANY),
+    "a loss of a mailbox": (
+        "a.state == s or b.state == d or len(pending(m)) > 0", says("mailbox", "lose"), {"n": 1}, "", NONE,
+    ),
+    "a first set": ("all(index(x) <= 1 for x in b.s)", {**COUNTED, "system": COUNTED["system"].replace("ROLE", "{}")},
+                    {"n": 3}, "", ANY),
+    "a first number": ("b.k == 2", {**COUNTED, "system": COUNTED["system"].replace("ROLE", "{}")}, {"n": 3}, "", ANY),
+    "a bound": ("b.z <= 2", {**COUNTED, "system": COUNTED["system"].replace("ROLE", "{}")}, {"n": 3}, "", ANY),
+    "a number of machines": ("all(index(x) <= 1 for x in b)", MEMBERS, {"n": 3}, "", ANY),
+    "ranks": (
+        "took(b) or all(old(all(k.number != n.number or k.k == n.k for k in pending(m))) for n in pending(m))", RANKED,
+        {}, "", ANY,
+    ),
+    "equal messages": ("took(a) or took(b) or all(old(any(k == n for k in pending(m))) for n in pending(m))", RANKED,
+                       {}, "", ANY),
+    "an order of its own": ("c.state != c4", ORDERED, {}, "crash=1", ANY),
+    "an order of its own, in a step": (
+        "not (old(p.state) == y and p.state == y and old(c.state) == c2 and c.state == c4)", ORDERED, {}, "crash=1",
+        ANY,
+    ),
+    "two that drive one": (
+        "c.state != c2", {**SEVERAL, "roles/p": SEVERAL["roles/p"].replace("LIMIT", "only: it.state == c0")}, {},
+        "crash=1", ANY,
+    ),
+    "two that drive one, if": (
+        "c.state != c2", {**SEVERAL, "roles/p": SEVERAL["roles/p"].replace("LIMIT", "when: c.state == c0")}, {},
+        "crash=1", ANY,
+    ),
+    "one that is driven and says": ("b.got == 0", DRIVEN_TO_SAY, {}, "crash=1", ANY),
+    "what it says": ("all(m.k == 0 for m in pending(m))", DRIVEN_TO_SAY, {}, "crash=1", ANY),
+}  # fmt: skip
+
+
+def written(folder: Path, files: dict[str, str], claim: str) -> Path:
+    (folder / "roles").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(("system: found\n" if name == "system" else "") + text)
+    kind = "step" if "old(" in claim or "took(" in claim else "always"
+    (folder / "invariants.yaml").write_text(f'properties:\n  claim: {{{kind}: "{claim}"}}\n')
+    return folder
+
+
+@pytest.mark.parametrize("about", FALSE)
+def test_what_is_false_is_not_proved(about: str, tmp_path: Path) -> None:
+    """Or it is proved for the constants as they are, with which it holds."""
+    claim, files, constants, faults, setting = FALSE[about]
+    folder = written(tmp_path / "found", files, claim)
+    found = explore(load(folder, constants), budget=Budget.parse(faults) if faults else None)
+    assert {p.verdict for p in found.properties if p.name == "claim"} == {"violated"}
+    for system in (load(folder), load(folder, constants)):
+        try:
+            proof = prove(system, setting, jobs=1, small=system)
+        except Unencodable:
+            continue
+        proved = [v.name for v in proof.verdicts if v.verdict == "proved"]
+        # What does not hold for each value of a constant may be proved for the one that it has.
+        assert "claim" not in proved or (
+            constants and system is not None and system.constants["n"].value != constants["n"]
+        )
+        assert "claim" not in proved or "n any" not in str(proof.assumptions)
+
+
+def test_a_proof_that_was_kept_is_one_for_the_same_nodes(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", ORDERED, "c.state != c4")
+    other = {**ORDERED, "system": ORDERED["system"] + "faults: {nodes: {box: [all]}, check: crash=1}\n"}
+    two = written(tmp_path / "two", other, "c.state != c4")
+    files = [proof_store._file(load(folder)) for folder in (one, two)]
+    assert None not in files
+    assert files[0] != files[1]
+
+
+def test_a_message_that_leaves_its_type_is_the_specification_s_fault(tmp_path: Path) -> None:
+    files = {
+        **RANKED, "system": RANKED["system"].replace("mailbox, lose: any", "KIND"),
+        "roles/a": RANKED["roles/a"].replace("with: {k: k}", "with: {k: k + 2}"),
+    }  # fmt: skip
+    for engine in ("reference", "packed"):
+        for kind in ("mailbox", "fifo", "set", "bag"):
+            parts = {**files, "system": files["system"].replace("KIND", kind)}
+            found = explore(load(written(tmp_path / engine / kind, parts, "b.got or not b.got")), engine=engine)  # type: ignore[arg-type]
+            words = {p.name: (p.verdict, p.reason) for p in found.properties}
+            assert words["types_hold"][0] == "violated"
+            assert "task `say` gives `k` of `m` the value 4, outside its type's range" in words["types_hold"][1]
