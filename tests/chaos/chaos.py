@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -93,7 +94,7 @@ class World:
             self.fleet.addresses[name] = address
         self.fleet.prepare()
         self.down: set[str] = set()
-        self.paused: set[str] = set()
+        self.hurt: set[str] = set()  # whose disk is
 
     def _url(self, folder: Path, name: str) -> str:
         if self.store == "sqlite":
@@ -160,7 +161,12 @@ class World:
             return None
         for one in ROLES:
             self.kill(one)
-        return lambda: [self.up(one) for one in ROLES] and None
+
+        def start() -> None:
+            for one in ROLES:
+                self.up(one)
+
+        return start
 
     def pause(self, name: str) -> Callable[[], None] | None:
         if name in self.down:
@@ -178,15 +184,23 @@ class World:
         self.wires[name].turn(self.chance.choice([CUT, DEAF, MUTE]))
         return lambda: self.wires[name].turn(OPEN)
 
-    def disk_full(self, name: str) -> Callable[[], None]:
+    def disk_full(self, name: str) -> Callable[[], None] | None:
+        if name in self.hurt:
+            return None
+        self.hurt.add(name)
         self.disks[name].fill()
-        return self.disks[name].empty
+        return partial(self._mended, name, self.disks[name].empty)
 
     def disk_read_only(self, name: str) -> Callable[[], None] | None:
-        if name not in self.down:  # it cannot be made so while a file is open to be written
+        if name in self.hurt or name not in self.down:  # it cannot be made so while a file is open to be written
             return None
+        self.hurt.add(name)
         self.disks[name].remount("ro")
-        return lambda: self.disks[name].remount("rw")
+        return partial(self._mended, name, partial(self.disks[name].remount, "rw"))
+
+    def _mended(self, name: str, mend: Callable[[], None]) -> None:
+        mend()
+        self.hurt.discard(name)
 
     def store_cut(self, name: str) -> Callable[[], None] | None:
         if self.to_store[name].mode != OPEN:

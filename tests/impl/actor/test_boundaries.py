@@ -42,7 +42,9 @@ async def settled(actor: Actor) -> None:
     raise TimeoutError
 
 
-@pytest.mark.parametrize("count", [MOST - 1, MOST, MOST + 1, 2 * MOST, 2 * MOST + 1])
+@pytest.mark.parametrize(
+    "count", [MOST, MOST + 1, *(pytest.param(n, marks=pytest.mark.long) for n in (MOST - 1, 2 * MOST, 2 * MOST + 1))]
+)
 def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, count: int) -> None:
     program, disk, backup = program_of(tmp_path, KEEPER), Disk(), GatedHandler()
 
@@ -63,7 +65,14 @@ def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, c
     virtual(story())
 
 
-@pytest.mark.parametrize("count", [1, PAGE - 1, PAGE, PAGE + 1, MOST + SLICE, MOST + SLICE + 1, 2 * PAGE + 1])
+@pytest.mark.parametrize(
+    "count",
+    [
+        PAGE,
+        MOST + SLICE + 1,
+        *(pytest.param(n, marks=pytest.mark.long) for n in (1, PAGE - 1, PAGE + 1, MOST + SLICE, 2 * PAGE + 1)),
+    ],
+)
 def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, count: int) -> None:
     """It reads the records by pages, and begins what is more than a turn's work between the turns."""
     program, disk = program_of(tmp_path, KEEPER), Disk()
@@ -86,6 +95,7 @@ def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, count: i
     virtual(story())
 
 
+@pytest.mark.long
 def test_work_that_is_not_wanted_any_more_is_not_begun_by_a_long_recovery(tmp_path: Path) -> None:
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), MOST + 5 * SLICE
 
