@@ -169,7 +169,7 @@ class Actor:
         """Ends the actor with the error that ends one of its loops."""
         try:
             await work()
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):  # the latter: the loop is gone, and nothing can be awaited
             raise
         except BaseException as error:
             await self._end(error)

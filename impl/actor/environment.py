@@ -104,7 +104,7 @@ class Backoff(Struct, forbid_unknown_fields=True, frozen=True, rename=_BACKOFF):
     Attributes:
         first: after the first time.
         longest: the limit of the doubling.
-        ask_again: for a request that was taken and not answered yet.
+        ask_again: for a request that was taken and not answered yet; it doubles each time, up to 64 times as much.
     """
 
     first: Seconds = 0.1

@@ -2,7 +2,7 @@
 
 Theory of operation (paper, section 4.2; "hang as long as you can"). To each neighbour of a machine at most one message
 is under way: the one of its last transition that sent any. It is sent again, after a pause that doubles up to a limit
-and is never the same (backoff with jitter), until the receiver has taken it; a request is said again, though rarely,
+and is never the same (backoff with jitter), until the receiver has taken it; a request is said again, ever more rarely,
 for as long as its state waits for the answer, as the answer may have been lost with its sender; a machine at its end
 waits for none. A message that the receiver refuses is not sent again; one that it does not trust is, after the longest
 pause, as it may be told to. When the machine moves on to a state that says nothing to that neighbour, it is dropped:
@@ -23,6 +23,8 @@ from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.outbox")
 
+RARELY = 64  # the longest pause before a request that was taken is said again, in multiples of the first
+
 
 @dataclass(slots=True, eq=False)
 class PendingSend:
@@ -36,6 +38,7 @@ class PendingSend:
     body: bytes
     last: bool  # nothing is waited for once it is taken
     tries: int = 0  # in a row that nobody took
+    taken: int = 0  # times that it was
     times: int = 0  # that it was sent
     reason: str = ""  # why the last time came to nothing
     again: asyncio.TimerHandle | None = None
@@ -148,7 +151,8 @@ class Outbox:
                 self.drop(pending.key, pending.neighbour)
             case Delivery.TAKEN:
                 pending.tries = 0
-                self._later(pending, self.backoff.ask_again)
+                self._later(pending, self.backoff.ask_again * min(2**pending.taken, RARELY))
+                pending.taken = min(pending.taken + 1, RARELY)
             case Delivery.REFUSED:
                 self.drop(pending.key, pending.neighbour)
                 self._was_refused(pending, reply.reason)

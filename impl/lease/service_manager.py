@@ -11,11 +11,15 @@ actor's durable words (`changed_wishes`) in the commit that takes the client's w
 
 What was asked for and did not come is asked for again, but `retry_after` ticks later: a broker that denies, or a site
 that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more.
+
+A lease is looked at when something is heard of it, and at the next time at which the clock alone may change what is
+decided of it: those that wait cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from typing import Any
 
 import msgspec
@@ -72,6 +76,8 @@ class FixedDemand:
         self._tried: dict[str, tuple[int, int]] = {}  # the end of the ticket last used to extend, and when
         self._dirty: set[str] = set()
         self._ended: set[str] = set()  # leases that were over when they were recovered
+        self._next: dict[str, int] = {}  # when a lease is looked at again, by the clock alone
+        self._due: list[tuple[int, str]] = []  # the same as a heap; what differs from `_next` does not count
 
     # What clients say.
 
@@ -92,7 +98,9 @@ class FixedDemand:
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
         self._set(lease, Wish(units, until, term, start))
-        return [self._demand(lease, now)]
+        demanded = self._demand(lease, now)
+        self._plan(lease, now)
+        return [demanded]
 
     def flex(self, lease: str, units: int, *, now: int, soon: bool = False) -> Iterable[Decision]:
         """Another number of units is wanted: from the next renewal on, or at once by an extension of the term.
@@ -160,6 +168,7 @@ class FixedDemand:
                 f"what was kept of lease {lease!r} is no wish: {e}; drop the word to do without it"
             ) from None
         self._wishes[lease] = wish
+        self._look_at(lease, 0)
         if lease in self._ended:
             self._drop(lease)
 
@@ -167,6 +176,7 @@ class FixedDemand:
 
     def recovered(self, lease: Lease) -> None:
         self._note(lease)
+        self._look_at(lease.name, 0)
         if lease.state in _OVER:
             self._ended.add(lease.name)
 
@@ -181,7 +191,12 @@ class FixedDemand:
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._ended.clear()
-        return [d for lease in list(self._leases | self._wishes) for d in self._look(lease, now)]
+        found: list[Decision] = []
+        while self._due and self._due[0][0] <= now:
+            at, lease = heappop(self._due)
+            if self._next.get(lease) == at:
+                found += self._look(lease, now)
+        return found
 
     def _note(self, lease: Lease) -> None:
         question = self._questions.get(lease.name)
@@ -200,6 +215,40 @@ class FixedDemand:
 
     def _look(self, name: str, now: int) -> list[Decision]:
         """The decisions for a lease now."""
+        decisions = self._decisions(name, now)
+        self._plan(name, now)
+        return decisions
+
+    def _plan(self, name: str, now: int) -> None:
+        """The lease is looked at again when the clock alone may change what is decided of it."""
+        self._next.pop(name, None)
+        later = min((at for at in self._times(name, now) if at > now), default=None)
+        if later is not None:
+            self._look_at(name, later)
+
+    def _look_at(self, name: str, at: int) -> None:
+        self._next[name] = at
+        heappush(self._due, (at, name))
+
+    def _times(self, name: str, now: int) -> Iterator[int]:
+        """The times that decisions for a lease depend on."""
+        lease, wish = self._leases.get(name), self._wishes.get(name)
+        if name in self._asked:
+            yield self._asked[name] + self._retry_after
+        if name in self._tried:
+            yield self._tried[name][1] + self._retry_after
+        if wish is not None:
+            yield from (wish.start, wish.until)
+            if now >= wish.until:  # the close is said until it is heard
+                yield now + 1
+            if lease is not None and lease.state in _RUNS:
+                yield from (lease.data["lease_end"] - self._before_end(wish), lease.data["lease_end"])
+
+    def _before_end(self, wish: Wish) -> int:
+        """How long before its end a lease is renewed."""
+        return min(self._renew_before, max(1, wish.term // 2))
+
+    def _decisions(self, name: str, now: int) -> list[Decision]:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if wish is not None and now >= wish.until:
             if lease is None:  # the demand may be on its way to the machine, which takes a close in any state
@@ -232,7 +281,7 @@ class FixedDemand:
 
     def _renew(self, lease: Lease, wish: Wish, now: int) -> list[Decision]:
         data = lease.data
-        early = min(self._renew_before, max(1, wish.term // 2))
+        early = self._before_end(wish)
         end = min(max(now, data["ticket_end"]) + wish.term, wish.until)
         if lease.state not in _RUNS or now >= data["lease_end"] or end <= data["ticket_end"]:
             return []

@@ -91,7 +91,8 @@ def _value(system: System, setting: Setting, constant: Constant) -> str:
         if type_.name in setting.sizes:
             return f"{setting.sizes[type_.name]} (--instances)"
     if constant.name in system.bounding:
-        return f"= {t.show(constant.type, constant.value)} (bounds a type, a first value, a number of machines or of faults)"
+        value = t.show(constant.type, constant.value)
+        return f"= {value} (bounds a type, a first value, a number of machines or of faults)"
     least = _least(constant, [1] if counted else [])
     return "any" if least is None else f"any from {least} on"
 

@@ -88,11 +88,16 @@ def test_what_nobody_takes_is_sent_again_after_pauses_that_double_up_to_a_limit(
     told(story, Line(answer), seed=seed)
 
 
-def test_a_request_that_was_taken_is_said_again_rarely_and_the_pauses_begin_anew() -> None:
+def test_a_request_that_was_taken_is_said_again_ever_more_rarely() -> None:
+    """And after pauses that begin anew where nobody takes it."""
+
     async def story(outbox: Outbox, line: Line) -> None:
+        outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=10.0)
         outbox.post(message())
-        await asyncio.sleep(250)
-        assert between(line.pauses, [1, 2, 100, 1, 2])
+        await asyncio.sleep(50)
+        assert between(line.pauses, [1, 2, 10, 1, 2])
+        await asyncio.sleep(3000)
+        assert between(line.pauses[5:], [20, 40, 80, 160, 320, 640, 640])
         assert len(outbox) == 1
 
     told(story, Line(BUSY, BUSY, TAKEN, BUSY, BUSY, TAKEN))
