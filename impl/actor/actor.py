@@ -307,7 +307,9 @@ class Actor:
         """One turn: the requests that wait, stepped, and what follows from them, carried out."""
         queue, ready = self.queue, Ready(self.clock.now())
         try:
-            for queued in queue.take(MOST):
+            while queue.waiting and len(queue.turn) < MOST:  # those that are raised meanwhile are among them
+                queued = queue.waiting.popleft()
+                queue.turn.append(queued)
                 try:
                     ready.replies.append(self._step(ready, queued.request))
                 except (ActorError, Refusal) as error:
@@ -320,7 +322,6 @@ class Actor:
             queue.fail_turn(f"a record would have been spoilt: {error}")
             await self._reopen(error)
             return
-        queue.taken()
         try:
             self._complete(ready)
             await self._carry_out(ready)

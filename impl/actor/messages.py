@@ -112,7 +112,10 @@ class EnvelopeCodec:
         Raises:
             Refusal: the message is none of the specification, or not from this neighbour, or not of this shape.
         """
-        shape, speaker = self.program.messages.get(envelope.message), self.program.machine(envelope.sending_machine)
+        shape, speaker = (
+            self.program.messages.get(envelope.message),
+            self.program.machines.get(envelope.sending_machine),
+        )
         if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
         role, index = speaker[0].role, speaker[1]
@@ -151,7 +154,7 @@ class MessageHandler:
         """
         table, codec = self.table, self.codec
         self._check_epoch(envelope)
-        named = codec.program.machine(envelope.receiving_machine)
+        named = codec.program.machines.get(envelope.receiving_machine)
         if named is None or named[0].role not in table.roles or named[0].subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
         core, number = named

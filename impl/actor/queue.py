@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -46,7 +45,8 @@ class RequestQueue:
 
     Attributes:
         closed: there will be no turn any more; who puts a request learns so.
-        turn: the requests of the turn that is made.
+        waiting: those that no turn has taken yet.
+        turn: those of the turn that is made.
         turn_began: when it began, by the monotonic clock; None: none is made.
     """
 
@@ -54,12 +54,13 @@ class RequestQueue:
         self.closed = False
         self.turn: list[Queued] = []
         self.turn_began: float | None = None
-        self._waiting: deque[Queued] = deque()
+        self.waiting: deque[Queued] = deque()
         self._more = asyncio.Event()
+        self._woken = False
 
     def __bool__(self) -> bool:
         """Whether a turn is made, or something waits for one."""
-        return bool(self._waiting) or self.turn_began is not None
+        return bool(self.waiting) or self.turn_began is not None
 
     def put(self, request: Request) -> asyncio.Future[Any]:
         """Adds a request; returns the future of its reply."""
@@ -67,39 +68,32 @@ class RequestQueue:
         if self.closed:
             queued.fail("the actor has ended")
         else:
-            self._waiting.append(queued)
+            self.waiting.append(queued)
             self._more.set()
         assert queued.reply is not None
         return queued.reply
 
     def put_quietly(self, request: Request) -> None:
         """Adds a request of which nobody awaits the reply."""
-        self._waiting.append(Queued(request))
+        self.waiting.append(Queued(request))
         self._more.set()
 
     def wake(self) -> None:
-        """A turn is made though nothing waits: timers may have become due."""
+        """A turn is made, after the one under way, though nothing waits: timers may have become due."""
+        self._woken = True
         self._more.set()
 
     async def begin(self) -> None:
-        """Waits until there is a reason to make a turn; it begins."""
+        """Waits until there is a reason to make a turn; it begins, and takes what it wants of those that wait."""
         await self._more.wait()
+        self._woken = False
         self.turn, self.turn_began = [], monotonic()
 
-    def take(self, most: int) -> Iterator[Queued]:
-        """The requests of the turn, at most so many; those that are put meanwhile are among them."""
-        while self._waiting and len(self.turn) < most:
-            self.turn.append(self._waiting.popleft())
-            yield self.turn[-1]
-
-    def taken(self) -> None:
-        """The turn has what it takes; another follows if more waits."""
-        if not self._waiting:
-            self._more.clear()
-
     def end(self) -> None:
-        """The turn is over."""
+        """The turn is over; another follows if more waits."""
         self.turn_began = None
+        if not (self.waiting or self._woken):
+            self._more.clear()
 
     def fail_turn(self, reason: str) -> None:
         """Says to those of the turn that there will be no reply."""
@@ -108,7 +102,7 @@ class RequestQueue:
 
     def fail_waiting(self, reason: str) -> None:
         """Says so to those that wait, and forgets them."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for queued in waiting:
             queued.fail(reason)
 

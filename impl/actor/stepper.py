@@ -85,7 +85,7 @@ class Stepper:
         self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
     ) -> Outcome:
         lease, machine = key
-        named = self.program.machine(machine)
+        named = self.program.machines.get(machine)
         if named is None or named[0].role not in self.table.roles:
             raise ActorError(f"this actor has no machine {machine[:60]}")
         if origin_of(lease) is None:

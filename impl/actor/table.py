@@ -84,7 +84,7 @@ class RowCodec:
             RecordError: it is none, or was written by another specification.
         """
         where = f"{key.lease} {key.machine}"
-        named = self.program.machine(key.machine)
+        named = self.program.machines.get(key.machine)
         if named is None:
             raise RecordError(f"{where}: {self.program.system} has no such machine")
         core = named[0]

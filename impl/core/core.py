@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,6 @@ from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper
 from leasehold.impl.core.work import Machines, Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
-_MACHINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([0-9]{1,9})\])?")
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
 Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
 Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their order
@@ -180,15 +178,10 @@ class Program:
     actors: Mapping[str, tuple[str, ...]]
     source: str = field(default="", repr=False, compare=False)
 
-    def machine(self, name: str) -> tuple[Core, int] | None:
-        """The role and the number of a machine; None where the system has none of exactly this name."""
-        found = _MACHINE.fullmatch(name)
-        core = None if found is None else self.roles.get(found[1])
-        if found is None or core is None:
-            return None
-        number = int(found[2] or 0)
-        # A machine has one name, as records are kept under it: `participant[02]` is none, nor is `broker[0]`.
-        return (core, number) if number < core.count and core.machine(number) == name else None
+    @cached_property
+    def machines(self) -> Mapping[str, tuple[Core, int]]:
+        """The role and the number of each machine, by its one name: records are kept under it."""
+        return {core.machine(n): (core, n) for core in self.roles.values() for n in range(core.count)}
 
     @cached_property
     def agreement(self) -> str:

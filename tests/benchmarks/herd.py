@@ -46,7 +46,7 @@ class Pattern:
 
     def held(self, memory: MachineTable, key: RecordKey, number: int, quiet: bool = False) -> MachineInstance:
         """Another lease (or unit) that has come as far, by steps of its own."""
-        held = memory.new(key, number if key.lease == BELOW else 0)
+        held = memory.new(key, *memory.program.machines[key.machine])
         for taken in self.life.steps[: self.steps]:
             held.record, outcome = held.core.step(held.record, _with_unit(taken.event, number), taken.now)
             if not outcome.taken:

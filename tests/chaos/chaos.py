@@ -37,6 +37,8 @@ LONGEST_JUMP = 20  # seconds by which a clock is off
 PEACE_SECONDS = 150.0  # after which everything has to be over
 MOST_FILES = 150
 MORE = {
+    # A lazy site keeps units of a lease that has expired until another one needs them: nothing would have to be empty.
+    "settings": {"max_units": UNITS, "handler_limit": 120, "lazy_close": False},
     "messages": {"first_pause_seconds": 0.05, "longest_pause_seconds": 1.0, "ask_again_seconds": 1.0},
     "handling": {"tries": 3, "pause_seconds": 0.2, "longest_seconds": 20.0},
     "reopen_pause_seconds": 0.2,

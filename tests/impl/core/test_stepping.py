@@ -26,13 +26,13 @@ def test_a_machine_has_one_name() -> None:
     votes = compile_system(load("two_phase_commit", {"participants": 3}))
     participant = votes.roles["participant"]
     names = {"participant[0]": 0, "participant[2]": 2}
-    assert {name: votes.machine(name) for name in names} == {name: (participant, n) for name, n in names.items()}
-    assert votes.machine("coordinator") == (votes.roles["coordinator"], 0)
+    assert {name: votes.machines[name] for name in names} == {name: (participant, n) for name, n in names.items()}
+    assert votes.machines["coordinator"] == (votes.roles["coordinator"], 0)
     for name in (
         "participant", "participant[3]", "participant[02]", "participant[-1]", "participant[2]x", "participant[]",
         "coordinator[0]", "coordinator[1]", "Coordinator", "nobody", "", "participant[٢]",
     ):  # fmt: skip
-        assert votes.machine(name) is None
+        assert name not in votes.machines
 
 
 def asked() -> Record:
