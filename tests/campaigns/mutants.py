@@ -201,8 +201,8 @@ def main(
         score.survivors.sort(key=lambda j: j.mutant)
         score.seconds = time.monotonic() - began
         scores.append(score)
-    if written is not None:
-        written.write_text(page(scores, seed), encoding="utf-8")
+        if written is not None:  # after each package, as all take hours
+            written.write_text(page(scores, seed), encoding="utf-8")
     if as_json:
         click.echo(json.dumps({"seed": seed, "packages": [score.as_json() for score in scores]}, indent=2))
     else:

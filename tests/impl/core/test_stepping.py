@@ -77,6 +77,12 @@ def test_a_large_number_is_read_as_it_was_written(value: int) -> None:
     assert CODEC.decode(CODEC.encode(record)) == record
 
 
+def test_a_sequence_number_beyond_64_bits_is_not_written() -> None:
+    record = with_cell(granted(), BROKER.sent_at, (2**64,))
+    with pytest.raises(CoreError, match="broker: a number has more than 64 bits"):
+        CODEC.encode(record)
+
+
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1, 2**64, 2**70])
 def test_a_number_that_could_not_be_read_is_not_written(value: int) -> None:
     record = with_cell(granted(), BROKER.names.index("term_end"), value)
