@@ -37,6 +37,19 @@ def ended_by_signals() -> Iterator[None]:
                 signal.signal(number, before[number])
 
 
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes that this thread starts in the block never hear Ctrl-C, from their first moment on: it is its own."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which they inherit
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def follow_parent() -> None:
     """Called first in a worker process: Ctrl-C is for its parent, and however that ends, the worker ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -24,7 +24,7 @@ from typing import TypeVar
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
 from leasehold.checker.mutation.operators import RULES, Mutation, refused
-from leasehold.checker.workers import ended_by_signals, follow_parent
+from leasehold.checker.workers import deaf_children, ended_by_signals, follow_parent
 from leasehold.spec import System
 
 _R = TypeVar("_R")
@@ -283,7 +283,8 @@ class _Pool:
             for mutation in mutants:
                 yield mutation, function(mutation, *arguments)
             return
-        work = {self.pool.submit(function, mutation, *arguments): mutation for mutation in mutants}
+        with deaf_children():  # the first task starts the processes
+            work = {self.pool.submit(function, mutation, *arguments): mutation for mutation in mutants}
         for future in as_completed(work):
             yield work[future], future.result()
 

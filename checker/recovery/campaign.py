@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from leasehold.checker.explore.result import Path
-from leasehold.checker.workers import ended_by_signals, follow_parent
+from leasehold.checker.workers import deaf_children, ended_by_signals, follow_parent
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -203,7 +203,8 @@ def completed(
     waiting: set[Future[R]] = set()
     try:
         for piece in work:
-            waiting.add(pool.submit(do, piece))
+            with deaf_children():  # the first piece starts the processes
+                waiting.add(pool.submit(do, piece))
             if len(waiting) >= ahead:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
