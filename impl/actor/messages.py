@@ -112,10 +112,8 @@ class EnvelopeCodec:
         Raises:
             Refusal: the message is none of the specification, or not from this neighbour, or not of this shape.
         """
-        shape, speaker = (
-            self.program.messages.get(envelope.message),
-            self.program.machines.get(envelope.sending_machine),
-        )
+        shape = self.program.messages.get(envelope.message)
+        speaker = self.program.machines.get(envelope.sending_machine)
         if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
         role, index = speaker[0].role, speaker[1]

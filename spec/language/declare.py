@@ -59,9 +59,8 @@ class Declarer:
         self.roles: dict[str, RoleNames] = {}
         self.defaults: dict[str, Value] = {}
         self.counting: set[str] = set()  # constants that were read while declaring
-        self.bounding: set[str] = (
-            set()
-        )  # those of them that types, first values, numbers of machines and of faults are made of
+        # Those of them that types, first values, numbers of machines and of faults are made of.
+        self.bounding: set[str] = set()
 
     def declare(self) -> Declarations:
         self._constants(of_types=False)

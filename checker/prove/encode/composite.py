@@ -130,14 +130,12 @@ class CompositeSteps(TaskEffects):
         """The work that recovery does again, and the states that begin it, in its order."""
         of_role = [(state, piece) for (name, state), work in self.lowered.work.items() if name == role.name
                    for piece in work]  # fmt: skip
-        if any(x.mentions(e, reads_others) for _, piece in of_role for e in piece.fields):
-            # What is sent depends on what was driven before: each state has an order of its own.
-            yield from ((piece, [state]) for state, piece in of_role if state in states)
-            return
         by_task = {piece.task.name: piece for _, piece in of_role}
         order = {name: n for n, name in enumerate(by_task)}
         own = [[order[piece.task.name] for in_state, piece in of_role if in_state == state] for state in role.states]
-        if any(tasks != sorted(tasks) for tasks in own):  # no order of all tasks is that of each state
+        # What is sent may depend on what was driven before; and no order of all tasks may be that of each state.
+        reads = any(x.mentions(e, reads_others) for _, piece in of_role for e in piece.fields)
+        if reads or any(tasks != sorted(tasks) for tasks in own):
             yield from ((piece, [state]) for state, piece in of_role if state in states)
             return
         for name, piece in by_task.items():

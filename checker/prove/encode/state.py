@@ -21,7 +21,7 @@ from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.terms import Lane, MessageValue
+from leasehold.checker.prove.encode.terms import MessageLane, MessageValue
 from leasehold.checker.prove.encode.values import (
     MapValue,
     OptionValue,
@@ -375,7 +375,7 @@ class SymbolicState:
 
         if channel.kind != "mailbox":
             return MessageValue(is_kind, field, z3.IntVal(1), self.schema.messages(channel))
-        rank, lane = number - self.received(channel, ends), Lane(channel.name, tuple(ends), self)
+        rank, lane = number - self.received(channel, ends), MessageLane(channel.name, tuple(ends), self)
         return MessageValue(is_kind, field, rank, self.schema.messages(channel), lane)
 
 

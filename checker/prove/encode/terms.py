@@ -20,7 +20,7 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Message
 
 
-class Lane(NamedTuple):
+class MessageLane(NamedTuple):
     """Where a message was found on its way: its channel, the two machines, and in which state."""
 
     channel: str
@@ -40,7 +40,7 @@ class MessageValue:
     field: Callable[[str, str], Any]
     number: Term
     kinds: Sequence[Message]
-    lane: Lane | None = None
+    lane: MessageLane | None = None
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
         """That it is of a kind, and has these fields."""

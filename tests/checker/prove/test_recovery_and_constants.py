@@ -211,3 +211,15 @@ def test_a_message_that_leaves_its_type_is_the_specification_s_fault(tmp_path: P
             words = {p.name: (p.verdict, p.reason) for p in found.properties}
             assert words["types_hold"][0] == "violated"
             assert "task `say` gives `k` of `m` the value 4, outside its type's range" in words["types_hold"][1]
+
+
+def test_a_message_with_a_time_before_the_first_is_the_specification_s_fault(tmp_path: Path) -> None:
+    files = {
+        **RANKED, "system": RANKED["system"] + "clock: {horizon: 2}\n",
+        "messages": "messages: {m: {from: a, to: b, fields: {k: time}}}\n",
+        "roles/a": RANKED["roles/a"].replace("{k: {type: int, min: 0, max: 3}}", "{k: {type: int, max: 3}, at: time}")
+        .replace("with: {k: k}", "with: {k: at - 1}"),
+    }  # fmt: skip
+    found = explore(load(written(tmp_path / "time", files, "b.got or not b.got")))
+    reason = next(p.reason for p in found.properties if p.name == "types_hold")
+    assert "task `say` gives `k` of `m` the value -1, outside its type's range" in reason

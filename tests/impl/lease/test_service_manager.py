@@ -342,3 +342,13 @@ def test_wishes_for_leases_that_are_not_there_or_are_are_refused() -> None:
         policy.restore("m", b"{}")
     with pytest.raises(DemandError, match="renew_before is 0"):
         FixedDemand(renew_before=0)
+
+
+def test_a_close_is_said_at_each_tick_until_it_is_heard() -> None:
+    policy, data = FixedDemand(), {**DATA, "lease_end": 9, "ticket_end": 9}
+    list(policy.demand("l", 1, 5, 5, now=1))
+    list(policy.changed(Lease("l", "service_manager", "active", data, {}), 2))
+    said = {now: [d.event for d in policy.tick(now)] for now in range(3, 9)}
+    assert [said[now] for now in (5, 6, 7)] == [["close"]] * 3
+    list(policy.changed(Lease("l", "service_manager", "closing", data, {}), 8))
+    assert list(policy.tick(9)) == []
