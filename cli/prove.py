@@ -101,7 +101,9 @@ def prove(
               leasehold prove two_phase_commit --instances participant=3 --json
     """
     model = load(system, settings)
-    small = None if no_search else load(system, {**model.faults.settings, **settings})
+    # Constants that bound have one value in a proof.
+    few = {name: value for name, value in model.faults.settings.items() if name not in model.bounding}
+    small = None if no_search else load(system, {**few, **settings})
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), FaultScope(crash=False, network=False) if no_faults else None, limit)

@@ -69,7 +69,7 @@ class Budget:
     @property
     def unlimited(self) -> frozenset[str]:
         """The kinds of which a run may have any number."""
-        return frozenset(n for n, v in self.given.items() if v == "any")
+        return frozenset(n for n, v in self.given.items() if v == "any" and budgeted()[n].counted)
 
     def with_more(self, **given: Count | str) -> Budget:
         """The budget with other values for some kinds."""
@@ -108,7 +108,7 @@ class Budget:
 
     def parts(self) -> Iterator[Budget]:
         """Ever larger parts of this budget, one more fault at a time, and at last the whole of it."""
-        counts = {name: value for name, value in self.given.items() if name in self.limits or value == "any"}
+        counts = {name: value for name, value in self.given.items() if budgeted()[name].counted}
         part = Budget(**{name: value for name, value in self.given.items() if name not in counts})
         if not counts:
             yield part
@@ -119,8 +119,8 @@ class Budget:
                     yield part
 
     def _weight(self) -> tuple[int, tuple[int, ...]]:
-        values = [self.given.get(name, 0) for name in budgeted()]
-        sizes = tuple(99 if v == "any" else v if isinstance(v, int) else bool(v) for v in values)
+        values = {name: self.given.get(name, 0) for name in budgeted()}
+        sizes = tuple(99 if n in self.unlimited else v if isinstance(v, int) else bool(v) for n, v in values.items())
         return sum(sizes), tuple(-n for n in sizes)
 
 
@@ -138,7 +138,7 @@ def deepening() -> Iterator[Budget]:
 
 def _fewer(fault: Fault, budget: Budget) -> list[Count | str]:
     value = budget.given.get(fault.name, fault.nothing)
-    if value == "any":
+    if fault.name in budget.unlimited:
         return [0, 1, "any"]
     return list(range(value + 1)) if isinstance(value, int) else list(dict.fromkeys(["", value]))
 

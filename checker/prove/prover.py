@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import z3
+
 from leasehold.checker.explore import Limits, Path, Progress, explore
 from leasehold.checker.prove.decide.assumptions import any_number, assumptions, held
 from leasehold.checker.prove.decide.cti import CounterexampleToInduction, counterexample_to_induction
@@ -30,7 +32,7 @@ from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
 from leasehold.checker.prove.decide.set_aside import GRACE_SECONDS, map_in_workers
 from leasehold.checker.prove.discover.candidates import EXPLORE_SECONDS, explored_states
 from leasehold.checker.prove.discover.strengthen import strengthened
-from leasehold.checker.prove.encode.encoding import SLOWEST, Claim
+from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, known_sizes
 from leasehold.checker.prove.encode.lemma import CandidateLemma, with_lemmas
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_reachability
@@ -114,6 +116,7 @@ class Strategies:
         vacuous: for each property that is proved, and whose antecedent is never true: why.
         vacuity_explored: those of them of which only exploring says so, within its bounds.
         vacuity_open: properties that are proved, of which it is not known.
+        models: the small setting and that of the system, but for those of which the proof is not.
         out_of_time: whether all time was over before everything was tried.
     """
 
@@ -133,6 +136,8 @@ class Strategies:
         self.vacuous: dict[str, str] = {}
         self.vacuity_explored: set[str] = set()
         self.vacuity_open: list[str] = []
+        both = [small, *([system] if system.values() != small.values() else [])]
+        self.models = [model for model in both if _is_a_case(model, system, setting)]
         self.out_of_time = False
 
     def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
@@ -190,9 +195,12 @@ class Strategies:
 
     def explore(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
         """The shortest runs that violate properties or lemmas, without faults first."""
-        asked = replace(self.small, properties={**self.small.lemmas, **self.small.properties})
-        parted = ["partition=1"] if steps_read_reachability(self.small) else []  # `reachable` is arbitrary in a proof
-        faults = [*parted, self.small.faults.usual]
+        if not self.models:
+            return
+        small = self.models[0]
+        asked = replace(small, properties={**small.lemmas, **small.properties})
+        parted = ["partition=1"] if steps_read_reachability(small) else []  # `reachable` is arbitrary in a proof
+        faults = [*parted, small.faults.usual]
         for words in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
             if not self._open(names):
                 return
@@ -256,24 +264,37 @@ class Strategies:
         """
         properties = self.small.properties
         unseen = {n for n in self.proved if n in properties and properties[n].when is not None}
+        if self._has_no_first_state():
+            self.vacuous = dict.fromkeys((n for n in self.proved if n in properties), "there is no first state")
+            return
         if not unseen or not is_asked:
             self.vacuity_open = sorted(unseen)
             return
         self.tell("antecedents")
-        # The small setting may be too small for some.
-        models = [self.small, *([self.system] if self.system.values() != self.small.values() else [])]
-        for model in models:
+        if not self.models:
+            self.vacuity_open = sorted(unseen)
+        for model in self.models:  # the small setting may be too small for some
             unseen = unseen and self._never_explored(model, unseen, "", progress)
         if unseen:
             self._prove_vacuous(unseen)
         unseen -= self.vacuous.keys()
-        if unseen and self.induction.scope.any and self.small.faults.usual:
-            unseen = self._never_explored(self.small, unseen, self.small.faults.usual, progress)
+        if unseen and self.models and self.induction.scope.any and self.small.faults.usual:
+            unseen = self._never_explored(self.models[0], unseen, self.small.faults.usual, progress)
         self.vacuity_open = [n for n in self.vacuity_open if n in unseen]
         unseen -= {*self.vacuity_open}
         self.vacuity_explored = unseen
         for name in unseen:
             self.vacuous[name] = f"no explored {_case(properties[name])} has its antecedent"
+
+    def _has_no_first_state(self) -> bool:
+        """Whether no state is as `initially` says."""
+        if self.system.initially is None or self.setting.is_over:
+            return False
+        encoding = self.setting.encoding(self.system)
+        first = encoding.first(encoding.before)
+        solver = encoding.solver()
+        solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first]))
+        return bool(solver.check() == z3.unsat)
 
     def _never_explored(
         self, model: System, names: set[str], faults: str, progress: Callable[[Progress], None] | None
@@ -319,6 +340,13 @@ class Strategies:
 
     def _spend(self, name: str, seconds: float) -> None:
         self.spent[name] = self.spent.get(name, 0.0) + seconds
+
+
+def _is_a_case(model: System, system: System, setting: Setting) -> bool:
+    """Whether a proof of a system is about this model of it too, whose constants may have other values."""
+    sizes, values = known_sizes(system, setting.sizes), model.values()
+    same = all(values[name] == system.constants[name].value for name in system.bounding)
+    return same and all(type_.count == sizes.get(type_.name, type_.count) for type_ in model.counted())
 
 
 def _case(p: Property) -> str:

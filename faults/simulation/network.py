@@ -77,7 +77,7 @@ class SimulatedNetwork:
         conditions: the faults of packets otherwise.
         cut: pairs of sender's and receiver's address between which nothing passes.
         in_transit: packets that are held.
-        brought: packets that were delivered and acknowledged while it held, in order.
+        delivered: packets that were delivered and acknowledged while it held, in order.
         lost: how many were lost.
     """
 
@@ -126,7 +126,7 @@ class SimulatedNetwork:
     def _transmit(self, packet: Packet) -> None:
         conditions, chance = self.conditions, self._random
         if conditions is NO_FAULTS:
-            self.deliver(packet)
+            self._arrive(packet, True)
             return
         if chance.random() < conditions.lose:
             self.lost += 1

@@ -24,7 +24,7 @@ from leasehold.impl.actor.effects import EffectRunner, Upcalls
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
-from leasehold.impl.actor.queue import RequestQueue
+from leasehold.impl.actor.queue import MOST, RequestQueue
 from leasehold.impl.actor.ready import (
     Begin,
     Decide,
@@ -52,7 +52,7 @@ from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.actor")
 
-MOST = 1_000  # requests of one turn
+COMMITS = "commits"  # metadata: the name of the store, and how many there were, by which peers know an older copy
 SLICE = 100  # effects of recovery that are carried out between two turns, once the actor serves
 
 
@@ -220,20 +220,23 @@ class Actor:
 
     async def _recover(self) -> None:
         """Reads every record, tells the policies, and starts every state's work (paper, sections 3.3 and 4.3.1)."""
-        table = self.table
+        table, now = self.table, self.clock.now()
         table.clear(await self.store.metadata())
+        self._continue()
         other = refusal(table.metadata, self._described, self.program, self.store, self.identity.name)
         async for key, row in self.store.records():
             if other is not None:
                 raise other
             try:
-                table.admit(self.rows.read(key, row, table.below))
+                table.admit(self.rows.read(key, row, table.below), now)
             except RecordError as error:
                 raise with_command(error, self.program, self.store, self.identity.name) from error
         self.upcalls.recovered()
-        ready = Ready(self.clock.now())
+        ready = Ready(now)
         if table.instances:
             self._describe(ready)
+        if table.instances and COMMITS not in table.metadata:  # the store's name is durable before anybody hears it
+            ready.metadata[COMMITS] = b""
         for instance in tuple(table.instances.values()):
             self.stepper.start_again(ready, instance)
         self._raise(ready)
@@ -244,6 +247,16 @@ class Actor:
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
         self._tell(Kind.RECOVERED, machines=len(table.instances))
+
+    def _continue(self) -> None:
+        """The actor's messages say which store it has, and how far that is; a new one gets a name by chance."""
+        codec, kept = self.codec, self.table.metadata.get(COMMITS)
+        if kept is None:
+            codec.store, codec.commits = f"s{self.effects.rng.getrandbits(64):016x}", 0
+        else:
+            codec.store, _, commits = kept.decode().partition(" ")
+            codec.commits = int(commits)
+        codec.began = codec.commits
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:
         """Starts recovered work between the turns; a lease that has left its state meanwhile starts nothing."""
@@ -338,8 +351,8 @@ class Actor:
     def _step(self, ready: Ready, request: Request) -> Any:
         """Takes a request; what follows from it is added to the `Ready`."""
         match request:
-            case Deliver(envelope):
-                return self.messages.deliver(ready, envelope)
+            case Deliver():
+                return self.messages.deliver(ready, request)
             case PolicyCommand():
                 ready.raised += map(Decide, self.upcalls.command(request, self.clock.now()))
                 return None
@@ -371,7 +384,10 @@ class Actor:
         puts = {key: self.rows.write(instance) for key, instance in ready.changed.items()}
         if self.notices.subscribers and self._tell(Kind.COMMIT, machines=len(puts)) is None:
             raise StoreError("the commit was consumed by a subscriber to notices")
-        await self.store.commit(Batch(puts, tuple(ready.dropped), ready.metadata))
+        commits = self.codec.commits + 1
+        kept = self.table.metadata[COMMITS] = f"{self.codec.store} {commits}".encode()
+        await self.store.commit(Batch(puts, tuple(ready.dropped), {**ready.metadata, COMMITS: kept}))
+        self.codec.commits = commits
         self.counts["commits"] += 1
         self._tell(Kind.COMMITTED, machines=len(puts))
 
@@ -397,9 +413,9 @@ class Actor:
             return Reply(Delivery.UNREACHABLE, "the actor is not taking steps")
         proven = ""
         try:
-            envelope = self.codec.open(frame)
-            proven = envelope.sender
-            await self.put(Deliver(envelope))
+            message = self.codec.open(frame)
+            proven = message.envelope.sender
+            await self.put(message)
         except Refusal as refusal:
             self.counts["refused"] += 1
             try:

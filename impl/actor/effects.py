@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.messages import EnvelopeCodec
+from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Complete,
@@ -210,12 +211,12 @@ class EffectRunner:
     ) -> None:  # fmt: skip
         self.context, self.table, self.codec, self.upcalls = context, context.table, codec, upcalls
         self._address_of, self._put = address_of, put
-        self._rng = random.Random(context.options.seed)
+        self.rng = random.Random(context.options.seed)
 
     def open(self, transport: Transport) -> None:
         """Begins with nothing under way."""
         options = self.context.options
-        self.outbox = Outbox(transport, self._address_of, self._refused, options.backoff, self._rng)
+        self.outbox = Outbox(transport, self._address_of, self._refused, options.backoff, self.rng)
         self.calls = HandlerCalls(self.context.environment.handlers, self._completed, options.retry)
 
     async def close(self) -> None:
@@ -244,44 +245,74 @@ class EffectRunner:
                 outbox.keep(key, frozenset(piece.neighbour for piece in work if isinstance(piece, SendWork)))
 
     def start(self, effects: Iterable[Effect]) -> None:
-        """Sends and starts, in order; the mistakes of one effect harm no other."""
-        clock = self.context.clock
-        for effect in effects:
-            try:
-                match effect:
-                    case SendMessage():
-                        self._send(effect)
-                    case StartCall():
-                        self._call(effect)
-                    case TellPolicy(key):
-                        self._decided(self.upcalls.changed(self.table.view(*key), clock.now()))
-                    case TickPolicies(now):
-                        self._decided(self.upcalls.tick(now))
-            except Exception:
-                self.context.counts["errors"] += 1
-                log.exception("%s: what follows a commit has failed", self.codec.identity.name)
+        """Sends and starts, in order; the mistakes of one effect harm no other.
 
-    def _send(self, effect: SendMessage) -> None:
+        Messages are signed together, and go out when all else has begun, or something ends the actor.
+        """
+        outgoing: list[Outgoing] = []
+        try:
+            for effect in effects:
+                with self._harmless():
+                    self._start(effect, outgoing)
+        finally:
+            with self._harmless():
+                self._send(outgoing)
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.context.counts["errors"] += 1
+            log.exception("%s: what follows a commit has failed", self.codec.identity.name)
+
+    def _start(self, effect: Effect, outgoing: list[Outgoing]) -> None:
+        match effect:
+            case SendMessage():
+                if (message := self._outgoing(effect)) is not None:
+                    outgoing.append(message)
+            case StartCall():
+                self._call(effect)
+            case TellPolicy(key):
+                self._decided(self.upcalls.changed(self.table.view(*key), self.context.clock.now()))
+            case TickPolicies(now):
+                self._decided(self.upcalls.tick(now))
+
+    def _outgoing(self, effect: SendMessage) -> Outgoing | None:
+        """A message, as subscribers leave it; None where none is to be sent."""
         send, number, neighbour = effect.send, effect.number, effect.send.neighbour
         instance = self.table.instances.get(effect.key)
         if instance is None or instance.record[instance.core.sent_at][neighbour] != number:
-            return  # a later transition of the turn has sent another
-        peer, fields = instance.peers[neighbour], effect.fields
+            return None  # a later transition of the turn has sent another
+        fields = effect.fields
         if self.context.notices.subscribers:
             names = tuple(name for name, _ in self.codec.program.messages[send.message].fields)
-            data = {"to": peer, "peer": self.codec.machine_at(instance, neighbour), "number": number}
+            peer, machine = instance.peers[neighbour], self.codec.machine_at(instance, neighbour)
+            data = {"to": peer, "peer": machine, "number": number}
             shown = dict(zip(names, fields, strict=True))
             told = self.context.tell(Kind.SEND, instance.key, send.message, **data, fields=shown)
             if told is None:
-                return
+                return None
             fields = tuple(told.data["fields"][name] for name in names)
+        return Outgoing(instance, send, fields, number)
+
+    def _send(self, outgoing: Sequence[Outgoing]) -> None:
         try:
-            frame = self.codec.seal(instance, send, fields, number)
-        except Refusal as refusal:
-            log.error("%s %s: %s", instance.key.lease, send.message, refusal)
+            frames = self.codec.seal(outgoing)
+        except Exception:
+            if len(outgoing) == 1:
+                raise
+            for message in outgoing:  # one of them is to blame
+                with self._harmless():
+                    self._send((message,))
             return
-        last = send.answer or instance.core.over(instance.state)
-        self.outbox.post(PendingSend(instance.key, neighbour, number, send.message, peer, frame, last))
+        for (instance, send, _, number), frame in zip(outgoing, frames, strict=True):
+            if isinstance(frame, Refusal):
+                log.error("%s %s: %s", instance.key.lease, send.message, frame)
+                continue
+            last = send.answer or instance.core.over(instance.state)
+            peer = instance.peers[send.neighbour]
+            self.outbox.post(PendingSend(instance.key, send.neighbour, number, send.message, peer, frame, last))
 
     def _call(self, effect: StartCall) -> None:
         instance, call = self.table.instances.get(effect.key), effect.call

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
@@ -14,6 +14,7 @@ from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, Notice, Notices
 from leasehold.impl.policy.policy import Policy
@@ -31,28 +32,37 @@ class EnvironmentMismatch(ValueError):
     """The environment does not fit the actor's records: the operator's to mend. No other try would cure it."""
 
 
+class CredentialRequest(NamedTuple):
+    """A message that may take a credential along.
+
+    Attributes:
+        metadata: of the sending machine.
+        message: the name of the message.
+        receiver: the actor that the message is for.
+        lease: its lease.
+        number: its sequence number.
+        fields: its fields, plain.
+    """
+
+    metadata: Mapping[str, Any]
+    message: str
+    receiver: str
+    lease: str
+    number: int
+    fields: Mapping[str, Any]
+
+
 class Credentials(Protocol):
     """Signed statements of third parties that messages show beside their fields, such as tickets.
 
     The actor carries them and keeps them with records; it never reads them.
     """
 
-    def issue(
-        self, metadata: Mapping[str, Any], message: str, receiver: str, lease: str, number: int,
-        fields: Mapping[str, Any],
-    ) -> str | None:  # fmt: skip
-        """The credential that a message takes along; None where it needs none.
+    def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
+        """The credentials that the messages of a turn take along.
 
-        Args:
-            metadata: of the sending machine.
-            message: the name of the message.
-            receiver: the actor that the message is for.
-            lease: its lease.
-            number: its sequence number.
-            fields: its fields, plain.
-
-        Raises:
-            Refusal: it cannot be written; a mistake of ours.
+        Returns:
+            For each its credential, None where it needs none, or why it cannot be written: a mistake of ours.
         """
         ...
 

@@ -7,23 +7,42 @@ neighbour. What third parties have signed travels with it as a credential, which
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from leasehold.impl.actor.environment import ActorError, Credentials
-from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.environment import ActorError, CredentialRequest, Credentials
+from leasehold.impl.actor.ready import Deliver, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance, origin_of
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
-from leasehold.impl.identity.envelope import Envelope, open_frame, seal
-from leasehold.impl.identity.signed import Forged, Malformed, OtherSpecification, Refusal, Unauthorised, UnknownSender
+from leasehold.impl.identity.envelope import FINGERPRINT, Envelope, body_of, frame_of, open_frame
+from leasehold.impl.identity.keys import Purpose
+from leasehold.impl.identity.signed import (
+    Forged,
+    Malformed,
+    OlderStore,
+    OtherSpecification,
+    Refusal,
+    Unauthorised,
+    UnknownSender,
+)
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Delivery
+
+
+class Outgoing(NamedTuple):
+    """A message that a machine sends to a neighbour."""
+
+    instance: MachineInstance
+    send: SendWork
+    fields: tuple[Any, ...]
+    number: int
 
 
 class EnvelopeCodec:
@@ -38,6 +57,8 @@ class EnvelopeCodec:
     Attributes:
         address: where this actor is reached.
         epoch: its incarnation.
+        store: what its store is known by.
+        began, commits: how many commits that had when the incarnation began, and has now.
     """
 
     def __init__(
@@ -47,35 +68,64 @@ class EnvelopeCodec:
             raise ValueError(f"messages of {program.system} carry others: the actor needs `credentials` to judge them")
         self.program, self.identity, self.credentials = program, identity, credentials
         self.agreement = program.agreement + (f".{tick_seconds:g}" if tick_seconds else "")
-        self.address = ""
-        self.epoch = 0
+        self.address = self.store = ""
+        self.epoch = self.began = self.commits = 0
 
-    def seal(self, instance: MachineInstance, send: SendWork, fields: tuple[Any, ...], number: int) -> bytes:
-        """A message of a machine as a frame.
+    def seal(self, messages: Sequence[Outgoing]) -> list[bytes | Refusal]:
+        """Messages of machines as frames, which stand for themselves; those for one actor share a signature.
 
-        Raises:
-            Refusal: it cannot be written; a mistake of ours.
+        Returns:
+            For each its frame, or why it cannot be written: a mistake of ours.
         """
-        shape, receiver, lease = self.program.messages[send.message], instance.peers[send.neighbour], instance.key.lease
-        plain = {n: to_plain(kind, v) for (n, kind), v in zip(shape.fields, fields, strict=True)}
-        credential = None
-        if self.credentials is not None:
-            credential = self.credentials.issue(instance.metadata, send.message, receiver, lease, number, plain)
+        plain = [self._plain(message) for message in messages]
+        credentials = self.credentials.issue(plain) if self.credentials is not None else [None] * len(plain)
+        found: list[bytes | Refusal] = []
+        for_actor: dict[str, list[int]] = {}  # which messages
+        for n, (message, request, credential) in enumerate(zip(messages, plain, credentials, strict=True)):
+            try:
+                found.append(self._body(message, request, credential))
+            except Refusal as refusal:
+                found.append(refusal)
+            else:
+                for_actor.setdefault(request.receiver, []).append(n)
+        key = self.identity.key
+        for numbers in for_actor.values():
+            bodies = [body for n in numbers if isinstance(body := found[n], bytes)]
+            for n, signature, body in zip(numbers, key.sign_all(Purpose.ENVELOPE, bodies), bodies, strict=True):
+                try:
+                    found[n] = frame_of(key, signature, body)
+                except Refusal as refusal:
+                    found[n] = refusal
+        return found
+
+    def _plain(self, message: Outgoing) -> CredentialRequest:
+        instance, send = message.instance, message.send
+        kinds = self.program.messages[send.message].fields
+        fields = {name: to_plain(kind, value) for (name, kind), value in zip(kinds, message.fields, strict=True)}
+        return CredentialRequest(
+            instance.metadata, send.message, instance.peers[send.neighbour], instance.key.lease, message.number, fields
+        )
+
+    def _body(self, message: Outgoing, request: CredentialRequest, credential: str | Refusal | None) -> bytes:
+        if isinstance(credential, Refusal):
+            raise credential
+        instance = message.instance
         envelope = Envelope(
             version=1, system=self.program.system, digest=self.agreement, sender=self.identity.name,
-            receiver=receiver, lease=lease, sending_machine=instance.key.machine,
-            receiving_machine=self.machine_at(instance, send.neighbour), message=send.message, number=number,
-            epoch=self.epoch, fields=plain, credential=credential, reply_to=self.address or None,
+            receiver=request.receiver, lease=request.lease, sending_machine=instance.key.machine,
+            receiving_machine=self.machine_at(instance, message.send.neighbour), message=request.message,
+            number=request.number, epoch=self.epoch, fields=dict(request.fields), credential=credential,
+            reply_to=self.address or None, store=self.store, began=self.began, commits=self.commits,
         )  # fmt: skip
-        return seal(envelope, self.identity.key)
+        return body_of(envelope)
 
     def machine_at(self, instance: MachineInstance, neighbour: int) -> str:
         """The name of a machine's neighbour."""
         role, index = instance.core.neighbours[neighbour]
         return self.program.roles[role].machine(instance.number if index < 0 else index)
 
-    def open(self, frame: bytes) -> Envelope:
-        """The envelope of a frame whose sender may speak for the machine that it names.
+    def open(self, frame: bytes) -> Deliver:
+        """The message of a frame whose sender may speak for the machine that it names.
 
         Raises:
             Refusal: it is refused, and why.
@@ -90,7 +140,7 @@ class EnvelopeCodec:
         except Refusal as refusal:
             refusal.proven = envelope.sender
             raise
-        return envelope
+        return Deliver(envelope, frame[FINGERPRINT].decode())
 
     def _disagreement(self, envelope: Envelope) -> str:
         theirs = envelope.digest.partition(".")[0]
@@ -127,8 +177,59 @@ class EnvelopeCodec:
         return envelope.message, fields, near[role, index], envelope.number, -1
 
 
-EPOCH = "epoch of "  # metadata: the newest incarnation of a peer that was heard
+EPOCH = "epoch of "  # metadata: the newest incarnation of a peer that was heard, as `Heard` writes it
 ADDRESS = "address of "  # metadata: where a peer says that it can be reached
+
+
+class Heard(NamedTuple):
+    """The newest that was heard of a peer's store, by which an older copy of it is known.
+
+    Attributes:
+        epoch: its incarnation.
+        store: what it is known by; empty: not known.
+        began: how many commits it had when the incarnation began.
+        commits: how many it had at least since.
+        fingerprint: of the key that signed this.
+    """
+
+    epoch: int = 0
+    store: str = ""
+    began: int = 0
+    commits: int = 0
+    fingerprint: str = ""
+
+    def __bytes__(self) -> bytes:
+        return " ".join(map(str, self)).encode()
+
+    @classmethod
+    def of(cls, kept: bytes | None) -> Heard:
+        """Reads what `bytes` wrote, or the epoch alone, which was kept before there was more."""
+        epoch, *more = (kept or b"0").decode().split(" ")
+        if not more:
+            return cls(int(epoch))
+        store, began, commits, fingerprint = more
+        return cls(int(epoch), store, int(began), int(commits), fingerprint)
+
+    def check(self, envelope: Envelope) -> None:
+        """Whether a message is of this incarnation, or of one after it of the same store.
+
+        Raises:
+            Refusal: it is of an incarnation before.
+            OlderStore: it is of another store, or of a copy that has not all the commits that were heard of.
+        """
+        sender, began = envelope.sender, envelope.began
+        if self.store and envelope.store != self.store:
+            reason = f"{sender} has another store than before"
+        elif envelope.epoch < self.epoch:
+            raise Refusal(f"{sender} has a newer incarnation ({self.epoch}, not {envelope.epoch})")
+        elif self.store and (began != self.began if envelope.epoch == self.epoch else began < self.commits):
+            reason = f"{sender} has an older copy of its store: it began with {began} commits, and had {self.commits}"
+        else:
+            return
+        raise OlderStore(
+            f"{reason}; put the newest copy back, or, where it is lost and its leases are over, give the actor "
+            "a new key and revoke this one"
+        )
 
 
 class MessageHandler:
@@ -143,15 +244,15 @@ class MessageHandler:
         self.stepper, self.codec = stepper, codec
         self.table, self.notices = stepper.table, stepper.notices
 
-    def deliver(self, ready: Ready, envelope: Envelope) -> Outcome:
+    def deliver(self, ready: Ready, message: Deliver) -> Outcome:
         """A machine consumes a message; one that begins a lease makes its machine first.
 
         Raises:
             Refusal: it is refused, and has changed nothing.
             ActorError: a subscriber has consumed it.
         """
-        table, codec = self.table, self.codec
-        self._check_epoch(envelope)
+        table, codec, envelope = self.table, self.codec, message.envelope
+        heard = self._heard(envelope)
         named = codec.program.machines.get(envelope.receiving_machine)
         if named is None or named[0].role not in table.roles or named[0].subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
@@ -180,7 +281,7 @@ class MessageHandler:
         outcome = self.stepper.step(ready, instance, event)
         kind = outcome.kind
         if kind != "refused":
-            self._note(ready, envelope)
+            self._note(ready, message, heard, kind)
         elif not peer:  # it has not become this neighbour by being refused, nor does its number count
             instance.peers[event[2]], instance.record = peer, before
         if kind == "taken":
@@ -208,18 +309,30 @@ class MessageHandler:
         fields = told.data["fields"]
         return envelope if fields is envelope.fields else replace(envelope, fields=dict(fields))
 
-    def _check_epoch(self, envelope: Envelope) -> None:
-        """A message of an incarnation that is over changes nothing."""
-        newest = int(self.table.metadata.get(EPOCH + envelope.sender, b"0"))
-        if envelope.epoch < newest:
-            raise Refusal(f"{envelope.sender} has a newer incarnation ({newest}, not {envelope.epoch})")
+    def _heard(self, envelope: Envelope) -> Heard:
+        """The newest that was heard of a sender. What a key said that is revoked since, does not count.
 
-    def _note(self, ready: Ready, envelope: Envelope) -> None:
-        """Keeps what a message tells of its sender: its incarnation, and where it is."""
-        metadata, fresh = self.table.metadata, {}
+        Raises:
+            Refusal, OlderStore: this message is of an incarnation or a store before.
+        """
+        heard = Heard.of(self.table.metadata.get(EPOCH + envelope.sender))
+        try:
+            heard.check(envelope)
+        except Refusal:
+            actor = self.codec.identity.trust.actors.get(envelope.sender)
+            key = actor.key(heard.fingerprint) if actor is not None else None
+            if not heard.fingerprint or (key is not None and not key.revoked):
+                raise
+            return Heard()
+        return heard
+
+    def _note(self, ready: Ready, message: Deliver, heard: Heard, kind: str) -> None:
+        """Keeps what a message tells of its sender: its incarnation, how far its store is, and where it is."""
+        envelope, metadata, fresh = message.envelope, self.table.metadata, {}
         epoch, address = EPOCH + envelope.sender, ADDRESS + envelope.sender
-        if envelope.epoch > int(metadata.get(epoch, b"0")):
-            fresh[epoch] = str(envelope.epoch).encode()
+        if envelope.epoch > heard.epoch or (kind == "taken" and envelope.commits > heard.commits):
+            store, fingerprint = envelope.store, message.fingerprint
+            fresh[epoch] = bytes(Heard(envelope.epoch, store, envelope.began, envelope.commits, fingerprint))
         if envelope.reply_to and metadata.get(address) != envelope.reply_to.encode():
             fresh[address] = envelope.reply_to.encode()
         if fresh:
@@ -251,4 +364,5 @@ def answer_to(refusal: Refusal) -> Delivery:
     """The answer to the sender: to stop, or, where an operator may cure it, to send it again later."""
     if isinstance(refusal, OtherSpecification):
         return Delivery.BUSY
-    return Delivery.UNTRUSTED if isinstance(refusal, UnknownSender | Forged) else Delivery.REFUSED
+    untrusted = isinstance(refusal, UnknownSender | Forged | OlderStore)
+    return Delivery.UNTRUSTED if untrusted else Delivery.REFUSED

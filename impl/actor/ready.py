@@ -21,9 +21,14 @@ from leasehold.impl.store.store import RecordKey
 
 
 class Deliver(NamedTuple):
-    """A peer's message, its signature verified."""
+    """A peer's message, its signature verified.
+
+    Attributes:
+        fingerprint: of the key that signed it.
+    """
 
     envelope: Envelope
+    fingerprint: str
 
 
 class Begin(NamedTuple):

@@ -86,7 +86,7 @@ class Stepper:
     ) -> Outcome:
         lease, machine = key
         named = self.program.machines.get(machine)
-        if named is None or named[0].role not in self.table.roles:
+        if named is None or named[0].role not in self.table.roles or named[0].subsidiary:
             raise ActorError(f"this actor has no machine {machine[:60]}")
         if origin_of(lease) is None:
             raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")

@@ -115,7 +115,7 @@ class MachineTable:
         self.program, self.roles = program, roles
         self.parents = {sub.role: role for role in roles for sub in program.roles[role].below}
         talking = [program.roles[role] for role in roles if not program.roles[role].subsidiary]
-        self._several = len(talking) > 1 or any(core.indexed for core in talking)
+        self._machines = tuple(core.machine(n) for core in talking for n in range(core.count))  # of one lease
         self.clear({})
 
     def clear(self, metadata: dict[str, bytes]) -> None:
@@ -133,8 +133,10 @@ class MachineTable:
             if name.startswith(PRUNED):
                 self.pruned.read(name.removeprefix(PRUNED), body)
 
-    def admit(self, instance: MachineInstance) -> None:
+    def admit(self, instance: MachineInstance, now: int) -> None:
         """A machine that was read from a store is there from now on.
+
+        Whether it is over its state says: a migration may have changed that.
 
         Raises:
             RecordError: the actor does not play its role.
@@ -147,8 +149,8 @@ class MachineTable:
             self.see(instance, instance.record)
             self.drive(instance, instance.metadata.get("lease", ""))
         self.wake_later(instance)
-        if "over" in instance.metadata:
-            heappush(self._ended, (instance.metadata["over"], instance.key))
+        over = instance.metadata.pop("over", now)
+        self._note_end(instance, over)
 
     def new(self, key: RecordKey, core: Core, number: int) -> MachineInstance:
         """A machine that nothing has happened to, and that the table does not have yet."""
@@ -179,7 +181,7 @@ class MachineTable:
         while True:
             self._named[origin] += 1
             lease = f"{origin}:{self._named[origin]}"
-            if lease not in self.pruned and not any(RecordKey(lease, role) in self.instances for role in self.roles):
+            if lease not in self.pruned and not any(self._of(lease)):
                 return lease
 
     def view(self, lease: str, machine: str) -> Lease:
@@ -248,23 +250,38 @@ class MachineTable:
             heappush(self._wakes, (now + 1, key))
 
     def moved(self, instance: MachineInstance, now: int) -> None:
-        """A machine has taken a transition: it may have a timer, have come to its end, or go on after it."""
-        core, record, metadata = instance.core, instance.record, instance.metadata
-        if record[0] in core.wakes:
-            self.wake_later(instance)
-        if record[0] not in core.ends:
-            metadata.pop("over", None)
-        elif "over" not in metadata:
+        """A machine has taken a transition: it may have a timer, or have come to its end."""
+        self.wake_later(instance)
+        self._note_end(instance, now)
+
+    def _note_end(self, instance: MachineInstance, now: int) -> None:
+        """A machine is forgotten some time after its end; a subsidiary one never, as it outlives all leases."""
+        core, metadata = instance.core, instance.metadata
+        if instance.state in core.ends and not core.subsidiary and "over" not in metadata:
             metadata["over"] = now
             heappush(self._ended, (now, instance.key))
 
     def ended(self, before: int) -> Iterator[MachineInstance]:
-        """The machines that came to their end at a time or before it, once each."""
+        """The machines that came to their end at a time or before it, once each, if others of the lease did as well.
+
+        One that were forgotten before the others would be begun anew by a late duplicate of its first message.
+        """
+        later = []
         while self._ended and self._ended[0][0] <= before:
             _, key = heappop(self._ended)
-            instance = self.instances.get(key)
-            if instance is not None and instance.metadata.get("over", before + 1) <= before:
+            if (instance := self.instances.get(key)) is None:
+                continue
+            if all(other.metadata.get("over", before + 1) <= before for other in self._of(key.lease)):
                 yield instance
+            else:
+                later.append(instance)
+        for instance in later:
+            self.remember(instance, before + 1)
+
+    def _of(self, lease: str) -> Iterator[MachineInstance]:
+        """The machines of a lease, without subsidiary ones."""
+        keys = (RecordKey(lease, name) for name in self._machines)
+        return (instance for key in keys if (instance := self.instances.get(key)) is not None)
 
     def remember(self, instance: MachineInstance, at: int) -> None:
         """A machine that is over is not forgotten yet; `ended` answers it again as if it had ended at a time."""
@@ -273,7 +290,7 @@ class MachineTable:
     def forget(self, instance: MachineInstance) -> dict[str, bytes]:
         """Forgets a machine; returns the metadata that has changed, if it was the last one of its lease."""
         del self.instances[instance.key]
-        if self._several and any(key.lease == instance.key.lease for key in self.instances):
+        if any(self._of(instance.key.lease)):
             return {}
         origin = self.pruned.add(instance.key.lease)
         changed = {PRUNED + origin: self.pruned.write(origin)}

@@ -39,7 +39,7 @@ class Field:
     initial: Value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Core:
     """The machines of one role.
 
@@ -77,21 +77,21 @@ class Core:
     since: Mapping[str, tuple[str, ...]]
     below: tuple[Core, ...]
     subsidiary: bool
-    table: Table = field(repr=False)
-    work: WorkOf = field(repr=False)
-    answers: Answers = field(repr=False)
-    wakes: Wakes = field(repr=False)
+    table: Table
+    work: WorkOf
+    answers: Answers
+    wakes: Wakes
     heard_answers: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
-    step: Step = field(init=False, repr=False)
-    names: tuple[str, ...] = field(init=False, repr=False)
-    _field_names: tuple[str, ...] = field(init=False, repr=False)
+    step: Step = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+    _field_names: tuple[str, ...] = field(init=False)
     # Where things are in a record.
-    data_at: int = field(init=False, repr=False)
-    sent_at: int = field(init=False, repr=False)
-    received_at: int = field(init=False, repr=False)
-    state_epoch_at: int = field(init=False, repr=False)
-    below_at: int = field(init=False, repr=False)
+    data_at: int = field(init=False)
+    sent_at: int = field(init=False)
+    received_at: int = field(init=False)
+    state_epoch_at: int = field(init=False)
+    below_at: int = field(init=False)
 
     def __post_init__(self) -> None:
         own = ("instance",) if self.indexed else ()
@@ -111,6 +111,9 @@ class Core:
         }  # fmt: skip
         for name, at in places.items():
             object.__setattr__(self, name, at)
+
+    def __repr__(self) -> str:
+        return f"Core({self.role})"
 
     # Records
 

@@ -69,8 +69,10 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Map(key=key, of=of):
             if isinstance(plain, list | tuple) and len(plain) == len(t.members(key)):
                 return tuple(from_plain(of, v) for v in plain)
-        case t.Option(of=of):
-            return None if plain is None or of is None else from_plain(of, plain)
+        case t.Option() if plain is None:
+            return None
+        case t.Option(of=of) if of is not None:
+            return from_plain(of, plain)
     raise ValueFault(f"{_short(plain)} is no {kind}")
 
 

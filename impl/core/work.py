@@ -121,7 +121,6 @@ class Machines(dict[int, Record]):
     __slots__ = ("first",)
 
     def __init__(self, first: Callable[[int], Record]) -> None:
-        super().__init__()
         self.first = first
 
     def __missing__(self, index: int) -> Record:

@@ -277,7 +277,8 @@ def _base(directory: Path) -> Path:
 
 
 def _checked_command(command: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(command, str) or not command or not all(isinstance(part, str) for part in command):
+    listed = isinstance(command, Sequence) and not isinstance(command, str)
+    if not listed or not command or not all(isinstance(part, str) for part in command):
         raise HandlerError(f"`command` is {command!r}; it needs a list of words, as in [python3, -m, http.server]")
     for part in command:
         try:

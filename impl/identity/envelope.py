@@ -19,11 +19,12 @@ from typing import Any, Literal
 import msgspec
 
 from leasehold.impl.identity import signed
-from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
+from leasehold.impl.identity.keys import SIGNATURE, PrivateKey, Purpose, base64_of, unbase64
 from leasehold.impl.identity.signed import Malformed, NotForMe, TooLarge
 from leasehold.impl.identity.trust import Trust
 
-_HEAD = re.compile(rb"leasehold1 ([0-9a-f]{32}) ([A-Za-z0-9_-]{86})\n")
+_HEAD = re.compile(rf"leasehold1 ([0-9a-f]{{32}}) ({SIGNATURE})\n".encode())
+FINGERPRINT = slice(len("leasehold1 "), len("leasehold1 ") + 32)  # its place in a frame
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -43,6 +44,9 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         fields: the message's fields by name; not to be changed.
         credential: a text signed by a third actor, if the message presents one; `ticket` on the wire.
         reply_to: the sender's address, if it gives one.
+        store: what the sender's store is known by, through all its incarnations.
+        began: how many commits it had when this incarnation began.
+        commits: how many it has with the one that this message follows from.
         version: of this form.
     """
 
@@ -60,6 +64,9 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fields: dict[str, Any]
     credential: signed.Text | None = msgspec.field(default=None, name="ticket")
     reply_to: signed.Address | None = None
+    store: signed.Name = "_"
+    began: signed.Natural = 0
+    commits: signed.Natural = 0
 
 
 _encoder = msgspec.json.Encoder()
@@ -76,9 +83,26 @@ def seal(envelope: Envelope, key: PrivateKey) -> bytes:
         Malformed: no receiver would accept it; this is a mistake of ours.
         TooLarge: it is larger than a frame may be.
     """
-    body = signed.write(envelope, "the envelope", _decoder, _encoder, _FORM)
-    signature = base64_of(key.sign(Purpose.ENVELOPE, body))
-    frame = f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + body
+    body = body_of(envelope)
+    return frame_of(key, key.sign(Purpose.ENVELOPE, body), body)
+
+
+def body_of(envelope: Envelope) -> bytes:
+    """What is signed of an envelope.
+
+    Raises:
+        Malformed: no receiver would accept it; this is a mistake of ours.
+    """
+    return signed.write(envelope, "the envelope", _decoder, _encoder, _FORM)
+
+
+def frame_of(key: PrivateKey, signature: bytes, body: bytes) -> bytes:
+    """A frame of an envelope's body and its signature.
+
+    Raises:
+        TooLarge: it is larger than a frame may be.
+    """
+    frame = f"leasehold1 {key.public.fingerprint} {base64_of(signature)}\n".encode() + body
     if len(frame) > signed.FRAME_BYTES:
         raise TooLarge(f"the envelope has {len(frame)} bytes, and a frame may have {signed.FRAME_BYTES}")
     return frame

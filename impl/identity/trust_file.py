@@ -217,7 +217,8 @@ def _plain(actor: TrustedActor) -> dict[str, Any]:
     for trusted in actor.keys:
         entry: dict[str, Any] = {"key": str(trusted.key)}
         if trusted.not_after is not None:
-            entry["not_after"] = datetime.fromtimestamp(trusted.not_after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            moment = datetime.fromtimestamp(trusted.not_after, UTC)
+            entry["not_after"] = moment.isoformat().replace("+00:00", "Z")  # the year has four digits in any case
         if trusted.revoked:
             entry["revoked"] = True
         keys.append(entry)

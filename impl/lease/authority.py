@@ -133,8 +133,6 @@ class FirstFit:
         return self._serve(now)
 
     def _settle(self) -> None:
-        if not self._recovered:
-            return
         waiting = sorted(self._recovered, key=lambda name: (self._views[name].lease.data["end"], name))
         self._recovered = []
         for name in waiting:
@@ -240,12 +238,11 @@ class FirstFit:
             holds = len((view.assigned - view.failed) & ours)
             if view.lease.state == "closing":
                 coming += holds
-            elif view.lease.state in ("priming", "active", "modifying"):
-                if view.expired(now) and holds:
-                    expired.append(view)
-                elif view.lease.state == "modifying" and not view.asks:
-                    chosen = frozenset(view.lease.data["chosen"])
-                    coming += len((view.assigned - chosen - view.failed) & ours)
+            elif view.expired(now) and holds:
+                expired.append(view)
+            else:  # a lease that shrinks gives back what was not chosen
+                chosen = frozenset(view.lease.data["chosen"])
+                coming += len((view.assigned - chosen - view.failed) & ours)
         decisions: list[Decision] = []
         for view in sorted(expired, key=lambda v: (v.lease.data["end"], v.lease.name)):
             if coming >= short:

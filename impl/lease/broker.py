@@ -67,7 +67,7 @@ class Calendar:
 
     def note(self, lease: Lease) -> None:
         """Takes a lease as its record says."""
-        holds = lease.state in ("ticketed", "extending") and lease.data["units"] > 0
+        holds = lease.state in ("ticketed", "extending")
         self._put(lease.name, Holding(lease.data["units"], lease.data["term_end"]) if holds else None)
 
     def _put(self, lease: str, holding: Holding | None) -> None:
@@ -187,9 +187,8 @@ class FirstComeFirstServed:
 
     def _settle(self) -> None:
         """Ends the recovery: what was told in any order gets one."""
-        if self._recovered:
-            self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
-            self._recovered = {}
+        self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
+        self._recovered = {}
 
     def _serve(self, now: int) -> list[Decision]:
         decisions: list[Decision] = []
@@ -215,15 +214,14 @@ class FirstComeFirstServed:
 
     def _extension(self, question: Question, wanted: int) -> Decision:
         held = self.calendar.of(question.lease.name)
-        if wanted > held and (wanted - held > self.free or self._waiting):
-            wanted = held
+        if wanted - held > self.free or self._waiting:
+            wanted = min(wanted, held)
         if wanted - held > self.free:  # only where more is promised than there is: the inventory was larger once
             return question.answer("denied")
         return self._promise(question.lease, self._grant(question, wanted))
 
     def _promise(self, lease: Lease, decision: Decision) -> Decision:
         more = max(0, decision.fields["units"] - self.calendar.of(lease.name))
-        self._decided(lease.name)
         self._promised[lease.name] = (more, decision)
         self._more += more
         return decision

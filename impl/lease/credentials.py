@@ -9,11 +9,13 @@ cannot change during a lease, so the broker keeps the name of the one that its t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leasehold.impl.actor.environment import CredentialRequest
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.identity.keys import PrivateKey, Purpose
 from leasehold.impl.identity.signed import Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
@@ -39,24 +41,34 @@ class TicketCredentials:
         self.carried = {name for name in carried if tuple(field for field, _ in messages[name].fields) == GRANT}
         self._issuers = {messages[name].sender for name in self.carried}
 
-    def issue(
-        self, metadata: Mapping[str, Any], message: str, receiver: str, lease: str, number: int,
-        fields: Mapping[str, Any],
-    ) -> str | None:  # fmt: skip
-        """The ticket that a message takes along."""
+    def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
+        """The tickets that messages take along; those that are new share a signature."""
+        found: list[str | bytes | Refusal | None] = []
+        for request in requests:
+            try:
+                found.append(self._credential(request))
+            except Refusal as refusal:
+                found.append(refusal)
+        key = self.identity.key
+        signatures = iter(key.sign_all(Purpose.TICKET, [body for body in found if isinstance(body, bytes)]))
+        return [_signed(key, next(signatures), one) if isinstance(one, bytes) else one for one in found]
+
+    def _credential(self, request: CredentialRequest) -> str | bytes | None:
+        """The ticket that a message takes along, or what is to be signed of a new one."""
+        message, fields, metadata = request.message, request.fields, request.metadata
         if self.program.messages[message].carries:
             return metadata.get(TICKET)
         if message not in self.carried or not fields["units"]:
             return None
-        holder = self.identity.trust.sender(receiver)
+        holder = self.identity.trust.sender(request.receiver)
         properties = tickets.properties_of(fields["properties"])
         authority = properties.get("authority") or metadata.get(AUTHORITY) or self.peers.get("authority")
         if not authority:
             raise Refusal("nobody is known to play authority; trust exactly one such actor, or name one under `peers`")
-        return tickets.issue(
-            self.identity.key, issuer=self.identity.name, authority=str(authority), holder=holder, lease=lease,
-            serial=number, resource=str(properties.get("resource", "unit")), units=fields["units"], end=fields["end"],
-            properties={"of": fields["properties"]},
+        return tickets.body_of(
+            issuer=self.identity.name, authority=str(authority), holder=holder, lease=request.lease,
+            serial=request.number, resource=str(properties.get("resource", "unit")), units=fields["units"],
+            end=fields["end"], properties={"of": fields["properties"]},
         )  # fmt: skip
 
     def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,3 +118,10 @@ class TicketCredentials:
         if reason:
             raise Unauthorised(reason)
         return {REDEEMED: redeemed.after(found).to_bytes()}
+
+
+def _signed(key: PrivateKey, signature: bytes, body: bytes) -> str | Refusal:
+    try:
+        return tickets.text_of(key, signature, body)
+    except Refusal as refusal:
+        return refusal

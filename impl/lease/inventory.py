@@ -213,7 +213,7 @@ def _entry(entry: object, where: str) -> list[Unit]:
         key = next(k for k in UnitEntry.__struct_fields__ if re.search(rf"`(\$\.)?{k}\b", str(e)))
         raise InventoryError(f"{where}: `{key}` is {str(entry.get(key))[:80]!r}; {_NEEDS[key]}") from None
     try:
-        json.dumps(unit.properties)
+        json.dumps(unit.properties, allow_nan=False)
     except (TypeError, ValueError) as e:
         raise InventoryError(f"{where}: `properties` must be what JSON can say: {e}; put dates in quotes") from None
     if unit.count is UNSET:

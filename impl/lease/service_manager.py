@@ -176,7 +176,6 @@ class FixedDemand:
 
     def recovered(self, lease: Lease) -> None:
         self._note(lease)
-        self._look_at(lease.name, 0)
         if lease.state in _OVER:
             self._ended.add(lease.name)
 
@@ -242,7 +241,7 @@ class FixedDemand:
             if now >= wish.until:  # the close is said until it is heard
                 yield now + 1
             if lease is not None and lease.state in _RUNS:
-                yield from (lease.data["lease_end"] - self._before_end(wish), lease.data["lease_end"])
+                yield lease.data["lease_end"] - self._before_end(wish)
 
     def _before_end(self, wish: Wish) -> int:
         """How long before its end a lease is renewed."""
@@ -271,8 +270,8 @@ class FixedDemand:
                 return []
             event = "redeem_now"
         else:
-            ticket, at = self._tried.get(name, (0, 0))
-            if ticket == lease.data["ticket_end"] and now < at + self._retry_after:
+            tried = self._tried.get(name)
+            if tried and tried[0] == lease.data["ticket_end"] and now < tried[1] + self._retry_after:
                 return []
             self._tried[name] = lease.data["ticket_end"], now
             event = "extend_now"

@@ -28,11 +28,11 @@ from typing import Any, Literal
 import msgspec
 
 from leasehold.impl.identity import signed
-from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of, unbase64
+from leasehold.impl.identity.keys import SIGNATURE, PrivateKey, Purpose, base64_of, unbase64
 from leasehold.impl.identity.signed import Ended, Malformed, TooLarge, Unauthorised
 from leasehold.impl.identity.trust import Trust, TrustedActor
 
-_TEXT = re.compile(r"lht1\.([0-9a-f]{32})\.([A-Za-z0-9_-]{86})\.([A-Za-z0-9_-]+)")
+_TEXT = re.compile(rf"lht1\.([0-9a-f]{{32}})\.({SIGNATURE})\.([A-Za-z0-9_-]+)")
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,10 +72,19 @@ _FORM: signed.Form = (*((name, signed.word) for name in _WORDS), ("properties", 
 
 
 def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **terms: Any) -> str:
-    """Signs a ticket for a holder, bound to the newest of its keys that counts (at a calendar time; None: now).
+    """Signs a ticket for a holder: `text_of` of its `body_of`.
+
+    Raises:
+        Unauthorised, Malformed, TooLarge: as they do.
+    """
+    body = body_of(holder=holder, at=at, **terms)
+    return text_of(key, key.sign(Purpose.TICKET, body), body)
+
+
+def body_of(*, holder: TrustedActor, at: float | None = None, **terms: Any) -> bytes:
+    """What is signed of a ticket, bound to the newest of its holder's keys that counts.
 
     Args:
-        key: the issuer's.
         holder: who may present it.
         at: the calendar time by which keys end; None: now.
         terms: the other attributes of the ticket; `properties` may be left out.
@@ -83,15 +92,22 @@ def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **t
     Raises:
         Unauthorised: the holder has no key that counts.
         Malformed: a value cannot be one of a ticket; this is a mistake of ours.
-        TooLarge: the ticket is larger than an envelope can carry.
     """
     moment = time.time() if at is None else at
     holder_key = next((k.key.fingerprint for k in reversed(holder.keys) if k.valid(moment)), None)
     if holder_key is None:
         raise Unauthorised(f"{holder.name} has no key that counts now, so no ticket can be bound to it")
     ticket = Ticket(version=1, holder=holder.name, holder_key=holder_key, **{"properties": {}, **terms})
-    body = signed.write(ticket, "the ticket", _decoder, _encoder, _FORM)
-    text = f"lht1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.TICKET, body))}.{base64_of(body)}"
+    return signed.write(ticket, "the ticket", _decoder, _encoder, _FORM)
+
+
+def text_of(key: PrivateKey, signature: bytes, body: bytes) -> str:
+    """A ticket, of its body and the signature of the issuer's key.
+
+    Raises:
+        TooLarge: the ticket is larger than an envelope can carry.
+    """
+    text = f"lht1.{key.public.fingerprint}.{base64_of(signature)}.{base64_of(body)}"
     if len(text) > signed.TEXT_CHARACTERS:
         raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {signed.TEXT_CHARACTERS}")
     return text

@@ -7,7 +7,7 @@ A store whose last commits are missing is whole, and looks well: its write-ahead
 its place, or it was removed and would begin empty. The leases that it has forgotten would be given away once more. So a
 file beside the store has the epoch and the number of the newest commit, and a store that has come less far is refused.
 The mark is written after the commit is durable, and is not synced itself: after a power failure it may be behind the
-store, and never ahead of it.
+store, and never ahead of it. Stores in databases have no such file; there the peers know (impl/actor/messages.py).
 """
 
 from __future__ import annotations

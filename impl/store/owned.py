@@ -136,7 +136,7 @@ class OwnedStore(ABC):
 
     @abstractmethod
     def _meaning(self, error: BaseException) -> StoreError | None:
-        """The meaning of a driver's error; None for other errors: a mistake in here, a cancelled task."""
+        """The meaning of a driver's error; None for others: one told already, a mistake in here, a cancelled task."""
 
     def _fenced(self, epoch: int, newer: int | None) -> Fenced:
         now = "its actor is no longer in it" if newer is None else f"it has a newer owner, of epoch {newer}"
@@ -171,8 +171,8 @@ class OwnedStore(ABC):
         try:
             yield
         except BaseException as error:
-            known = self._known(error)
-            if known is None or known is error:
+            known = self._meaning(error)
+            if known is None:
                 raise
             raise known from error
 
@@ -200,9 +200,6 @@ class OwnedStore(ABC):
 
     def _unsealed(self, key: str, value: bytes) -> bytes:
         return unsealed(self.place, key, value) if self.durable else value
-
-    def _known(self, error: BaseException) -> StoreError | None:
-        return error if isinstance(error, StoreError) else self._meaning(error)
 
 
 def _name(key: RecordKey) -> str:

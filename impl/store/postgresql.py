@@ -173,7 +173,8 @@ class PostgresqlStore(OwnedStore):
 
 def _settings(url: str) -> dict[str, Any]:
     try:
-        return {**_SETTINGS, **psycopg.conninfo.conninfo_to_dict(url)}
+        # Another encoding, which the environment may name, has no room for every key.
+        return {**_SETTINGS, **psycopg.conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
     except psycopg.ProgrammingError as error:
         # What libpq says of a setting names it; its other complaints may quote a password.
         about = f": {' '.join(str(error).split())}" if "parameter" in str(error) else ""

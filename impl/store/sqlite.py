@@ -111,8 +111,8 @@ class SqliteStore(OwnedStore):
 
     def _remedy(self) -> str:
         return (
-            "put the newest one back; if that is lost, wait until the leases that it may have had are over, and then "
-            f"remove {self._mark.path}"
+            "put the newest one back; if that is lost, wait until the leases that it may have had are over, then "
+            f"remove {self._mark.path}, and give the actor a new key in place of the old one, which is revoked"
         )
 
     async def _owners(self) -> list[str]:

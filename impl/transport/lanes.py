@@ -40,7 +40,8 @@ class SendQueue:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
         self._waiting.append((frame, future))
-        if len(self._workers) < self._limits.in_flight:
+        # A worker that has ended takes no more frames, and stays among the workers until the loop's next turn.
+        if sum(not worker.done() for worker in self._workers) < self._limits.in_flight:
             worker = loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)

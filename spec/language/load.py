@@ -284,8 +284,19 @@ class _SystemBuilder(Builder):
 
     def actors(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        for name, _, node in entries(self.files.sections["actors"]):
+        playing: dict[str, str] = {}
+        for name, place, node in entries(self.files.sections["actors"]):
             found[name] = tuple(n.text for n in node if self._role(n) is not None)
+            if not [*node]:
+                self.sink.error("actor_plays_nothing", place, name=name)
+            if (
+                name in self.names.roles and name not in found[name]
+            ):  # a role that nobody plays is an actor of that name
+                self.sink.error("actor_is_role", place, name=name)
+            for role in node:
+                if role.text in playing:
+                    self.sink.error("played_twice", role.place, role=role.text, name=playing[role.text])
+                playing[role.text] = name
         return found
 
     def faults(self) -> m.Faults:
@@ -298,7 +309,9 @@ class _SystemBuilder(Builder):
             settings[name] = value.text
         nodes = {}
         actors = list(self.files.sections["actors"])
-        for name, _, members in node.pairs_of("nodes"):
+        for name, place, members in node.pairs_of("nodes"):
+            if name in actors or name in self.names.roles:
+                self.sink.error("node_is_actor", place, name=name)
             for member in members:
                 self._exists(member.text, member.place, actors, "actor")
             nodes[name] = tuple(member.text for member in members)

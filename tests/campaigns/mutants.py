@@ -58,9 +58,14 @@ class Score:
         return {
             "package": self.package, "all": self.all, "mutants": len(self.killed) + len(self.survivors),
             "killed": len(self.killed), "score": round(self.score, 4), "seconds": round(self.seconds, 1),
+            "found": [_shown(judged.mutant) | {"test": judged.killed_by} for judged in sorted(self.killed, key=_place)],
             "survivors": [_shown(judged.mutant) | {"tests": judged.tests} for judged in self.survivors],
             "equivalent": [_shown(mutant) | {"reason": reason} for mutant, reason in self.equivalent],
         }  # fmt: skip
+
+
+def _place(judged: Judged) -> Mutant:
+    return judged.mutant
 
 
 def _shown(mutant: Mutant) -> dict[str, Any]:
@@ -125,31 +130,42 @@ def judged(wanted: Sequence[Mutant], measured: Coverage, jobs: int) -> Iterator[
             pool.shutdown(cancel_futures=True)
 
 
-def page(scores: Sequence[Score], seed: int) -> str:
+def page(results: dict[str, Any]) -> str:
     """The report, as Markdown."""
     lines = [
         "# Mutants of the implementation", "",
         "Each mutant has one mistake of a programmer ([operators](../tests/mutation/operators.py)): a comparison at",
         "its boundary, a check, a send or an fsync that is left out, two statements in the other order, a lock that is",
         "not taken, an exception that is not caught, an element that a key lacks. It is tried with the tests that run",
-        "its lines. `python -m tests.campaigns.mutants --page reports/implementation_mutants.md` writes this page.", "",
+        "its lines. `python -m tests.campaigns.mutants --results reports/implementation_mutants.json` judges them and",
+        "writes this page. Each run of all tests tries a few of those that were found again.", "",
         "| package | mutants there are | judged | killed | score | no test can find |", "|---|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
-    for s in scores:
-        count = len(s.killed) + len(s.survivors)
+    packages = list(results["packages"].values())
+    for row in packages:
         lines.append(
-            f"| {s.package} | {s.all:,} | {count} | {len(s.killed)} | {s.score:.1%} | {len(s.equivalent)} |"
-        )  # fmt: skip
-    lines += ["", f"Those that were judged are drawn by chance, with seed {seed}.", "", "## Survivors", ""]
-    lines += [f"- {_in_words(j.mutant)}" for s in scores for j in s.survivors]
+            f"| {row['package']} | {row['all']:,} | {row['mutants']} | {row['killed']} | {row['score']:.1%} "
+            f"| {len(row['equivalent'])} |"
+        )
+    lines += ["", f"Those that were judged are drawn by chance, with seed {results['seed']}.", "", "## Survivors", ""]
+    lines += [f"- {_in_words(one)}" for row in packages for one in row["survivors"]]
     lines += ["", "## No test can find", ""]
-    lines += [f"- {_in_words(mutant)}: {reason}" for s in scores for mutant, reason in s.equivalent]
+    lines += [f"- {_in_words(one)}: {one['reason']}" for row in packages for one in row["equivalent"]]
     return "\n".join(lines) + "\n"
 
 
-def _in_words(mutant: Mutant) -> str:
-    old, new = (_text(words).replace("`", "'") for words in (mutant.old, mutant.new))
-    return f"{mutant.path}, {mutant.function or 'the module'}, {mutant.operator}: `{old[:100]}` → `{new[:100]}`"
+def _in_words(one: dict[str, Any]) -> str:
+    old, new = (_text(words).replace("`", "'") for words in (one["old"], one["new"]))
+    return f"{one['path']}, {one['function'] or 'the module'}, {one['operator']}: `{old[:100]}` → `{new[:100]}`"
+
+
+def _keep(results: Path, seed: int, scores: Sequence[Score]) -> None:
+    """Renews the results of some packages, and the page of all."""
+    before = json.loads(results.read_text(encoding="utf-8"))["packages"] if results.exists() else {}
+    found = {**before, **{score.package: score.as_json() for score in scores}}
+    kept = {"seed": seed, "packages": {name: found[name] for name in (*PACKAGES, *found) if name in found}}
+    results.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    results.with_suffix(".md").write_text(page(kept), encoding="utf-8")
 
 
 def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | None) -> tuple[int, list[Mutant]]:
@@ -168,10 +184,10 @@ def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | 
 @click.option("--coverage", "folder", type=click.Path(path_type=Path), help="data of an earlier run are used, or made")
 @click.option("--again", type=click.Path(path_type=Path, exists=True), help="only the survivors in this JSON")
 @click.option("--json", "as_json", is_flag=True)
-@click.option("--page", "written", type=click.Path(path_type=Path), help="write the result to this file, as Markdown")
+@click.option("--results", type=click.Path(path_type=Path), help="renew this JSON, and the page beside it")
 def main(
     packages: tuple[str, ...], most: int, seed: int, jobs: int, folder: Path | None, again: Path | None,
-    as_json: bool, written: Path | None,
+    as_json: bool, results: Path | None,
 ) -> None:  # fmt: skip
     folder = folder or ROOT / "build" / "mutants"
     known = (folder / "durations").is_file()
@@ -188,6 +204,7 @@ def main(
     }  # fmt: skip
     places = sorted({package.replace(".", "/") for package in PACKAGES})
     measured = Coverage(folder) if every else Coverage.measure(folder, TESTS, places, "not slow")
+    measured.forget_missing(TESTS)
     reasons, scores = Reasons(), []
     for package, (count, drawn) in wanted.items():
         score, began = Score(package, count), time.monotonic()
@@ -201,8 +218,8 @@ def main(
         score.survivors.sort(key=lambda j: j.mutant)
         score.seconds = time.monotonic() - began
         scores.append(score)
-        if written is not None:  # after each package, as all take hours
-            written.write_text(page(scores, seed), encoding="utf-8")
+        if results is not None:  # after each package, as all take hours
+            _keep(results, seed, scores)
     if as_json:
         click.echo(json.dumps({"seed": seed, "packages": [score.as_json() for score in scores]}, indent=2))
     else:

@@ -301,7 +301,7 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
     result.looks, result.units = observer.looks, observer.most
     result.violations = [*observer.violations, *result.violations]
     if result.violations:
-        say(f"everything is left in {base}")
+        say(f"everything is left in {base}: {'; '.join(result.violations)}")
     else:
         shutil.rmtree(base, ignore_errors=True)
     return result

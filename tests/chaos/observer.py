@@ -25,6 +25,7 @@ class UnitProcess:
     """A process in a unit: who it is, and for whom it runs."""
 
     pid: int
+    parent: str
     start: str
     session: str
     unit: str
@@ -38,13 +39,34 @@ def look(pid: str, folder: str) -> UnitProcess | None:
             variables = dict(word.partition("=")[::2] for word in file.read().decode(errors="replace").split("\0"))
         if not variables.get("HOME", "").startswith(folder) or "LEASEHOLD_UNIT" not in variables:
             return None
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().decode(errors="replace").rpartition(") ")[2].split()
+        fields = status(pid)
     except OSError:
         return None
     if fields[0] in "ZX":
         return None
-    return UnitProcess(int(pid), fields[19], fields[3], variables["LEASEHOLD_UNIT"], variables["LEASEHOLD_LEASE"])
+    of = variables["LEASEHOLD_UNIT"], variables["LEASEHOLD_LEASE"]
+    return UnitProcess(int(pid), fields[1], fields[19], fields[3], *of)
+
+
+def status(pid: str) -> list[str]:
+    """The fields of /proc/PID/stat from the third on: state, parent, group, session and so on.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().decode(errors="replace").rpartition(") ")[2].split()
+
+
+def begins(process: UnitProcess, folder: str) -> bool:
+    """Whether a process is about to make a unit's first one: it is still in the session of the actor that starts it.
+
+    The session's number says nothing alone: a leader outside this PID namespace has 0, and one that has ended is not
+    to be found.
+    """
+    with suppress(OSError):
+        return status(process.parent)[3] == process.session and look(process.parent, folder) is None
+    return False
 
 
 def unit_processes(folder: Path) -> Iterator[UnitProcess]:
@@ -81,7 +103,8 @@ class Observer(threading.Thread):
         self.most = max(self.most, len(found))
         for unit, users in found.items():
             # Processes are looked at one after the other: those that are still there now were there together.
-            still = [p for p in users.values() if look(str(p.pid), str(self.folder)) == p]
+            folder = str(self.folder)
+            still = [p for p in users.values() if look(str(p.pid), folder) == p and not begins(p, folder)]
             if len(still) > 1:
                 words = " and ".join(sorted(f"{p.lease} (session {p.session})" for p in still))
                 self.violations[f"{unit} is in two hands: {words}"] = None

@@ -15,10 +15,11 @@ from tests.chaos.chaos import chaos
 from tests.chaos.observer import Observer, held_locks, open_files, tracebacks, unit_processes
 
 
-def unit(folder: Path, name: str, lease: str) -> subprocess.Popen[bytes]:
+def unit(folder: Path, name: str, lease: str, *, apart: bool = True) -> subprocess.Popen[bytes]:
+    """A process of a unit; in the session of the actor that starts it, where it is not `apart`."""
     variables = {"HOME": str(folder / name / "work"), "LEASEHOLD_UNIT": name, "LEASEHOLD_LEASE": lease}
     command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"]
-    started = subprocess.Popen(command, env=variables, start_new_session=True, stdout=subprocess.PIPE)
+    started = subprocess.Popen(command, env=variables, start_new_session=apart, stdout=subprocess.PIPE)
     assert started.stdout is not None
     started.stdout.readline()  # it has its environment from now on
     return started
@@ -44,6 +45,20 @@ def test_a_unit_in_two_hands_is_seen(tmp_path: Path) -> None:
             process.wait()
             process.stdout.close()  # type: ignore[union-attr]
     assert list(unit_processes(tmp_path)) == []
+
+
+def test_who_starts_a_unit_is_not_another_hand(tmp_path: Path) -> None:
+    """The process that forks the unit's first one has its environment, too, and for a moment both are there."""
+    started = [unit(tmp_path, "unit-0", "tenant:1"), unit(tmp_path, "unit-0", "tenant:1", apart=False)]
+    try:
+        observer = Observer(tmp_path)
+        observer.look()
+        assert (list(observer.violations), observer.most) == ([], 1)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
 
 
 def test_what_is_left_over_is_seen(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def files() -> list[Path]:
     return sorted(Path(os.environ["LEASEHOLD_CACHE"]).glob("proofs/*"))
 
 
+@pytest.mark.long
 def test_a_proof_is_kept_and_shown(run: Run) -> None:
     before = run("check", "two_phase_commit", "--no-crash", "--verbose")
     assert set(verdicts(before.stdout).values()) == {"holds", "witnessed"}
@@ -72,6 +73,7 @@ def test_a_proof_is_kept_and_shown(run: Run) -> None:
     }
 
 
+@pytest.mark.long
 def test_check_proves_where_it_is_asked_to(run: Run) -> None:
     """Once; json has what exploring says beside it."""
     found = as_json(run("check", "two_phase_commit", "--no-crash", "--prove", "--json"))
@@ -88,6 +90,7 @@ def test_check_proves_where_it_is_asked_to(run: Run) -> None:
     assert file.stat().st_mtime_ns == made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("--no-faults",), ("--instances", "participant=2")])
 def test_a_part_of_a_proof_is_not_kept(words: tuple[str, ...], run: Run) -> None:
     assert run("prove", "two_phase_commit", *words).returncode == 0
@@ -117,6 +120,7 @@ def test_what_a_proof_depends_on_is_in_its_name(commit: Path, monkeypatch: pytes
     assert stored(load(commit)) is not None
 
 
+@pytest.mark.long
 def test_changed_lemmas_are_another_proof(run: Run, commit: Path) -> None:
     assert run("prove", "commit").returncode == 0
     assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "proved"
@@ -124,6 +128,7 @@ def test_changed_lemmas_are_another_proof(run: Run, commit: Path) -> None:
     assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "holds"
 
 
+@pytest.mark.long
 def test_what_is_undecided_has_the_verdict_of_exploring(run: Run, commit: Path) -> None:
     (commit / "lemmas.yaml").unlink()
     done = run("check", "commit", "--no-crash", "--verbose", "--prove")
@@ -132,6 +137,7 @@ def test_what_is_undecided_has_the_verdict_of_exploring(run: Run, commit: Path) 
     assert (found["agreement"], found["decisions_stand"]) == ("exhausted", "proved")
 
 
+@pytest.mark.long
 def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
     """The coordinator commits although one disagrees."""
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
@@ -143,6 +149,7 @@ def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
     assert "an error in Leasehold" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_proof_hides_no_violation(run: Run, commit: Path) -> None:
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
     vouch(load(commit), "commit_needs_all", "agreement")
@@ -155,6 +162,7 @@ def test_a_proof_hides_no_violation(run: Run, commit: Path) -> None:
     assert (it["verdict"], it["explored"], "method" in it) == ("violated", "violated", False)
 
 
+@pytest.mark.long
 def test_nor_one_that_faults_cause(run: Run, tmp_path: Path) -> None:
     """The termination protocol does not agree when the network falls apart; a proof that says so is wrong."""
     folder = Path(shutil.copytree(shipped_folder("three_phase_commit_termination"), tmp_path / "commit"))
@@ -184,6 +192,7 @@ def test_a_broken_file_is_no_proof(content: bytes, commit: Path) -> None:
     vouch(system, "agreement")
 
 
+@pytest.mark.long
 def test_a_broken_cache_is_none(run: Run, tmp_path: Path) -> None:
     """The cache is a file; what is proved is shown all the same."""
     (tmp_path / "file").write_text("")

@@ -62,6 +62,7 @@ SHY = {
 }
 
 
+@pytest.mark.long
 def test_what_holds_is_said_in_a_few_lines(run: Run) -> None:
     done = run("crash", *SMALL, "--faults", "crash=1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,6 +82,7 @@ def test_what_holds_is_said_in_a_few_lines(run: Run) -> None:
     assert re.search(r"^\d+ properties hold under these faults$", lines[-1])
 
 
+@pytest.mark.long
 def test_the_systems_own_budget_and_settings(run: Run, tmp_path: Path) -> None:
     own = "faults: {budget: crash=1, set: {clients: 3}}\n"
     run("init", "mine")
@@ -104,6 +106,7 @@ def test_what_faults_break_is_shown_with_the_weakest(run: Run, tmp_path: Path) -
     assert re.search(r"^  \d+ recovery states? counts? as returned: no step has to happen there", done.stdout, re.M)
 
 
+@pytest.mark.long
 def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
     done = run("crash", "lease", "--faults", "deep", "--hours", "0.0001")
     assert done.returncode == 0
@@ -112,6 +115,7 @@ def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
     assert "hold under these faults" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
     """What is found for the stated budget is what `--faults` finds for it alone."""
     done = run("crash", *SMALL)
@@ -128,6 +132,7 @@ def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
     }
 
 
+@pytest.mark.long
 def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
     """The default budget has a limit of time, which is said; what is beyond it is not called decided."""
     whole = run("crash", "light")
@@ -140,6 +145,7 @@ def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
     assert "crash=2,duplicate=1,lose=1 (--time gives more time)\n" in cut.stdout
 
 
+@pytest.mark.long
 def test_points_are_listed_without_exploring(run: Run) -> None:
     done = run("crash", "lease", "--points")
     assert done.returncode == 0
@@ -171,6 +177,7 @@ def test_what_is_written(run: Run, tmp_path: Path) -> None:
     ElementTree.fromstring((tmp_path / "there/worst.svg").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -227,6 +234,7 @@ def test_a_folder_that_cannot_be_written_is_2(run: Run, tmp_path: Path) -> None:
     assert "cannot write to there/folder: Not a directory" in done.stderr
 
 
+@pytest.mark.long
 def test_the_worst_case_is_named_with_its_command(run: Run) -> None:
     """The command that is printed shows the case, with as many steps as were said."""
     done = run("crash", *SMALL, "--faults", "crash=1")
@@ -239,6 +247,7 @@ def test_the_worst_case_is_named_with_its_command(run: Run) -> None:
     assert f"\n{said[1]}, {said[2]}, any: legal again at most {said[3]} steps and " in shown.stdout
 
 
+@pytest.mark.long
 def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None:
     """Who halts does not come back; crashes are tried all the same."""
     found = as_json(run("crash", *SMALL, "--faults", "crash=1,halt=1", "--json"))
@@ -254,6 +263,7 @@ def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None
     assert [cut[key] for key in ("crash_points", "crash_points_not_met", "scenarios")] == [None] * 3
 
 
+@pytest.mark.long
 def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     """What comes again over a plain queue is taken for new, and the teller never comes out of `twice`."""
     write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
@@ -299,6 +309,7 @@ def test_a_message_that_is_lost_while_its_sender_is_down_is_explained(capsys: py
 # check
 
 
+@pytest.mark.long
 def test_check_wants_every_point_met_or_explained(run: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "shy", SHY)
     done = run("check", "shy")
@@ -322,6 +333,7 @@ def test_check_wants_every_point_met_or_explained(run: Run, tmp_path: Path) -> N
     assert "\n  crash:asker/done#before-commit: expected never met, found met, or the budget of" in stale.stdout
 
 
+@pytest.mark.long
 def test_what_is_not_met_in_another_setting_is_listed_only(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "shy", {**SHY, "system.yaml": SHY["system.yaml"] + "constants: {most: {type: int, value: 3}}\n"})
     assert run("check", "shy").returncode == 1
@@ -351,6 +363,7 @@ def test_a_bad_explanation_is_2(verb: str, text: str, said: str, run: Run, tmp_p
     assert said in done.stderr
 
 
+@pytest.mark.long
 def test_check_explores_the_faults_that_the_system_asks_for(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "asked", ASKED)
     done = run("check", "asked")

@@ -32,6 +32,7 @@ def _same(found: dict[str, Any], documented: dict[str, str], maybe: set[str] = f
     assert found.keys() <= documented.keys()
 
 
+@pytest.mark.long
 def test_the_page_is_current() -> None:
     """Printed by a process of its own: what other tests have asked of a command changes its help."""
     here = Path(__file__)
@@ -42,6 +43,7 @@ def test_the_page_is_current() -> None:
     assert page.read_text() == printed, "run python tests/drift.py --write"
 
 
+@pytest.mark.long
 def test_explore_under_symmetry(run: Run) -> None:
     asked = ("explore", "two_phase_commit", "--set", "participants=2", "--symmetry", "--json")
     done = run(*asked, "--only", "agreement")
@@ -102,6 +104,7 @@ def test_check(run: Run) -> None:
     assert (found["setting"], found["differences"], found["as_expected"]) == ("one", [], True)
 
 
+@pytest.mark.long
 def test_check_all(run: Run) -> None:
     done = run("check", "three_phase_commit", "--all", "--json")
     found = as_json(done)
@@ -160,6 +163,7 @@ def test_crash(run: Run) -> None:
         _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path", "failed"})
 
 
+@pytest.mark.long
 def test_crash_deep(run: Run) -> None:
     found = as_json(run("crash", *SMALL, "--faults", "deep", "--hours", "0.001", "--json"))
     _same(found, {**reference.CRASH_KEYS, **reference.CRASH_CELL_KEYS, **reference.DEEP_KEYS})
@@ -183,6 +187,7 @@ def test_crash_points(run: Run) -> None:
     assert "crash:authority/priming#after-commit" in [p["name"] for p in found["crash_points"]]
 
 
+@pytest.mark.long
 def test_check_with_faults(run: Run, light: Path) -> None:
     system = light / "system.yaml"
     assert as_json(run("check", "light", "--json"))["crash"] is None

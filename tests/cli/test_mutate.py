@@ -57,6 +57,7 @@ def test_what_is_explained_is_0(run: Run, lamp: Path) -> None:
     assert "      explained: nobody cares for the dark\n" in done.stdout
 
 
+@pytest.mark.long
 def test_an_explanation_that_is_out_of_date_is_1(run: Run, lamp: Path) -> None:
     explain(lamp, f"{SURVIVOR}: nobody cares for the dark", "swap_target lamp/dark#*: it is killed")
     done = run("mutate", "lamp")
@@ -96,6 +97,7 @@ def test_json(run: Run, lamp: Path) -> None:
     assert found["by_property"] == {"goes_dark": 1}
 
 
+@pytest.mark.long
 def test_some_of_the_mutants(run: Run) -> None:
     small = ("two_phase_commit", "--jobs", "1", "--json")
     by_rule = as_json(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
@@ -128,6 +130,7 @@ def test_bad_usage_is_2(words: tuple[str, ...], said: str, run: Run, lamp: Path)
     assert said in done.stderr
 
 
+@pytest.mark.long
 def test_a_bad_battery_is_2(run: Run, lamp: Path) -> None:
     (lamp / "mutation.yaml").write_text("battery: [{faults: crush=1}]\n")
     done = run("mutate", "lamp")
@@ -144,6 +147,7 @@ def test_a_bad_spec_is_2(run: Run, lamp: Path) -> None:
     assert "did you mean `bright`?" in done.stderr
 
 
+@pytest.mark.long
 def test_a_system_at_fault_is_2(run: Run, lamp: Path) -> None:
     (lamp / "roles/lamp.yaml").write_text(
         LAMP["roles/lamp.yaml"].replace("to: bright", "to: bright, set: {n: n + 1}").replace(
@@ -155,6 +159,7 @@ def test_a_system_at_fault_is_2(run: Run, lamp: Path) -> None:
     assert "the system itself cannot be explored to the end: lamp with the declared constants: " in done.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
     words = ("mutate", "two_phase_commit", "--set", "participants=4", "--jobs", "2")
     done = interrupted(*words, cwd=tmp_path, once=" killed")

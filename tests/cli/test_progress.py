@@ -17,6 +17,7 @@ from leasehold.cli.progress import Status
 COMMIT = ("two_phase_commit", "--set", "participants=2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [
     ("explore", *COMMIT), ("crash", *COMMIT, "--faults", "crash=1"), ("check", *COMMIT),
     ("mutate", *COMMIT, "--sample", "3", "--jobs", "1"), ("prove", *COMMIT, "--jobs", "1"),

@@ -36,6 +36,7 @@ def mirror(tmp_path: Path) -> Path:
     return write(tmp_path / "mirror", MIRROR)
 
 
+@pytest.mark.long
 def test_a_lemma_that_a_run_violates(run: Run, tmp_path: Path) -> None:
     """All properties are proved, and yet the exit code is 1; the run is shown."""
     folder = Path(shutil.copytree(shipped_folder("two_phase_commit"), tmp_path / "commit"))
@@ -52,6 +53,7 @@ def test_a_lemma_that_a_run_violates(run: Run, tmp_path: Path) -> None:
     assert {p["verdict"] for p in found["properties"]} == {"proved"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [(), ("--no-search",)])
 def test_a_lemma_that_is_not_inductive(run: Run, mirror: Path, words: tuple[str, ...]) -> None:
     """It holds in every run, but by itself proves nothing; with what it needs it does."""
@@ -108,6 +110,7 @@ properties:
 LEMMAS = "lemmas: {nothing_is_seen: {always: mirror.seen == 0}, nothing_is_there: {always: mirror.there == 0}}\n"
 
 
+@pytest.mark.long
 def test_a_proof_says_what_is_vacuous(run: Run, mirror: Path) -> None:
     """So does `check`, by the same word, of the same properties."""
     (mirror / "invariants.yaml").write_text(VACUOUS)
@@ -135,6 +138,7 @@ def test_a_proof_says_what_is_vacuous(run: Run, mirror: Path) -> None:
     assert {p["name"]: p["vacuous"] for p in found["properties"] if "vacuous" in p} == words
 
 
+@pytest.mark.long
 def test_what_is_vacuous_in_explored_states_alone(run: Run, mirror: Path) -> None:
     """Nothing proves that the antecedent is never true, as a lemma is missing; such a proof is not kept as whole."""
     (mirror / "invariants.yaml").write_text(
@@ -149,6 +153,7 @@ def test_what_is_vacuous_in_explored_states_alone(run: Run, mirror: Path) -> Non
     assert "not known whether they are vacuous: it_hangs" in unknown.stdout
 
 
+@pytest.mark.long
 def test_a_kept_proof_is_shown(run: Run, mirror: Path) -> None:
     """The same is said again, without the solver; --fresh, --no-faults, or another lemma makes another."""
     (mirror / "lemmas.yaml").write_text(LEMMAS)
@@ -202,6 +207,7 @@ states:
 }
 
 
+@pytest.mark.long
 def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
     """Values of constants, numbers of machines, faults that are left out, clocks, settings: in text and in JSON."""
     write(tmp_path / "pipes", PIPES)
@@ -237,6 +243,7 @@ def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
     assert as_json(run("check", "pipes", "--json"))["proof"]["assumptions"]["limit_seconds"] == 7
 
 
+@pytest.mark.long
 def test_what_the_time_does_not_suffice_for(run: Run, tmp_path: Path) -> None:
     """Nothing is proved that was not asked in full; the reason is `time`, and the exit code that of the undecided."""
     shutil.copytree(shipped_folder("two_phase_commit"), tmp_path / "commit")

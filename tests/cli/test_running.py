@@ -114,6 +114,7 @@ def test_an_actor_that_is_down_is_named_by_who_waits_for_it(fleet: Fleet) -> Non
     assert not lives(unit["facts"]["pid"])
 
 
+@pytest.mark.long
 def test_the_scalpel(fleet: Fleet) -> None:
     """Paper, section 4.2: a recovery event for one machine, which disturbs nothing."""
     lease = leasehold(fleet, "demand", "--units", "1", "--until", "5m", "--term", "1m").strip()
@@ -181,6 +182,7 @@ def test_metrics_are_there(fleet: Fleet) -> None:
     assert f'digest="{fleet.about(SITE)["spec_digest"]}"' in text
 
 
+@pytest.mark.long
 def test_a_second_copy_cannot_start(fleet: Fleet) -> None:
     config = fleet.folder / "site.yaml"
     ended = subprocess.run(
@@ -193,6 +195,7 @@ def test_a_second_copy_cannot_start(fleet: Fleet) -> None:
     assert fleet.about(SITE)["running"]  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_said(fleet: Fleet, tmp_path: Path) -> None:
     config = yaml.safe_load((fleet.folder / "site.yaml").read_text())
     config.update(store="memory:", key=str(fleet.folder / "site.key"), trust=str(fleet.folder / "trust.yaml"))
@@ -206,6 +209,7 @@ def test_a_port_that_is_taken_is_said(fleet: Fleet, tmp_path: Path) -> None:
     assert not (tmp_path / "site.sock").exists()
 
 
+@pytest.mark.long
 def test_a_configuration_is_checked_without_starting(fleet: Fleet) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "run", "authority", "--config", str(fleet.folder / "site.yaml"), "--check"],

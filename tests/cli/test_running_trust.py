@@ -107,6 +107,7 @@ def trusts(fleet: Fleet, name: str, other: str) -> tuple[str, ...]:
     return (verb, other, f"{other}.key", "--address", known.address, "--trust", trust_of(fleet, name).name)
 
 
+@pytest.mark.long
 def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
     """A demand waits for a broker to be known, and then for a site."""
     for name, others in {TENANT: (BROKER, SITE), BROKER: (SITE,)}.items():

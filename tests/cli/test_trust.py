@@ -119,6 +119,7 @@ def test_an_actor_is_added_once_and_again_changes_nothing(role: str, run: Run, t
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_rotation_says_until_when_the_old_key_counts(run: Run, site: Path) -> None:
     done = run("rotate", "site", NEW, "--old-until", "30d").stdout
     said = re.fullmatch(
@@ -134,6 +135,7 @@ def test_a_rotation_says_until_when_the_old_key_counts(run: Run, site: Path) -> 
     )
 
 
+@pytest.mark.long
 def test_a_key_is_revoked_once_and_for_ever(run: Run, site: Path) -> None:
     run("rotate", "site", NEW)
     done = f"trust.yaml: the key {OLD_FINGERPRINT} of site is revoked; one of its keys counts\n"
@@ -151,6 +153,7 @@ def test_a_key_is_revoked_once_and_for_ever(run: Run, site: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_an_actor_moves_and_leaves(run: Run, site: Path) -> None:
     assert run("readdress", "site", "http://h:1").stdout == "trust.yaml: site is at http://h:1\n"
     again = as_json(run("readdress", "site", "http://h:1", "--json"))
@@ -165,6 +168,7 @@ def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: 
     assert run("trust", "--trust", "other.yaml").stdout.splitlines()[1].split()[:3] == ["b" * 64, "broker", address]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -200,6 +204,7 @@ def test_a_fault_is_2_in_one_line_and_changes_nothing(words: tuple[str, ...], sa
     assert _files(site.parent) == before
 
 
+@pytest.mark.long
 def test_a_time_without_a_zone_is_utc(run: Run, site: Path) -> None:
     for name, words in {"a": "2999-01-31T12:00", "b": "2999-01-31T12:00Z", "c": "2999-01-31T14:00+02:00"}.items():
         key = str(PrivateKey.generate().public)
@@ -241,6 +246,7 @@ def test_a_change_that_is_refused_leaves_no_lock(tmp_path: Path) -> None:
     assert _files(tmp_path) == {}
 
 
+@pytest.mark.long
 def test_json_has_the_keys_that_the_page_names(run: Run, site: Path) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/reference/command_line.md").read_text()
 

@@ -50,6 +50,7 @@ def test_an_unknown_system_is_2_with_a_near_miss(verb: str, run: Run) -> None:
     assert said.startswith("error LH703: `leese` is neither a shipped system nor a folder\n  did you mean `lease`?\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", TAKING_SYSTEM)
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -144,6 +145,7 @@ def test_a_limited_search_says_bounded(option: tuple[str, ...], why: str, run: R
     assert "holds " not in done.stdout
 
 
+@pytest.mark.long
 def test_only_judges_what_is_named(run: Run) -> None:
     all_of_them = run("explore", "lease", *ONE_UNIT)
     one = run("explore", "lease", *ONE_UNIT, "--only", "quarantine")
@@ -176,6 +178,7 @@ def test_a_counterexample_says_what_was_claimed(run: Run, tmp_path: Path) -> Non
     assert "   1  light: press  [dark -> bright]\n" in run("explore", "broken", "--brief").stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", [("explore",), ("check",), ("explore", "--faults", "crash=1"), ("crash",), ("prove",)])
 def test_the_command_that_replays_a_violation_shows_its_path(verb: tuple[str, ...], run: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "two words", BROKEN)
@@ -248,6 +251,7 @@ def test_check_wants_what_is_never_taken_explained(run: Run, light: Path) -> Non
     assert "  light/dark#press.2: expected an explanation in expected.yaml, found never taken\n" in done.stdout
 
 
+@pytest.mark.long
 def test_check_all_goes_through_every_run(run: Run) -> None:
     done = run("check", "three_phase_commit", "--all")
     assert done.returncode == 0
@@ -255,6 +259,7 @@ def test_check_all_goes_through_every_run(run: Run) -> None:
     assert done.stdout.count(" (as expected.yaml says).\n") > 1
 
 
+@pytest.mark.long
 def test_check_says_first_what_it_found_and_lists_properties_if_asked(run: Run, light: Path) -> None:
     brief = run("check", "light").stdout
     assert brief.startswith("light holds: 1 witness was found (expected.yaml has no numbers for this setting).\n")
@@ -279,6 +284,7 @@ def test_a_time_that_is_none_is_2(words: str, run: Run) -> None:
     assert f"{words!r} is no time; write one such as 90s, 10m or 2h" in done.stderr
 
 
+@pytest.mark.long
 def test_a_search_that_grows_names_the_number_without_a_bound(run: Run, light: Path) -> None:
     role = LIGHT["roles/light.yaml"].replace("states:", "data: {times: {type: int, min: 0}}\nstates:")
     (light / "roles/light.yaml").write_text(
@@ -304,12 +310,14 @@ def test_what_init_writes_is_whole(template: str, run: Run, tmp_path: Path) -> N
     assert run("lint", "mine").stdout == "no findings\n"
 
 
+@pytest.mark.long
 def test_what_init_writes_passes_check(run: Run, tmp_path: Path) -> None:
     assert run("init", "mine", "--in", "some/where").returncode == 0
     assert run("check", "some/where/mine", "--all").returncode == 0
     assert "check starter" not in (tmp_path / "some/where/mine/system.yaml").read_text()
 
 
+@pytest.mark.long
 def test_what_init_writes_passes_crash_and_prove(run: Run) -> None:
     assert run("init", "mine").returncode == 0
     crashed, proved = run("crash", "mine"), run("prove", "mine")
@@ -379,6 +387,7 @@ def test_report_of_a_bad_spec_makes_no_folder(run: Run, tmp_path: Path) -> None:
 # lint
 
 
+@pytest.mark.long
 def test_lint_takes_several_systems(run: Run, light: Path) -> None:
     assert run("lint", "light", "lease").stdout == "no findings\n"
     done = run("lint", "light", "nowhere", "lease")
@@ -405,6 +414,7 @@ def test_a_file_gets_no_control_characters(words: tuple[str, ...], run: Run) -> 
     assert [line for line in text.splitlines() if line != line.rstrip()] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["check two_phase_commit --json", "explore two_phase_commit", "init mine", "--help"])
 def test_a_reader_that_goes_away_is_no_trouble(words: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m leasehold {words} | head -1"
@@ -439,6 +449,7 @@ def test_a_size_that_is_none_is_refused(size: str, run: Run) -> None:
     assert f"{size!r} is no size of memory; write one such as 800M or 16G" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["explore", "check"])
 def test_ctrl_c_ends_the_search_and_prints_what_was_found(verb: str, tmp_path: Path) -> None:
     done = interrupted(verb, "lease", "--set", "max_units=4", cwd=tmp_path)

@@ -36,6 +36,7 @@ runs:
 """
 
 
+@pytest.mark.long
 def test_numbers_are_renewed_and_what_is_over_is_taken_out(run: Run, light: Path) -> None:
     file = light / "expected.yaml"
     file.write_text(BEFORE)
@@ -50,6 +51,7 @@ def test_numbers_are_renewed_and_what_is_over_is_taken_out(run: Run, light: Path
     assert "---" not in again.stdout
 
 
+@pytest.mark.long
 def test_a_setting_without_a_run_gets_one(run: Run, light: Path) -> None:
     (light / "system.yaml").write_text(LIGHT["system.yaml"] + "constants: {most: {type: int, value: 3}}\n")
     (light / "invariants.yaml").write_text("properties: {few: {always: most < 9}}\n")

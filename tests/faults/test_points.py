@@ -3,6 +3,7 @@
 import pytest
 
 from leasehold.faults import CrashPoint, crash_points
+from leasehold.faults.points import point_name, work_done
 from leasehold.spec import SHIPPED
 from tests.systems import load
 
@@ -33,3 +34,82 @@ def test_a_message_to_the_one_of_equal_index_is_not_sent_in_part() -> None:
     assert "crash:authority/priming#after-some-setup" in names
     assert "crash:service_manager/ticketing#after-commit" in names
     assert [name for name in names if "some-ask_for_ticket" in name or "some-tell" in name] == []
+
+
+def described(role: str, state: str, name: str = "lease", **settings: object) -> dict[str, tuple[str, ...]]:
+    """The points of a state, without what they begin with, and the points of the model with the same effects."""
+    head = f"crash:{role}/{state}#"
+    found = [p for p in points(name, **settings).values() if (p.role, p.state) == (role, state)]
+    assert all(p.name.startswith(head) for p in found)
+    return {p.name.removeprefix(head): tuple(e.removeprefix(head) for e in p.effects) for p in found}
+
+
+def test_points_of_a_state_without_work() -> None:
+    """Recovery is over when it begins; a message that is ignored or refused is acknowledged."""
+    rest = {"before-commit": ("before-commit",), "recovering": ("before-commit",)}
+    assert described("unit", "idle", max_units=1) == rest
+    assert described("authority", "nascent", max_units=1) == {**rest, "before-acknowledge": ("before-acknowledge",)}
+
+
+def test_points_of_a_state_that_sends() -> None:
+    """What was sent to one is sent; when all work is done only the acknowledgement is left."""
+    assert described("authority", "closed", max_units=2) == {
+        "before-commit": ("before-commit",), "after-commit": ("after-commit",),
+        "before-acknowledge": ("before-acknowledge",), "recovering": ("recovering",),
+    }  # fmt: skip
+
+
+def test_points_of_several_tasks_are_all_parts_of_the_work() -> None:
+    """What the model does not see, a call of the policy, makes no difference to it."""
+    found = described("authority", "modifying", max_units=2)
+    units = ("", "some-modify", "modify"), ("", "some-release", "release")
+    parts = {"+".join(filter(None, (a, m, r))) for a in ("", "place_extension") for m in units[0] for r in units[1]}
+    whole = "place_extension+modify+release"
+    assert {*found} == {
+        "before-commit", "before-acknowledge", "after-commit", "recovering",
+        *(f"{head}-{part}" for part in parts - {"", whole} for head in ("after", "recovering-after")),
+    }  # fmt: skip
+    for part in parts - {"", whole, "modify+release", "place_extension"}:
+        for head in ("after", "recovering-after"):
+            seen = part.removeprefix("place_extension+")
+            assert found[f"{head}-{part}"] == (f"{head}-{seen}",) if seen != "modify+release" else True
+    assert found["after-place_extension"] == ("after-commit",)
+    assert found["recovering-after-place_extension"] == ("recovering",)
+    assert {*found["after-modify+release"]} == {"before-acknowledge", "before-commit"}, (
+        "by a message, and by a unit's end"
+    )
+    assert found["recovering-after-modify+release"] == ("before-commit",)
+
+
+def test_points_of_one_unit_are_not_passed_in_part() -> None:
+    assert not any("some-" in name for name in described("authority", "modifying", max_units=1))
+
+
+@pytest.mark.parametrize(
+    ("where", "done", "name"),
+    [
+        ("before-commit", (), "before-commit"),
+        ("after-commit", (), "after-commit"),
+        ("after-commit", ("tell",), "after-tell"),
+        ("after-commit", ("some-setup", "tell"), "after-some-setup+tell"),
+        ("recovering", (), "recovering"),
+        ("recovering", ("tell",), "recovering-after-tell"),
+    ],
+)
+def test_the_name_of_a_point(where: str, done: tuple[str, ...], name: str) -> None:
+    assert point_name("broker", "ticketed", where, done) == f"crash:broker/ticketed#{name}"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "done"),
+    [
+        ((), ()),
+        ((("a", False),), ()),
+        ((("a", True),), ("a",)),
+        ((("a", True), ("a", False)), ("some-a",)),
+        ((("a", True), ("a", True)), ("a",)),
+        ((("a", False), ("b", True), ("a", True), ("c", False)), ("some-a", "b")),
+    ],
+)
+def test_the_part_of_a_work_list_that_was_done(pieces: tuple[tuple[str, bool], ...], done: tuple[str, ...]) -> None:
+    assert work_done(pieces) == done

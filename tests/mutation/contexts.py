@@ -12,8 +12,9 @@ from time import perf_counter
 import coverage
 import pytest
 
+from tests.mutation.judging import DURATIONS
+
 TEST = "LEASEHOLD_TEST"
-DURATIONS = "LEASEHOLD_DURATIONS"
 _began = pytest.StashKey[float]()
 _failed = pytest.StashKey[bool]()
 

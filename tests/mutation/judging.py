@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-import coverage
-
-from tests.mutation.contexts import DURATIONS
 from tests.mutation.operators import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +27,9 @@ NOT_COPIED = (".git", ".tox", ".mypy_cache", ".ruff_cache", ".hypothesis", "__py
 FIRST, LONGEST = 3.0, 30.0  # seconds of tests that a mutant is tried with at first, and if it survives, in all
 PATIENCE = 3.0  # a mutant's tests may take so many times as long as they took without it
 START_SECONDS = 30.0
+DURATIONS = "LEASEHOLD_DURATIONS"  # the variable that names the file of the tests' seconds
+# In a namespace of processes, as the child of its first process: the first one has no parent, which tests look at.
+APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$0" "$@"; exit $?')
 
 SETTINGS = """\
 [run]
@@ -70,8 +70,11 @@ class Coverage:
         for line in (folder / "durations").read_text(encoding="utf-8").splitlines():
             seconds, _, name = line.partition(" ")
             self.seconds[name] = float(seconds)
+        import coverage  # which the campaign needs, and no test
+
         self._data = coverage.CoverageData(str(folder / "data"))
         self._data.read()
+        self._root = Path((folder / "root").read_text(encoding="utf-8"))
 
     @classmethod
     def measure(cls, folder: Path, tests: Sequence[str], packages: Sequence[str], expression: str) -> Coverage:
@@ -87,6 +90,7 @@ class Coverage:
         folder.mkdir(parents=True)
         settings = folder / "settings"
         include = ",".join(f"{ROOT / package}/*" for package in packages)
+        (folder / "root").write_text(str(ROOT), encoding="utf-8")
         settings.write_text(SETTINGS.format(folder=folder, include=include), encoding="utf-8")
         command = [sys.executable, "-m", "coverage"]
         run = [*command, "run", f"--rcfile={settings}", "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q"]
@@ -100,13 +104,20 @@ class Coverage:
         )  # fmt: skip
         return cls(folder)
 
+    def forget_missing(self, tests: Sequence[str]) -> None:
+        """Tests that have gone, or have another name, since they were measured would fail whatever is tried."""
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "-p", "no:xdist", *tests]
+        said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        there = set(said.splitlines())
+        self.seconds = {name: seconds for name, seconds in self.seconds.items() if name in there}
+
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that run a line of a mutant, as many as `LONGEST` has room for.
 
         Those of its own package come first, and of these the quickest.
         """
         if mutant.path not in self._tests:
-            by_line = self._data.contexts_by_lineno(str(ROOT / mutant.path))
+            by_line = self._data.contexts_by_lineno(str(self._root / mutant.path))
             self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
         names = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
@@ -139,28 +150,36 @@ class Copy:
         """Tries a mutant with the tests that run its lines: a few first, which kill most."""
         tests = measured.of(mutant)
         first = measured.within(tests, FIRST)
-        file, killed_by = self.folder / mutant.path, ""
+        for some in (first, tests[len(first) :]):
+            while some:
+                limit = sum(measured.seconds[name] for name in some) * PATIENCE + START_SECONDS
+                killed_by = self.tried_with(mutant, some, limit)
+                # A test that fails at times, or after others, has not found it.
+                if killed_by and (killed_by not in some or self.tried_with(mutant, [killed_by], limit)):
+                    return Judged(mutant, killed_by, len(tests))
+                some = some[some.index(killed_by) + 1 :] if killed_by else []
+        return Judged(mutant, "", len(tests))
+
+    def tried_with(self, mutant: Mutant, tests: Sequence[str], limit: float) -> str:
+        """The first of some tests that finds a mutant; "time": they do not end; empty: all pass."""
+        file = self.folder / mutant.path
         source = file.read_bytes()
         file.write_bytes(mutant.applied(source))
         try:
-            for some in (first, tests[len(first) :]):
-                if some and not killed_by:
-                    killed_by = self._run(some, sum(map(measured.seconds.__getitem__, some)) * PATIENCE + START_SECONDS)
+            return self._run(tests, limit)
         finally:
             file.write_bytes(source)
-        return Judged(mutant, killed_by, len(tests))
 
     def _run(self, tests: Sequence[str], limit: float) -> str:
         names = self.folder.parent / "names"
         names.write_text("\n".join(tests) + "\n", encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": f"{self.folder}/src:{self.folder}", "PYTHONDONTWRITEBYTECODE": "1"}
-        apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-        if subprocess.run([*apart, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+        if subprocess.run([*APART, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
             raise PermissionError("no namespace of processes can be made: run this as root")
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
         with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
             running = subprocess.Popen(
-                [*apart, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment,
+                [*APART, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment,
                 stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:

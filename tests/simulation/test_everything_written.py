@@ -84,6 +84,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_a_unit_s_folder_can_be_read_and_used_again(tmp_path: Path) -> None:
     def check(said: list[str], left: Path) -> None:
         unit = UnitDirectory(left / "units" / "unit-0")

@@ -242,6 +242,7 @@ class Believes(ProcessHandler):
         return await super().act(action)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("handler", "finding"),
     [
@@ -260,6 +261,7 @@ def test_a_handler_that_leaves_something_fails_a_case(
     stage.close()
 
 
+@pytest.mark.long
 def test_only_a_case_amid_an_action_shows_what_is_half_made(scripts: list[Script], worlds: Worlds) -> None:
     worlds.handler = Believes
     stage = CaseRunner(SHORT, worlds)

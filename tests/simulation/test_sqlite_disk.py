@@ -222,6 +222,7 @@ def test_power_loss_in_every_operation_of_many_workloads(folder: Path, loop: Vir
     assert (tally.lost, tally.damaged) == (0, 0)
 
 
+@pytest.mark.long
 def test_power_loss_while_it_recovers(folder: Path, loop: VirtualLoop) -> None:
     """The power goes once more, in each operation of the opening and of the commit after it."""
     disk = careful(folder)
@@ -245,6 +246,7 @@ def test_power_loss_while_it_recovers(folder: Path, loop: VirtualLoop) -> None:
     assert twice > 300
 
 
+@pytest.mark.long
 def test_the_store_breaks_when_the_power_goes_under_it(folder: Path, loop: VirtualLoop) -> None:
     """The same in place: a call ends with an error, and the store refuses every other until it is opened again."""
     disk = careful(folder)
@@ -278,6 +280,7 @@ def other(mode: str) -> type[Connection]:
     return Other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["NORMAL", "OFF", "lying"])
 def test_less_than_an_fsync_for_each_commit_loses_commits(folder: Path, loop: VirtualLoop, mode: str) -> None:
     def careless(folder: Path) -> SqliteDisk:
@@ -328,6 +331,7 @@ def killed_for(disk: SqliteDisk) -> type[Connection]:
     return Killed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("then", ["closed", "dropped", "killed"])
 def test_an_fsync_that_fails(folder: Path, loop: VirtualLoop, then: str) -> None:
     """Each fsync in turn.
@@ -563,7 +567,7 @@ def _folders(folder: Path) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_cases_of_the_recovery_campaign(folder: Path, scripts: list[Script]) -> None:
     some = scripts[::59]
     assert len(some) >= 40

@@ -25,10 +25,10 @@ from leasehold.checker.prove.decide.assumptions import assumptions
 from leasehold.checker.prove.decide.induction import START, Induction, Setting
 from leasehold.checker.prove.decide.obligation import SIDE_CONDITION, ProofObligation
 from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import Term
 from leasehold.spec.language.model import System
 
 
@@ -36,7 +36,7 @@ class Unproved(Exception):
     """A condition of a proof could not be proved again; the words say which."""
 
 
-VALUE = "value!"  # a function of every value that z3 prints
+VALUE = "value."  # a function of every value that z3 prints; what a specification names has no dot in its name
 
 # Kinds of steps that are no transitions, by their names.
 KINDS = {
@@ -228,7 +228,7 @@ class _Script:
         sorts = self._encoding.sorts
         for variable in self._encoding.schema.variables.values():
             for key, arguments, result in variable.parts():
-                places = [z3.Const(f"at!{n}", sorts.sort(of)) for n, of in enumerate(arguments)]
+                places = [z3.Const(f"at.{n}", sorts.sort(of)) for n, of in enumerate(arguments)]
                 with sorts.opened(places):
                     value = state.functions[key](*places)
                 words = " ".join(f"({place} {place.sort().sexpr()})" for place in places)
@@ -272,7 +272,7 @@ def quoted(name: str) -> str:
 
 def _is_of_the_state_before(line: str) -> bool:
     """Whether a line declares something: the states after are defined, and places are parameters."""
-    return not re.match(r"(;|\(set-info|\(declare-fun \|?([tw]\.|at!|value!))", line)
+    return not re.match(r"(;|\(set-info|\(declare-fun \|?(t|w|at|value)\.)", line)
 
 
 def _argument(words: str) -> str:

@@ -21,9 +21,9 @@ from leasehold.checker.prove.decide.induction import START, Setting
 from leasehold.checker.prove.decide.model import ModelReader, ModelState
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, ProofObligation
 from leasehold.checker.prove.encode.encoding import Claim, Encoding
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.state import SymbolicState
-from leasehold.checker.prove.encode.values import Term
 from leasehold.faults import Budget
 from leasehold.spec.language.model import Channel, Property, System
 

@@ -16,10 +16,10 @@ from math import inf
 import z3
 
 from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, Encoding, work_seconds
+from leasehold.checker.prove.encode.formulas import Term, conjunction
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import Term, conjunction
 
 DEPTH = 3  # steps at most
 LEAST_SECONDS = 0.02  # of work, for one query: its terms are built, too

@@ -10,8 +10,9 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.state import SymbolicState
-from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Term
+from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, System, machine_name
 

@@ -11,8 +11,8 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.encoding import Claim, Encoding
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import Term, conjunction, disjunction
 
 FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
 SIDE_CONDITION = "side condition: "  # before the name of a step's side condition, as a claim of its own

@@ -13,9 +13,9 @@ from itertools import product
 import z3
 
 from leasehold.checker.prove.encode.encoding import Claim, Encoding, Kind
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateVariable, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.values import Term, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, Message, Role, Send, System, Transition

@@ -18,9 +18,9 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.effects import PartialStep, TaskEffects, reads_others
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateSchema, SymbolicState, same_places
 from leasehold.checker.prove.encode.terms import term
-from leasehold.checker.prove.encode.values import Term, conjunction, disjunction
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Piece
@@ -121,8 +121,7 @@ class CompositeSteps(TaskEffects):
         if not of:
             value = self.sorts.constant(name, result)
             return lambda: value
-        made: Callable[..., Term] = z3.FreshFunction(*map(self.sorts.sort, of), self.sorts.sort(result))
-        return made
+        return self.sorts.function(name, of, result)
 
     # Machines that recover together
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import z3
 
-from leasehold.checker.prove.encode.values import SetValue, Sorts, Term, Unencodable, conjunction, disjunction
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.values import SetValue, Sorts, Unencodable
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Message
@@ -85,7 +86,8 @@ class Bindings:
     """Where an expression stands.
 
     Attributes:
-        olds: of expressions under `old`, the state in which they were worked out, and their values there.
+        olds: of expressions under `old`, the state in which they were worked out, the step of which they speak, if they
+            do (`old(took(...))`), and their values there.
     """
 
     sorts: Sorts
@@ -97,7 +99,7 @@ class Bindings:
     variables: Mapping[str, Any] = field(default_factory=dict)
     before: SymbolicView | None = None
     took: StepLabel = StepLabel()
-    olds: dict[int, tuple[SymbolicView, Any]] = field(default_factory=dict)
+    olds: dict[int, tuple[SymbolicView, StepLabel | None, Any]] = field(default_factory=dict)
 
 
 def term(e: x.Expression, f: Bindings) -> Any:
@@ -152,14 +154,15 @@ def term(e: x.Expression, f: Bindings) -> Any:
 
 
 def _old(e: x.Expression, f: Bindings) -> Any:
-    """The value before the step; steps from one state share it."""
+    """The value before the step; steps from one state share it, unless it speaks of the step."""
     assert f.before is not None
     if f.variables:
         return term(e, replace(f, view=f.before))
     known = f.olds.get(id(e))
-    if known is None or known[0] is not f.before:
-        known = f.olds[id(e)] = f.before, term(e, replace(f, view=f.before))
-    return known[1]
+    if known is None or known[0] is not f.before or (known[1] is not None and known[1] is not f.took):
+        of = f.took if x.mentions(e, lambda node: isinstance(node, x.Took)) else None
+        known = f.olds[id(e)] = f.before, of, term(e, replace(f, view=f.before))
+    return known[2]
 
 
 def _owner(owner: x.Expression | None, f: Bindings) -> Term:
@@ -438,16 +441,16 @@ def _ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: Mes
 def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
     """Two values that are compared. Message numbers are abstract: only their order is known."""
 
-    def value(side: x.Expression, other: x.Expression) -> Any:
+    def value(side: x.Expression, other: x.Expression, op: str) -> Any:
         assert isinstance(side, x.MessageField)
-        zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and e.op in (">=", "<")))
+        zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and op in (">=", "<")))
         if not zero:
             raise Unencodable(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
         return f.variables[side.variable].number
 
     left, right = e.operands
-    a = value(left, right) if _is_number(left) else term(left, f)
-    b = value(right, left) if _is_number(right) else term(right, f)
+    a = value(left, right, e.op) if _is_number(left) else term(left, f)
+    b = value(right, left, MIRRORED[e.op]) if _is_number(right) else term(right, f)
     return a, b
 
 

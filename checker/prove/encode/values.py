@@ -23,9 +23,8 @@ from typing import Any
 
 import z3
 
+from leasehold.checker.prove.encode.formulas import Term, conjunction, constants, disjunction, forall
 from leasehold.spec.language import types as t
-
-Term = Any  # z3 has no types for terms that a checker could use
 
 _ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
 
@@ -136,6 +135,11 @@ class Sorts:
     def constant(self, name: str, type_: t.Type) -> Term:
         """A new constant of a type."""
         return z3.Const(f"{name}!{next(self._fresh)}", self.sort(type_))
+
+    def function(self, name: str, of: Sequence[t.Type], result: t.Type) -> Callable[..., Term]:
+        """A new function of one argument or more."""
+        made: Callable[..., Term] = z3.Function(f"{name}!{next(self._fresh)}", *map(self.sort, of), self.sort(result))
+        return made
 
     def anything(self, name: str) -> Term:
         """An arbitrary boolean, for each value of the variables that are open."""
@@ -285,45 +289,6 @@ class Sorts:
         return z3.If(test, then, otherwise)
 
 
-def conjunction(*parts: Term) -> Term:
-    """That all parts hold; true where there is none."""
-    return _joined(z3.Z3_mk_and, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
-
-
-def disjunction(*parts: Term) -> Term:
-    """That some part holds; false where there is none."""
-    return _joined(z3.Z3_mk_or, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
-
-
-def _joined(make: Callable[..., Any], parts: Sequence[Term]) -> Term:
-    """As z3's And and Or, which cast every part: that takes most of their time."""
-    context = z3.main_ctx()
-    terms = [z3.BoolVal(part) if isinstance(part, bool) else part for part in parts]
-    return z3.BoolRef(make(context.ref(), len(terms), _array(terms)), context)
-
-
-def applied(function: Any) -> Callable[..., Term]:
-    """A function of the solver, of terms of its sorts, which it does not cast."""
-    context, kind = function.ctx, function.range().kind()
-    makes = {z3.Z3_BOOL_SORT: z3.BoolRef, z3.Z3_INT_SORT: z3.ArithRef}.get(kind, z3.DatatypeRef)
-
-    def apply(*at: Term) -> Term:
-        return makes(z3.Z3_mk_app(context.ref(), function.ast, len(at), _array(at)), context)
-
-    return apply
-
-
-def _array(terms: Sequence[Term]) -> Any:
-    return (z3.Ast * len(terms))(*(term.as_ast() for term in terms))
-
-
-def forall(bound: list[Term], body: Term) -> Term:
-    """For all values; simplified where there are none, or the body has none of them."""
-    if not bound or z3.is_true(body) or z3.is_false(body):
-        return body
-    return z3.ForAll(bound, body)
-
-
 def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
     value = cells[-1][1]
     for member, other in cells:
@@ -380,9 +345,12 @@ class Cardinalities:
     def _number(
         self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, words: Term
     ) -> Term:
-        """The number of a formula about a member that stands for any; the same formula has the same number."""
+        """The number of a formula about a member that stands for any; the same formula has the same number.
+
+        What stands for something has a dot in its name, which nothing has that a specification names.
+        """
         outer = self._open_in(words)
-        probes = [z3.Const(f"probe!{n}", term.sort()) for n, term in enumerate(outer)]
+        probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
         words = z3.substitute(words, *zip(outer, probes, strict=True))
         key = type_.name, words.sexpr()
         if key not in known:
@@ -398,7 +366,7 @@ class Cardinalities:
 
     def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
         """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
-        probe = z3.Const(f"probe!{type_.name}!{len(self._sorts.open)}", z3.IntSort())
+        probe = z3.Const(f"probe.{type_.name}.{len(self._sorts.open)}", z3.IntSort())
         with self._sorts.opened([probe]):
             return probe, z3.simplify(words(probe))
 
@@ -481,20 +449,3 @@ class Cardinalities:
 
 
 _NUMBER = re.compile(r"(?:size|sum)!\w+!\d+")
-
-
-def constants(*terms: Term) -> Iterator[Term]:
-    """The constants in terms, each once; also those in quantifiers."""
-    seen: set[int] = set()
-    waiting = list(terms)
-    while waiting:
-        e = waiting.pop()
-        if e.get_id() in seen:
-            continue
-        seen.add(e.get_id())
-        if z3.is_quantifier(e):
-            waiting.append(e.body())
-        elif z3.is_app(e):
-            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                yield e
-            waiting.extend(e.children())

@@ -25,7 +25,6 @@ from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
 from leasehold.impl.lease.broker import Calendar
-from leasehold.impl.lease.service_manager import DemandError
 from leasehold.impl.notices import SimulatedCrash
 
 BYSTANDER, LEASE, NEXT = f"{SERVICE_MANAGER}:1", f"{SERVICE_MANAGER}:2", f"{SERVICE_MANAGER}:3"
@@ -280,7 +279,7 @@ class CaseRun(SimulatedRun):
     def _demand(self, lease: str, until: int, term: int) -> None:
         try:
             self.sim.wish("demand", lease, 1, until, term)
-        except DemandError as error:
+        except ActorError as error:
             self.say("lease", f"{lease} cannot be asked for: {error}")
 
     def view(self) -> dict[str, Any]:

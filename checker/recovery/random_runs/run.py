@@ -28,7 +28,6 @@ from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.lease.service_manager import DemandError
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.spec import load
 
@@ -153,7 +152,7 @@ class RandomRun(SimulatedRun):
             return
 
         later = self.sim.actors[SERVICE_MANAGER].clock.now() + 1
-        with suppress(ActorError, DemandError):  # the client hears that it cannot be, or that nobody knows
+        with suppress(ActorError):  # the client hears that it cannot be, or that nobody knows
             match act.kind:
                 case "demand":
                     units, until, term = numbers
@@ -233,7 +232,7 @@ class RandomRun(SimulatedRun):
         for _ in range(3):
             self._tick()
         for lease in self.leases:
-            with suppress(ActorError, DemandError):  # it is over, or was never asked for
+            with suppress(ActorError):  # it is over, or was never asked for
                 self.sim.wish("stop", lease)
 
     def _come_to_rest(self) -> None:

@@ -13,8 +13,8 @@ import z3
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.export import Exported, ExportError, export_system
+from leasehold.checker.prove.encode.formulas import constants
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.checker.prove.encode.values import constants
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from tests.checker.explore.by_chance import written

@@ -426,7 +426,8 @@ class Writer:
     def sent(self) -> str:
         m = self.pick(*self.messages)
         field = self.pick("", *self.fields[m])
-        value = {"": "m.number > 0", "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
+        rank = self.pick("m.number > 0", "0 < m.number", "1 <= m.number", "1 > m.number")
+        value = {"": rank, "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
                  "o": "m.number == 0"}[field]  # fmt: skip
         few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
         return self.pick(f"any({value} for m in pending({m}))", f"len(pending({m})) == 0", f"len(pending({m})) > 1",
@@ -441,7 +442,8 @@ class Writer:
                 role = self.pick(*self.roles)
                 heard = [m for m, (_, to) in self.messages.items() if to == role]
                 x, before, after = self.machine(role)
-                facts.append(f"{before}took({x}{self.pick('', *(f'.{e}' for e in heard))}){after}")
+                took = f"took({x}{self.pick('', *(f'.{e}' for e in heard))})"
+                facts.append(f"{before}{self.pick(took, took, f'old({took})')}{after}")
         return f"not ({' and '.join(f'({f})' for f in facts)})"
 
     def fact_of_events(self, *, step: bool) -> str:

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.decide.obligation import ProofObligation
 from leasehold.checker.prove.encode.encoding import Claim
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.properties import meaning_of
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.checker.prove.encode.values import Term
 from leasehold.faults.points import RECOVERING
 from leasehold.spec import System
 from leasehold.spec.language.model import Property

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,7 +176,7 @@ ATTACKS: dict[str, Callable[[Written], None]] = {
     ),
     "the step sets nothing": lambda w: w.edit(
         AGREE, r"\(define-fun t\.data\.coordinator\.agreed.*?(?=\n\(define-fun)",
-        "(define-fun t.data.coordinator.agreed ((at!0 Int)) Bool (s.data.coordinator.agreed at!0))",
+        "(define-fun t.data.coordinator.agreed ((at.0 Int)) Bool (s.data.coordinator.agreed at.0))",
     ),
     "the step begins elsewhere": lambda w: w.edit(AGREE, f"asking!{MARK}(?=[)]+\n)", f"committed!{MARK}"),
     "two states are one": lambda w: w.edit(AGREE, rf" \(committed!{MARK}\) \(aborting!{MARK}\)", f" (aborting!{MARK})"),
@@ -233,3 +234,30 @@ def test_no_guard_excludes_every_state(original: Written) -> None:
         solver.set("rlimit", 1_000_000)
         solver.from_string(re.sub(GOAL, "", text, flags=re.DOTALL))
         assert solver.check() != z3.unsat, text.splitlines()[0]
+
+
+def test_names_of_a_specification_are_not_those_of_the_certificate(tmp_path: Path) -> None:
+    """Each script has all that it needs, whatever constants and fields are called, and is unsatisfiable."""
+    (tmp_path / "roles").mkdir()
+    constants = ", ".join(f"{name}: {{type: int, value: 1, min: 1}}" for name in ("at", "value", "f", "t"))
+    (tmp_path / "system.yaml").write_text(
+        f"system: named\nconstants: {{{constants}, n: {{type: int, value: 2, min: 1, max: 4}}}}\n"
+        "roles: {w: {instances: n}}\nactors: {all: [w]}\nchannels: {c: {from: w, to: w, kind: mailbox}}\n"
+        "environment: {go: {to: w}}\n"
+    )
+    (tmp_path / "messages.yaml").write_text("messages: {m: {from: w, to: w, answer: true}}\n")
+    (tmp_path / "roles" / "w.yaml").write_text(
+        'role: w\ndata: {k: int}\nevents: {go: {fields: {f: "set[w]"}}}\nstates:\n'
+        "  x: {initial: true, tasks: [say], on: {go: {to: x, set: {k: at + value + f + t}}}, ignore: {m: no}}\n"
+        "tasks: {say: {send: m, to: w}}\n"
+    )
+    (tmp_path / "invariants.yaml").write_text(
+        "properties:\n  c: {always: all(v.k == 0 or v.k == at + value + f + t for v in w)}\n"
+    )
+    system = load(tmp_path)
+    found = induct(system, jobs=1)
+    assert "c" in found.proved
+    for condition in Certificate(system, Setting(), found).conditions():
+        solver = z3.Solver()
+        solver.from_string(re.sub(r"\((check-sat|reset|set-logic ALL)\)", "", condition.script))
+        assert solver.check() == z3.unsat, condition.name

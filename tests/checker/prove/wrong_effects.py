@@ -9,10 +9,11 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.effects import PartialStep
+from leasehold.checker.prove.encode.formulas import Term, conjunction
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
-from leasehold.checker.prove.encode.values import MapValue, Term, conjunction
+from leasehold.checker.prove.encode.values import MapValue
 from leasehold.spec.language.lower import Choice, Offer, Piece
 from leasehold.spec.language.model import Channel, Message, Role
 from tests.checker.prove.wrong_relations import LosesSome, Steps, changed, error, stronger

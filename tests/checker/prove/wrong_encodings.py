@@ -20,10 +20,11 @@ from leasehold.checker.prove.decide.obligation import ProofObligation
 from leasehold.checker.prove.encode import terms
 from leasehold.checker.prove.encode.auxiliary import auxiliary_invariants
 from leasehold.checker.prove.encode.encoding import Encoding, MakesRelation
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings
 from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.checker.prove.encode.values import Cardinalities, OptionValue, SetValue, Sorts, Term
+from leasehold.checker.prove.encode.values import Cardinalities, OptionValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Role

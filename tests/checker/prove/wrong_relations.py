@@ -13,9 +13,9 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.effects import PartialStep
+from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.state import NUMBER, SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
-from leasehold.checker.prove.encode.values import Term
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice
 from leasehold.spec.language.model import Channel, Datum, Message, Role

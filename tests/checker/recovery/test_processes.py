@@ -55,6 +55,7 @@ def _home(pid: int) -> str:
     return next((word[5:].decode() for word in words if word.startswith(b"HOME=")), "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOME)
 def test_a_case(name: str) -> None:
     """It is met, and the leases come through."""
@@ -115,6 +116,7 @@ def test_the_oracle_sees_what_is_wrong(
     assert not _units_of(base)
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
     """Where a program is missing, each case that needs it says so."""
     env = {**os.environ, "PATH": str(tmp_path)}
@@ -202,6 +204,7 @@ def _tell(asked: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_points(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Off where the variable is not set; else a point is counted, by kind and name."""
     monkeypatch.delenv(subscribers.VARIABLE, raising=False)

@@ -58,6 +58,7 @@ def _found(runs: int) -> Iterator[str]:
         yield from (finding.words for finding in failed.findings if finding.check == "progress")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seeded", "words"),
     [
@@ -71,6 +72,7 @@ def test_what_is_owed_is_found(seeded: Callable[..., None], words: str, monkeypa
     assert any(words in found for found in _found(12))
 
 
+@pytest.mark.long
 def test_nothing_is_owed_where_nothing_is_wrong() -> None:
     assert [*_found(40)] == []
 

@@ -6,13 +6,23 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from itertools import islice
+from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.random_runs.campaign import failed, play, random_campaign
-from leasehold.checker.recovery.random_runs.plan import FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
-from leasehold.faults.simulation.disk import FailingStore
+from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.random_runs.campaign import RandomCampaign, _chunks, failed, play, random_campaign
+from leasehold.checker.recovery.random_runs.plan import ACTORS, FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
+from leasehold.checker.recovery.random_runs.run import RandomRun
+from leasehold.faults.simulation.disk import DiskFault, FailingStore
+from leasehold.faults.simulation.network import NO_FAULTS, NetworkConditions
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.notices import Kind
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.reports.lifelines import path_svg
 
@@ -122,3 +132,260 @@ def test_the_command() -> None:
     done = subprocess.run([*command[:-1], "--random", "20"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "--real" in done.stderr
+
+
+# Plans
+
+
+@cache
+def plans() -> list[RunPlan]:
+    return [plan_of(seed) for seed in range(1500)]
+
+
+def acts(kind: str) -> list[tuple[RunPlan, PlannedEvent]]:
+    return [(plan, act) for plan in plans() for act in plan.acts if act.kind == kind]
+
+
+def numbers(kind: str) -> list[list[int]]:
+    """For each argument of a kind, the values that occur."""
+    return [sorted(set(some)) for some in zip(*(act.numbers for _, act in acts(kind)), strict=True)]
+
+
+def test_a_plan_is_of_its_seed_and_in_the_order_of_ticks() -> None:
+    for seed, plan in enumerate(plans()):
+        assert plan.seed == seed
+        assert [act.tick for act in plan.acts] == sorted(act.tick for act in plan.acts)
+        assert all(0 <= act.tick <= plan.ticks for act in plan.acts)
+    assert plan_of(7) == plans()[7] != plan_of(8)
+    assert {plan.units for plan in plans()} == {1, 2, 3}
+    assert {plan.ticks for plan in plans()} == set(range(4, 13))
+    assert 0.6 < sum(plan.lazy for plan in plans()) / len(plans()) < 0.8
+
+
+def test_each_plan_has_some_of_the_kinds_of_faults_and_some_of_each() -> None:
+    """Swarm testing: what a plan has occurs often, and does not hide what another has."""
+    having = Counter(kind for plan in plans() for kind in {act.kind for act in plan.acts} & {*FAULTS})
+    assert having.keys() == {*FAULTS}
+    for kind, count in having.items():
+        low, high = (0.05, 0.15) if kind == "skew" else (0.3, 0.5)
+        assert low < count / len(plans()) < high, kind
+    most = Counter((plan.seed, act.kind) for plan in plans() for act in plan.acts if act.kind in FAULTS)
+    assert set(most.values()) == {1, 2}
+    assert all(act.tick < plan.ticks for plan in plans() for act in plan.acts if act.kind in FAULTS)
+
+
+def test_clients_ask_for_what_can_be() -> None:
+    asked = [{act.who: act for act in plan.acts if act.kind == "demand"} for plan in plans()]
+    assert {len(some) for some in asked} == {1, 2, 3}
+    assert {who for some in asked for who in some} == {"1", "2", "3"}
+    for plan, demands in zip(plans(), asked, strict=True):
+        for act in demands.values():
+            units, until, term = act.numbers
+            assert 0 <= act.tick <= plan.ticks // 2
+            assert 1 <= units <= plan.units
+            assert 2 <= until - act.tick <= plan.ticks + 2
+            assert 1 <= term <= 5
+        for act in plan.acts:
+            if act.kind in ("flex", "prolong", "stop"):
+                assert demands[act.who].tick <= act.tick
+                assert len(act.numbers) == (act.kind != "stop")
+                assert act.kind != "flex" or 1 <= act.numbers[0] <= plan.units
+                assert act.kind != "prolong" or 1 <= act.numbers[0] - act.tick <= 5
+    every = sum(map(len, asked))
+    assert all(0.2 < len(acts(kind)) / every < 0.4 for kind in ("flex", "prolong", "stop"))
+    assert {act.numbers[0] for _, act in acts("flex")} == {1, 2, 3}
+    assert numbers("demand")[2] == [1, 2, 3, 4, 5]
+    assert {act.numbers[0] - act.tick for _, act in acts("prolong")} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "who", "given", "words"),
+    [
+        ("crash", ACTORS, [range(4)], {""}),
+        ("crash_within", ACTORS, [range(1, 13), range(3)], {""}),
+        ("weather", [""], [range(1, 4), range(1, 7), range(5), range(4)], {""}),
+        ("disk", ACTORS, [range(1, 4)], {"FULL", "READ_ONLY", "FSYNC"}),
+        ("handler", [""], [range(1, 4), range(2)], {"setup", "modify", "teardown"}),
+        ("power", [""], [range(3)], {""}),
+        ("skew", ACTORS, [(-2, -1, 1, 2)], {""}),
+    ],
+)
+def test_what_a_fault_may_be(kind: str, who: Any, given: list[Any], words: set[str]) -> None:
+    assert {act.who for _, act in acts(kind)} == set(who)
+    assert numbers(kind) == [list(some) for some in given]
+    assert {act.more for _, act in acts(kind)} == words
+
+
+def test_a_link_is_cut_between_any_two_actors_one_way_or_both() -> None:
+    found = {(act.who, *act.more.partition(" ")[::2]) for _, act in acts("cut")}
+    assert found == {(a, b, both) for a in ACTORS for b in ACTORS if a != b for both in ("", "both ways")}
+    assert numbers("cut") == [[1, 2, 3]]
+
+
+def test_a_plan_is_shown_with_all_that_it_says() -> None:
+    acts = (PlannedEvent(1, "demand", "2", (1, 9, 3)), PlannedEvent(2, "disk", "site", (1,), "FULL"))
+    assert str(RunPlan(5, 2, False, 7, acts)).splitlines() == [
+        "seed 5, 2 units, eager site, 7 ticks", "  tick 1: demand 2 1 9 3", "  tick 2: disk site 1 FULL"
+    ]  # fmt: skip
+    assert "lazy site" in str(RunPlan(5, 2, True, 7, ()))
+
+
+def test_nothing_that_is_needed_is_left_out_wherever_it_stands() -> None:
+    every = tuple(PlannedEvent(n, "crash") for n in range(9))
+    for needed in ({every[0]}, {every[8]}, {every[0], every[8]}, {*every[3:6]}, {*every}, set[PlannedEvent]()):
+        plan = RunPlan(3, 2, False, 7, every)
+        found = shrunk(plan, lambda less, needed=needed: needed <= set(less.acts))  # type: ignore[misc]
+        assert set(found.acts) == needed
+        assert (found.seed, found.units, found.lazy, found.ticks) == (3, 2, False, 7)
+        assert list(found.acts) == sorted(found.acts, key=lambda act: act.tick)
+
+
+# What a plan's events do
+
+
+class Watched(RandomRun):
+    """A run of which something is noted at the end of each tick, while faults happen."""
+
+    def __init__(
+        self,
+        acts: tuple[PlannedEvent, ...],
+        look: Callable[[Watched], Any],
+        before: tuple[PlannedEvent, ...] = (),
+    ) -> None:
+        super().__init__(RunPlan(1, 2, True, 6, (*before, PlannedEvent(0, "demand", "1", (1, 60, 20)), *acts)))
+        self.look, self.seen = look, list[Any]()
+
+    def _tick(self) -> None:
+        if len(self.seen) < self.plan.ticks:
+            self.seen.append(self.look(self))
+        super()._tick()
+
+
+def running(run: Watched) -> str:
+    return " ".join(name[0] for name in ACTORS if name in run.sim.actors)
+
+
+A_B, B_A = ("memory:broker", "memory:site"), ("memory:site", "memory:broker")
+
+
+@pytest.mark.parametrize(
+    ("act", "look", "seen"),
+    [
+        (
+            PlannedEvent(1, "cut", "broker", (2,), "site"),
+            lambda r: {*r.sim.network.cut},
+            [set(), {A_B}, {A_B}, set(), set(), set()],
+        ),
+        (
+            PlannedEvent(2, "cut", "broker", (1,), "site both ways"),
+            lambda r: {*r.sim.network.cut},
+            [set(), set(), {A_B, B_A}, set(), set(), set()],
+        ),
+        (
+            PlannedEvent(1, "weather", "", (3, 1, 2, 3)),
+            lambda r: r.sim.network.conditions,
+            [NO_FAULTS, *[NetworkConditions(0.1, 0.2, 0.05, 1.5)] * 3, NO_FAULTS, NO_FAULTS],
+        ),
+        (
+            PlannedEvent(1, "disk", "broker", (2,), "FULL"),
+            lambda r: [r.disks[name].fault for name in ACTORS],
+            [[None] * 3, *[[None, DiskFault.FULL, None]] * 2, *[[None] * 3] * 3],
+        ),
+        (
+            PlannedEvent(3, "handler", "", (1, 1), "modify"),
+            lambda r: r.handler,
+            [*[("", 0)] * 3, ("modify", 1), *[("", 0)] * 2],
+        ),
+        (
+            PlannedEvent(2, "skew", "site", (-2,)),
+            lambda r: [r.sim.clocks[name].ahead for name in ACTORS],
+            [*[[0, 0, 0]] * 2, *[[0, 0, -2]] * 4],
+        ),
+        (PlannedEvent(1, "crash", "broker", (2,)), running, ["s b s", "s s", "s s", *["s b s"] * 3]),
+        (PlannedEvent(2, "power", "", (1,)), running, ["s b s", "s b s", "", *["s b s"] * 3]),
+        (PlannedEvent(4, "power", "", (2,)), running, [*["s b s"] * 4, "", ""]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, PlannedEvent) else "",
+)  # fmt: skip
+def test_a_fault_begins_and_ends_at_its_tick(
+    act: PlannedEvent, look: Callable[[Watched], Any], seen: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leasehold.faults.simulation.simulation.Simulation.close", lambda self: None)
+    run = Watched((act,), look)
+    assert run.play().findings == []
+    assert run.seen == seen
+    assert look(run) == seen[0], "in the end it is over"
+
+
+@pytest.mark.parametrize(("after", "ticks"), [(1, 1), (2, 1), (5, 1), (3, 2)])
+def test_an_actor_stops_amid_its_work_and_comes_back(after: int, ticks: int) -> None:
+    """At its n-th commit, message or call from then on, once."""
+    passed: list[Kind] = []
+    act = PlannedEvent(0, "crash_within", "broker", (after, ticks))
+    run = Watched((), lambda r: "broker" in r.sim.actors, before=(act,))
+    run.sim.subscribers.insert(0, lambda notice: passed.append(notice.kind) if notice.actor in run.within else None)
+    assert run.play().findings == []
+    assert run.seen == [False] * ticks + [True] * (6 - ticks)
+    assert run.outcome.crashes == 1
+    assert len([kind for kind in passed if kind in (Kind.COMMIT, Kind.COMMITTED, Kind.SEND, Kind.CALL)]) == after
+
+
+@pytest.mark.parametrize(
+    ("act", "holds"),
+    [
+        (PlannedEvent(2, "flex", "1", (2,)), lambda wish: wish.units == 2),
+        (PlannedEvent(2, "prolong", "1", (90,)), lambda wish: wish.until == 90),
+        (PlannedEvent(2, "stop", "1"), lambda wish: wish is None or wish.until <= 3),
+    ],
+)
+def test_what_a_client_says_is_heard(act: PlannedEvent, holds: Callable[[Any], bool]) -> None:
+    lease = "service_manager:1"
+    run = Watched((act,), lambda r: r.sim.policy("service_manager").wish(lease))
+    assert run.play().findings == []
+    assert [holds(wish) for wish in run.seen[1:]] == [False, *[True] * 4]
+
+
+# Campaigns of them
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "chunks"),
+    [
+        (0, 3, [range(3)]),
+        (7, 7, []),
+        (0, 50, [range(50)]),
+        (0, 51, [range(50), range(50, 51)]),
+        (10, 120, [range(10, 60), range(60, 110), range(110, 120)]),
+    ],
+)
+def test_each_seed_is_played_once(first: int, last: int, chunks: list[range]) -> None:
+    assert list(_chunks(first, last, None)) == chunks
+
+
+def test_runs_go_on_until_the_time_is_over() -> None:
+    assert list(islice(_chunks(5, None, time.perf_counter() + 3600), 2)) == [range(5, 55), range(55, 105)]
+    assert list(_chunks(5, None, time.perf_counter() - 1)) == []
+    assert list(_chunks(5, 9, time.perf_counter() - 1)) == []
+    assert list(_chunks(5, 9, time.perf_counter() + 3600)) == [range(5, 9)]
+
+
+def test_a_campaign_counts_what_its_runs_had() -> None:
+    found = RandomCampaign(first=4)
+    acts = (
+        PlannedEvent(0, "demand", "1", (1, 5, 1)),
+        PlannedEvent(1, "crash", "site", (0,)),
+        PlannedEvent(2, "crash", "site", (0,)),
+    )
+    for lost in (2, 3):
+        found.add((RunPlan(4, 1, True, 5, acts), lost), CaseOutcome("seed 4", end="", asked=10, crashes=2))
+    assert (found.first, found.played, found.lost, found.asked, found.crashes) == (4, 2, 5, 20, 4)
+    assert found.acts == {"demand": 2, "crash": 4}
+
+
+def test_a_campaign_plays_the_seeds_that_it_says() -> None:
+    heard: list[tuple[int, int, int]] = []
+    found = random_campaign(3, seed=11, jobs=1, watch=lambda *counts: heard.append(counts))
+    assert (found.first, found.played, found.holds) == (11, 3, True)
+    assert heard == [(1, 3, 0), (2, 3, 0), (3, 3, 0)]
+    wanted = Counter(act.kind for seed in (11, 12, 13) for act in plan_of(seed).acts)
+    assert found.acts == wanted

@@ -115,6 +115,34 @@ def test_each_bug_has_checks_that_must_find_it_and_each_check_bugs() -> None:
     assert min(by_check.values()) >= 2
 
 
+# A bug or two for each check, which the first cases of a small system catch: what each check is there for.
+AT_ONCE = (
+    "assigned_units_not_saved", "granted_units_not_saved", "ticket_end_not_saved", "promised_units_not_saved",
+    "sent_numbers_not_saved", "neighbours_not_saved", "staying_not_saved", "tasks_before_the_commit",
+    "commit_not_durable", "duplicate_executed", "updates_without_numbers", "newer_taken_for_a_duplicate", "wish_lost",
+    "recovery_closes_priming", "recovery_sends_only",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[CaseRunner, list[Script]]:
+    settings = {"max_units": 1, "last_end": 1, "expiry": False}
+    return CaseRunner(load("lease", settings)), lease_cases(**settings)
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_a_bug_that_the_first_cases_catch(small: tuple[CaseRunner, list[Script]], name: str) -> None:
+    runner, scripts = small
+    check([catch(named(name), scripts, runner, 16)])
+
+
+def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[CaseRunner, list[Script]]) -> None:
+    runner, scripts = small
+    for case in islice(in_order(scripts), 16):
+        assert runner.play(case.script, case.lost).findings == [], case.name
+    runner.close()
+
+
 # Bugs that few cases catch, and where these stop an actor.
 RARE = {
     "acknowledged_before_the_commit": "crash:authority/active#",
@@ -135,8 +163,13 @@ def test_every_bug_is_caught(system: System, scripts: list[Script]) -> None:
     check(seeded(system, [b.name for b in bugs() if b.name not in RARE], 2, most=200, scripts=scripts))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("name", "point"), RARE.items())
+RAREST = ("said_again_under_a_new_number",)
+
+
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [pytest.param(*row, marks=pytest.mark.slow if row[0] in RAREST else pytest.mark.long) for row in RARE.items()],
+)
 def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
     some = [script for script in scripts if script.point.startswith(point)]
     check([catch(named(name), some, CaseRunner(system), 300)])

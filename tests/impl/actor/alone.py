@@ -48,8 +48,11 @@ def program_of(folder: Path, files: Mapping[str, str]) -> Program:
     return compile_system(load(folder))
 
 
-def alone(program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: HandClock) -> Actor:
-    """The actor `own`, which is not started yet."""
+def alone(
+    program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: HandClock, *more: str,
+    options: ActorOptions | None = None,
+) -> Actor:  # fmt: skip
+    """The actor `own`, which is not started yet; it may play more roles than one."""
     identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))
     transport, world = MemoryTransport(Network(None), "own"), Environment(handlers=handlers)
-    return Actor(identity, program, (role,), store, transport, clock, world, ActorOptions(seed=0))
+    return Actor(identity, program, (role, *more), store, transport, clock, world, options or ActorOptions(seed=0))

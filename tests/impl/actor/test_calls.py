@@ -231,6 +231,7 @@ def test_a_task_that_outlives_its_state_is_begun_once() -> None:
         site.calls.begin(machine, join, action(3, "join"))  # its end was lost: recovery begins it again
         await asyncio.sleep(100)
         assert site.events == ["joined", "joined"]
+        assert not site.calls._outliving  # of what has ended nothing is left
 
     virtual(story())
 

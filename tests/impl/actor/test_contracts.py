@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.environment import ActorOptions, Backoff
-from leasehold.impl.cluster import Cluster
+from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
+from leasehold.impl.cluster import SITE, Cluster
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.policy.policy import Decision, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.store import RecordKey
 from tests.impl.virtual import virtual
 
@@ -121,5 +123,90 @@ def test_the_shipped_policies_keep_their_contracts() -> None:
                 await c.advance(5)
             await c.advance(80)
             assert [actor.counts["policy errors"] for actor in c.actors.values()] == [0, 0, 0]
+
+    virtual(story())
+
+
+class Listener(FirstFit):
+    """The site's policy, which writes down what it hears."""
+
+    def __init__(self, inventory: Any) -> None:
+        super().__init__(inventory)
+        self.heard: list[tuple[str, str]] = []
+        self.told: dict[str, Lease] = {}
+
+    def recovered(self, lease: Lease) -> None:
+        self.heard.append(("recovered", lease.name))
+        self.told[lease.name] = lease
+        super().recovered(lease)
+
+    def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        self.heard.append(("changed", lease.name))
+        assert lease.machine == "authority"
+        return super().changed(lease, now)
+
+
+def test_a_policy_hears_of_its_leases_once_a_turn_and_of_nothing_else() -> None:
+    """Of one whose units have changed as well: several of them in one turn are one change of the lease."""
+
+    async def story() -> None:
+        async with Cluster(units=4) as c:
+            policy = c.site.environment.policies["authority"] = Listener(c.inventory)
+            turns: list[int] = []
+            carry_out = c.site.effects.carry_out
+
+            def counted(ready: Any) -> None:
+                before = len(policy.heard)
+                carry_out(ready)
+                names = [name for _, name in policy.heard[before:]]
+                assert len(set(names)) == len(names)
+                turns.extend([len(ready.changed)] if names else [])
+
+            c.site.effects.carry_out = counted  # type: ignore[method-assign]
+            first, second = await c.lease(3, until=12, term=6), await c.lease(1, until=30, term=30)
+            await c.advance(20)
+            assert {name for _, name in policy.heard} == {first, second}
+            assert max(turns) > 2  # units that changed together
+            assert c.state(first)[2] == "closed"
+
+    virtual(story())
+
+
+class Heard(Cluster):
+    """Its site has the policy that writes down what it hears."""
+
+    listener: Listener
+
+    def _environment(self, name: str) -> Environment:
+        made = super()._environment(name)
+        if name == SITE:
+            self.listener = Listener(self.inventory)
+            made.policies["authority"] = self.listener
+        return made
+
+
+def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here() -> None:
+    """Also of one that is over and forgotten, if a unit still remembers it; and of each before anything else."""
+    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
+
+    async def story() -> None:
+        async with Heard(units=4, handler=SimulatedHandler(world), options=options) as c:
+            old, new = await c.lease(1, until=8, term=8), await c.lease(2, until=60, term=60)
+            await c.advance(12)
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+                await c.settle()
+            await c.advance(12)
+            assert (c.state(old), c.state(new)[2]) == ((None, None, None), "active")
+            assert c.listener.heard[0] == ("changed", old)
+            await c.kill(SITE)
+            await c.start(SITE)
+            assert sorted(c.listener.heard[:2]) == [("recovered", old), ("recovered", new)]
+            assert [word for word, _ in c.listener.heard[2:]].count("recovered") == 0
+            over, core = c.listener.told[old], c.program.roles["authority"]
+            assert (over.machine, over.state, dict(over.data)) == ("authority", "closed", core.view(core.first()))
+            assert {key: unit["state"] for key, unit in over.units.items()} == {("unit", 0): "failed"}
+            assert (c.listener.told[new].state, len(c.listener.told[new].units)) == ("active", 2)
 
     virtual(story())

@@ -16,6 +16,7 @@ from leasehold.impl.store.store import Batch, RecordKey, Transient
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
+from tests.impl.actor.test_timers import EARLY, KEEP, LAMPLIGHTER, PAIR
 from tests.impl.virtual import virtual
 
 
@@ -131,6 +132,46 @@ def test_a_client_can_begin_no_machine_that_the_actor_has_not(tmp_path: Path, ma
         await actor.begin("own:1", "owner", "leave", {}, {})
         with pytest.raises(ActorError, match="there is, or was, a lease own:1"):
             await actor.begin("own:1", "owner", "leave", {}, {})
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_path: Path) -> None:
+    """All leases see it: one lease's event would be another's unit."""
+    program, disk = program_of(tmp_path, LAMPLIGHTER), Disk()
+
+    async def story() -> None:
+        actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, HandClock())
+        await actor.start()
+        for lease, words in (("own:1", "this actor has no machine lamp"), ("-", "no machine lamp|ORIGIN:NUMBER")):
+            with pytest.raises(ActorError, match=words):
+                await actor.begin(lease, "lamp[0]", "light", {}, {})
+        assert (actor.table.instances, disk.records, dict(actor.table.below["lamp"])) == ({}, {}, {})
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
+    program, store = program_of(tmp_path, PAIR), Fragile(Disk())
+
+    async def story() -> None:
+        clock = HandClock()
+        actor = alone(program, "early", store, {}, clock, "late", options=KEEP)
+        await actor.start()
+        await actor.begin(*EARLY, "go", {}, {})
+        await actor.tell(*EARLY, "stop")
+        await clock.advance(KEEP.retire_after - 1)
+        store.away = True
+        await clock.advance()  # at which it is to be forgotten
+        assert (actor.running, set(store.disk.records)) == (False, {EARLY})
+        await clock.advance(3)
+        store.away = False
+        await asyncio.sleep(5)
+        assert (actor.running, set(actor.table.instances)) == (True, {EARLY})
+        await clock.advance()
+        assert (actor.table.instances, store.disk.records) == ({}, {})
         await actor.stop()
 
     virtual(story())

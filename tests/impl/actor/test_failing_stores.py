@@ -202,6 +202,7 @@ def test_a_server_that_is_away_for_a_while(place: Any, name: str) -> None:
     play(place, name, Cut)
 
 
+@pytest.mark.long
 @NAMES
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_a_store_that_another_copy_has_taken(place: Any, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.queue import Queued, RequestQueue
+from leasehold.impl.actor.queue import MOST, QUIET, Queued, RequestQueue
 from leasehold.impl.actor.ready import Read, Tick
 from tests.impl.virtual import virtual
 
@@ -38,6 +38,52 @@ def test_a_turn_takes_what_waits_in_order_up_to_a_limit() -> None:
         queue.end()
         assert not queue
         assert [reply.done() for reply in replies] == [False] * 5
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.begin(), 1)
+
+    virtual(story())
+
+
+def test_a_turn_takes_what_comes_at_the_same_time() -> None:
+    """A request that others follow, each a few rounds of the event loop later, shares a commit with them."""
+
+    async def story() -> None:
+        queue = RequestQueue()
+
+        async def others(count: int) -> None:
+            for n in range(count):
+                for _ in range(QUIET - 2):
+                    await asyncio.sleep(0)
+                queue.put_quietly(Tick(n))
+
+        queue.put_quietly(Tick(100))
+        tasks = [asyncio.create_task(others(10))]
+        await queue.begin()
+        assert len(queue.waiting) == 11
+        queue.end()
+        tasks.append(asyncio.create_task(others(MOST * 2)))  # but it is not put off for ever
+        await queue.begin()
+        assert len(queue.waiting) == MOST
+        for task in tasks:
+            task.cancel()
+
+    virtual(story())
+
+
+def test_what_comes_just_before_a_turn_begins_makes_no_further_turn() -> None:
+    """It is taken with the others, and nothing is left for which another turn would be made."""
+
+    async def story() -> None:
+        queue = RequestQueue()
+        queue.put_quietly(Tick(0))
+        for _ in range(QUIET + 1):
+            await asyncio.sleep(0)
+        queue.put_quietly(Tick(1))
+        await asyncio.wait_for(queue.begin(), 1)
+        assert [queued.request for queued in taken(queue, MOST)] == [Tick(0), Tick(1)]
+        for _ in range(3 * QUIET):
+            await asyncio.sleep(0)  # as while it is committed
+        queue.end()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(queue.begin(), 1)
 

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.table import MachineInstance, MachineTable, Pruned, origin_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, Pruned, RowCodec, origin_of
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.codec import RecordError
+from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.store.store import RecordKey
+from tests.systems import load
+
+LEASE = compile_system(load("lease", {"max_units": 3}))
+SITE = frozenset({"authority", "unit"})
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 30))))
@@ -89,3 +96,167 @@ def test_a_wake_that_is_set_for_later_waits_for_its_time() -> None:
         table.wake_later(due)
     assert list(table.due(7)) == []
     assert list(table.due(8)) == [instance]
+
+
+def test_the_timer_of_a_machine_that_is_gone_is_none() -> None:
+    table, instance = _waking(5)
+    del table.instances[instance.key]
+    assert list(table.due(9)) == []
+    assert not table._wakes
+
+
+# The machines of a site
+
+
+def site(metadata: dict[str, bytes] | None = None) -> MachineTable:
+    table = MachineTable(LEASE, SITE)
+    table.clear(metadata or {})
+    return table
+
+
+def held(table: MachineTable, lease: str, state: str = "active") -> MachineInstance:
+    """A lease's machine in a state, in the table."""
+    made = table.new(RecordKey(lease, "authority"), LEASE.roles["authority"], 0)
+    made.record = (state, *made.record[1:])
+    table.instances[made.key] = made
+    return made
+
+
+def unit(table: MachineTable, number: int, lease: str, state: str = "active") -> MachineInstance:
+    """A unit that a lease was the last to drive."""
+    core = LEASE.roles["unit"]
+    made = MachineInstance(RecordKey(BELOW, core.machine(number)), core, (state, *core.first(number)[1:]), [])
+    table.instances[made.key] = made
+    table.see(made, made.record)
+    table.drive(made, lease)
+    return made
+
+
+def test_a_machine_is_read_as_it_was_written() -> None:
+    rows, table = RowCodec(LEASE), site()
+    authority, room = held(table, "tenant:1"), unit(table, 2, "tenant:1")
+    authority.peers[:] = ["tenant"]
+    authority.metadata.update({"since": 3, "ticket": "words", "facts": {"pid": 7}})
+    for instance in (authority, room):
+        again = rows.read(instance.key, rows.write(instance), table.below)
+        for name in ("key", "core", "record", "peers", "metadata", "number", "state", "state_epoch"):
+            assert getattr(again, name) == getattr(instance, name)
+        assert again.attempts == (0, 0)
+    assert (room.number, authority.number) == (2, 0)
+    again = rows.read(authority.key, rows.write(authority), table.below)
+    assert again.record[-1] is table.below["unit"]  # all leases see the same units
+
+
+def test_a_row_that_is_no_machine_s_is_refused_with_its_name() -> None:
+    rows, table = RowCodec(LEASE), site()
+    row = rows.write(held(table, "tenant:1"))
+    other = rows.write(unit(table, 1, "tenant:1"))
+    for key, wrong, words in (
+        (RecordKey("tenant:1", "authority[0]"), row, r"tenant:1 authority\[0\]: lease has no such machine"),
+        (RecordKey("tenant:1", "authority"), row[:-3], "tenant:1 authority: the row is not whole"),
+        (RecordKey("tenant:1", "authority"), b"\x92\x01\x90", "tenant:1 authority: the row is not whole"),
+        (RecordKey("tenant:1", "authority"), b"\xc0", "tenant:1 authority: the row is not whole"),
+        (RecordKey("tenant:1", "authority"), b"\x93\xc4\x00\x07\x80", "tenant:1 authority: "),
+        (RecordKey("tenant:1", "authority"), other, "tenant:1 authority: it is a record of `unit`"),
+        (RecordKey("-", "unit[3]"), other, r"- unit\[3\]: lease has no such machine"),
+    ):
+        with pytest.raises(RecordError, match=words) as refused:
+            rows.read(key, wrong, table.below)
+        assert refused.value.digest == (LEASE.digest if wrong is other and key.machine == "authority" else "")
+
+
+def test_a_machine_that_the_actor_does_not_play_is_not_admitted() -> None:
+    table = MachineTable(LEASE, frozenset({"broker"}))
+    made = held(site(), "tenant:1")
+    with pytest.raises(RecordError, match="tenant:1 authority: this actor does not play authority"):
+        table.admit(made, 0)
+    assert not table.instances
+
+
+def test_what_was_read_is_in_every_index() -> None:
+    """Timers, ends, the units that all leases see, and whose units they are."""
+    table, before = site(), site()
+    room, over = unit(before, 1, "tenant:2", "priming"), held(before, "tenant:1", "closed")
+    room.record = with_cell(room.record, room.core.names.index("deadline"), 4)
+    over.metadata["over"] = 7
+    for instance in (room, over):
+        table.admit(instance, 20)
+    assert table.instances == {room.key: room, over.key: over}
+    assert table.below["unit"][1] == room.record
+    assert table.driven == {"tenant:2": {room.key}}
+    assert list(table.due(3)) == []
+    assert list(table.due(4)) == [room]
+    assert list(table.ended(6)) == []
+    assert list(table.ended(7)) == [over]
+    assert list(table.ended(7)) == []
+    table.clear({})
+    assert (table.instances, table.below["unit"], table.driven, list(table.due(9)), list(table.ended(9))) == (
+        {}, {}, {}, [], [],
+    )  # fmt: skip
+
+
+def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
+    table = site()
+    first, second, room = held(table, "tenant:1"), held(table, "tenant:2"), unit(table, 2, "tenant:1")
+    assert [set(table.view(lease, "authority").units) for lease in ("tenant:1", "tenant:2")] == [{("unit", 2)}, set()]
+    other = unit(table, 0, "tenant:2", "closed")
+    table.drive(room, "tenant:2")
+    assert table.driven == {"tenant:2": {room.key, other.key}}
+    units = table.view("tenant:2", "authority").units
+    assert list(units) == [("unit", 0), ("unit", 2)]
+    assert units["unit", 0] == {"state": "closed", "deadline": 0, "quarantined": False}
+    assert room.metadata["lease"] == "tenant:2"
+    table.drive(room, "tenant:2")
+    assert len(table.driven["tenant:2"]) == 2
+    assert list(table.orphans()) == []
+    for instance in (second, first):
+        table.forget(instance)
+    assert list(table.orphans()) == [("tenant:2", "authority")]
+    seen = table.view("tenant:2", "authority")
+    assert (seen.state, list(seen.units)) == ("closed", [("unit", 0), ("unit", 2)])
+    assert seen.data == LEASE.roles["authority"].view(LEASE.roles["authority"].first())
+    table.drive(room, "")
+    table.drive(other, "")
+    assert list(table.orphans()) == []  # they are nobody's
+
+
+def test_a_machine_waits_for_a_unit_that_it_drove_while_its_state_asks_for_it() -> None:
+    table = site()
+    waits, leaves, gone = (held(table, f"tenant:{n}", "priming") for n in (1, 2, 3))
+    room = unit(table, 1, "tenant:1")
+    table.drivers[room.key] = {waits.key, leaves.key, gone.key}
+    assert {machine.key for machine in table.waiting_for(room.key)} == {waits.key, leaves.key, gone.key}
+    leaves.record = ("active", *leaves.record[1:])
+    del table.instances[gone.key]
+    assert list(table.waiting_for(room.key)) == [waits]
+    assert table.drivers[room.key] == {waits.key}  # the others are not asked again
+    assert list(table.waiting_for(RecordKey(BELOW, "unit[0]"))) == []
+
+
+def test_names_that_are_given_out() -> None:
+    """Each once: whatever was begun, forgotten, or given out before, here or before a restart; by origin."""
+    pruned = Pruned()
+    for number in (3, 4):
+        pruned.add(f"tenant:{number}")
+    table = site({"pruned of tenant": pruned.write("tenant"), "pruned": b"nothing", "of tenant": b"nothing"})
+    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:5", "tenant:6"]
+    held(table, "tenant:7")
+    held(table, "other:9")
+    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:8", "tenant:9"]
+    assert [table.new_name(origin) for origin in ("other", "third", "third")] == ["other:10", "third:1", "third:2"]
+    table.pruned.add("third:3")
+    assert table.new_name("third") == "third:4"
+    assert ("tenant:3" in table.pruned, "tenant:5" in table.pruned) == (True, False)
+
+
+def test_what_is_forgotten_is_kept_in_the_metadata_of_its_origin() -> None:
+    table = site()
+    for lease in ("tenant:1", "other:1", "tenant:2"):
+        changed = table.forget(held(table, lease))
+        origin = lease.partition(":")[0]
+        assert changed == {f"pruned of {origin}": table.pruned.write(origin)}
+    assert set(table.metadata) == {"pruned of tenant", "pruned of other"}
+    again = site(dict(table.metadata))
+    assert all(lease in again.pruned for lease in ("tenant:1", "tenant:2", "other:1"))
+    assert "other:2" not in again.pruned
+    assert (again.pruned.newest("tenant"), again.pruned.newest("nobody")) == (2, 0)

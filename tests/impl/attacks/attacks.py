@@ -157,6 +157,43 @@ def named_key_of_the_sender(s: Scene) -> bytes:
     return b" ".join([form, s.frame.split(b" ")[1], signature]) + b"\n" + body
 
 
+def together(s: Scene, change: Callable[[bytes], bytes] = lambda signature: signature, number: int = 0) -> bytes:
+    """The genuine message, signed together with another; the receiver has verified their common signature before."""
+    key = s.keys[s.envelope.sender]
+    bodies = [body_of(s.frame), b"another message of the same turn"]
+    signatures = key.sign_all(Purpose.ENVELOPE, bodies)
+    trusted = s.receiver.identity.trust.actors[s.envelope.sender]
+    trusted.check_signature(Purpose.ENVELOPE, key.public.fingerprint, bodies[0], signatures[0], time.time())
+    signature = base64_of(change(signatures[number]))
+    return f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + bodies[0]
+
+
+@attack("key", "shared: the proof of another message of the same turn", UNTRUSTED, "the signature is not that of")
+def proof_of_another(s: Scene) -> bytes:
+    return together(s, number=1)
+
+
+@attack("key", "shared: the signature without its proof", UNTRUSTED, "the signature is not that of")
+def without_proof(s: Scene) -> bytes:
+    return together(s, lambda signature: signature[:64])
+
+
+@attack("key", "shared: a proof of which one bit is another", UNTRUSTED, "the signature is not that of")
+def altered_proof(s: Scene) -> bytes:
+    return together(s, lambda signature: signature[:-1] + bytes((signature[-1] ^ 1,)))
+
+
+@attack("key", "shared: a proof that leads further", UNTRUSTED, "the signature is not that of")
+def longer_proof(s: Scene) -> bytes:
+    return together(s, lambda signature: signature + bytes(32))
+
+
+@attack("key", "shared, and the key is revoked since", UNTRUSTED, "is revoked")
+def shared_and_revoked(s: Scene) -> bytes:
+    name, frame = s.envelope.sender, together(s)
+    return trusting(s, lambda trust: revoke(trust, name, s.keys[name].public.fingerprint), frame)
+
+
 @attack("key", "revoked", UNTRUSTED, "is revoked")
 def revoked(s: Scene) -> bytes:
     name = s.envelope.sender
@@ -319,11 +356,48 @@ def lease_by_another_peer(s: Scene) -> bytes:
 
 # Incarnations and numbers
 
+OLDER = "has an older copy of its store"
+
 
 @attack("epoch", "an incarnation before the newest one that was heard", REFUSED, "has a newer incarnation")
 def old_incarnation(s: Scene) -> bytes:
     s.receiver.table.metadata[f"epoch of {s.envelope.sender}"] = str(s.envelope.epoch + 1).encode()
     return s.frame
+
+
+def heard(s: Scene, began: int, commits: int, later: int) -> bytes:
+    """The genuine message, of an incarnation that began so; the receiver has heard how far the one before had come."""
+    sender = s.envelope.sender
+    key, epoch = s.keys[sender].public.fingerprint, s.envelope.epoch
+    s.receiver.table.metadata[f"epoch of {sender}"] = f"{epoch} {s.envelope.store} 10 {commits} {key}".encode()
+    return s.sealed(epoch=epoch + later, began=began, commits=began)
+
+
+@attack(
+    "epoch", "a later incarnation, of a store without its last commits", UNTRUSTED, "has an older copy of its store"
+)
+def older_store(s: Scene) -> bytes:
+    return heard(s, began=19, commits=20, later=1)
+
+
+@attack(
+    "epoch", "an incarnation with the number of another, of an older store", UNTRUSTED, "has an older copy of its store"
+)
+def forked_store(s: Scene) -> bytes:
+    return heard(s, began=9, commits=20, later=0)
+
+
+@attack(
+    "epoch", "an incarnation with the number of another, of a newer store", UNTRUSTED, "has an older copy of its store"
+)
+def other_store(s: Scene) -> bytes:
+    return heard(s, began=30, commits=20, later=0)
+
+
+@attack("epoch", "an incarnation of another store, as an empty one is", UNTRUSTED, "has another store than before")
+def another_store(s: Scene) -> bytes:
+    heard(s, began=20, commits=20, later=1)
+    return s.sealed(epoch=s.envelope.epoch + 9, began=99, commits=99, store="s0")
 
 
 @attack("epoch", "none", REFUSED, "`\\$.epoch`")

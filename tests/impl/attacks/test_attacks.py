@@ -107,19 +107,21 @@ def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address() -> 
     async def story() -> None:
         async with scene("extend_ticket") as s:
             number = s.envelope.number
-            said = (await s.receiver.receive(s.sealed(epoch=5, reply_to="memory:elsewhere"))).answer
+            later = {"epoch": 5, "began": 50, "commits": 60}
+            said = (await s.receiver.receive(s.sealed(**later, reply_to="memory:elsewhere"))).answer
             assert said is Delivery.TAKEN
             for epoch in (1, 4):
                 reply = await s.receiver.receive(s.sealed(epoch=epoch, number=number + 1))
                 assert reply.reason == f"alice has a newer incarnation (5, not {epoch})"
             kept = s.receiver.store.disk.metadata  # type: ignore[attr-defined]
-            assert (kept["epoch of alice"], kept["address of alice"]) == (b"5", b"memory:elsewhere")
+            heard = f"5 {s.envelope.store} 50 60 {s.keys['alice'].public.fingerprint}".encode()
+            assert (kept["epoch of alice"], kept["address of alice"]) == (heard, b"memory:elsewhere")
             trusted = s.trust.actors["alice"]
             s.receiver.identity.trust = Trust({**s.trust.actors, "alice": replace(trusted, address="")})
             assert s.receiver.messages.address_of("alice") == "memory:elsewhere"
             assert s.receiver.messages.address_of("nobody") == ""
             s.receiver.identity.trust = s.trust
             assert s.receiver.messages.address_of("alice") == "memory:alice"  # the operator's word counts
-            assert (await s.receiver.receive(s.sealed(epoch=5, number=number + 1))).answer is Delivery.TAKEN
+            assert (await s.receiver.receive(s.sealed(**later, number=number + 1))).answer is Delivery.TAKEN
 
     virtual(story())

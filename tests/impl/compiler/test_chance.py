@@ -57,8 +57,8 @@ def draw(kind: str, rng: random.Random) -> System | str:
     [
         ("by chance", 20, 0.15),
         ("busy", 5, 0.6),
-        pytest.param("by chance", 100, 0.15, marks=pytest.mark.long),
-        pytest.param("busy", 25, 0.6, marks=pytest.mark.long),
+        pytest.param("by chance", 100, 0.15, marks=pytest.mark.slow),
+        pytest.param("busy", 25, 0.6, marks=pytest.mark.slow),
     ],
 )
 def test_every_edge(kind: str, count: int, share: float) -> None:

@@ -79,6 +79,7 @@ def _twin(name: str) -> Twin:
     return Twin(reference_of(load(name, WORLDS[name])))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(WORLDS))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

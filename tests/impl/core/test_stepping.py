@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.stepping import REMEMBERED, remembered, with_cell
-from leasehold.impl.core.work import CallWork, Record, Work, local, message
+from leasehold.impl.core.stepping import LATE, REMEMBERED, UNKNOWN, counted, numbered, remembered, unmoved, with_cell
+from leasehold.impl.core.work import CallWork, DriveWork, Machines, Outcome, Record, SendWork, Work, local, message
 from tests.systems import load
 
 PROGRAM: Program = compile_system(load("lease"))
@@ -140,3 +140,116 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
         return
     assert len(record) == len(BROKER.names)
     assert record[0] in BROKER.states
+
+
+# One step, of a role that is made by hand
+
+ASKED = SendWork("ask", "ask", 0, lambda record: ("now",))
+SAID = SendWork("say", "say", 1, lambda record: (record[1],))
+SAID_TOO = SendWork("say_too", "say_too", 1, lambda record: ())
+CALLED = CallWork("place", "policy.place", ("placed",))
+DRIVEN = DriveWork("raise_", "up", ("part", 0), lambda record: ())
+EVERYTHING: tuple[Work, ...] = (ASKED, CALLED, SAID, DRIVEN, SAID_TOO)
+IGNORED = Outcome("ignored", "hush", reason="it is quiet")
+
+
+def _go(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> tuple[Record, Outcome]:
+    return ("busy", fields, neighbour, number, now, *record[5:]), Outcome("taken", "go", "it/idle#go", EVERYTHING)
+
+
+HAND = Core(
+    role="it", indexed=True, states=("idle", "busy", "over"), fields=(), events={}, count=3, subsidiary=False,
+    neighbours=(("a", -1), ("b", 2)), since={"save": ("saved", "lost"), "keep": ("kept",)}, below=(),
+    table={
+        "idle": {"go": _go, "hush": unmoved(IGNORED, 3), "saved": _go, "lost": _go, "kept": _go, "placed": _go},
+        "busy": {}, "over": {},
+    },
+    work={"idle": lambda record: EVERYTHING, "busy": lambda record: (), "over": lambda record: ()},
+    answers={"idle": lambda record: ("placed", "kept")}, wakes={"idle": lambda record: record[1] + 5},
+    heard_answers=frozenset({"answered"}), ends=frozenset({"over"}),
+)  # fmt: skip
+AT: Record = ("idle", 2, (4, 5), (7, 9), 30, 21, 22)
+
+
+def test_where_things_are_in_a_record() -> None:
+    assert HAND.names == ("state", "instance", "sent", "received", "entry", "since save", "since keep")
+    assert (HAND.data_at, HAND.sent_at, HAND.received_at, HAND.state_epoch_at, HAND.below_at) == (2, 2, 3, 4, 7)
+    assert HAND.first(1) == ("idle", 1, (0, 0), (0, 0), 0, 0, 0)
+    assert [HAND.began(AT, task) for task in ("place", "save", "keep")] == [30, 21, 22]
+    assert (HAND.machine(2), HAND.view(AT)) == ("it[2]", {})
+    assert [HAND.over(state) for state in HAND.states] == [False, False, True]
+    busy = ("busy", *AT[1:])
+    assert (HAND.offered(AT), HAND.offered(busy)) == (("placed", "kept"), ())
+    assert (HAND.wake(AT), HAND.wake(busy)) == (7, None)
+    record, outcome = HAND.recover(AT)
+    assert record is AT
+    assert outcome == Outcome("recovered", "recover", work=EVERYTHING)
+    assert not outcome.taken
+
+
+@pytest.mark.parametrize(("neighbour", "last"), [(0, 7), (1, 9)])
+def test_a_message_is_new_a_duplicate_or_stale_by_its_number(neighbour: int, last: int) -> None:
+    """By its own sender's: a duplicate makes a lost answer good; what the state says to others is not said again."""
+    record, outcome = HAND.step(AT, message("go", ("f",), neighbour, last + 1), 60)
+    assert (record[:5], outcome.taken) == (("busy", ("f",), neighbour, last + 1, 60), True)
+    assert HAND.step(AT, message("go", (), neighbour, last + 100), 60)[1].taken  # whatever was skipped
+    record, outcome = HAND.step(AT, message("go", (), neighbour, last), 60)
+    assert record is AT
+    assert (outcome.kind, outcome.event, outcome.taken) == ("duplicate", "go", False)
+    assert outcome.work == ((ASKED,) if neighbour == 0 else (SAID, SAID_TOO))
+    assert HAND.step(AT, message("answered", (), neighbour, last), 60)[1] == Outcome("duplicate", "answered")
+    for number in (last - 1, 0):
+        record, outcome = HAND.step(AT, message("go", (), neighbour, number), 60)
+        assert record is AT
+        assert outcome == Outcome("stale", "go", reason=f"number {number} comes after {last}")
+        assert HAND.step(AT, message("answered", (), neighbour, number), 60)[1].kind == "stale"
+
+
+def test_the_number_of_a_message_that_moves_nothing_is_received() -> None:
+    record, outcome = HAND.step(AT, message("hush", (), 1, 12), 0)
+    assert record == with_cell(AT, 3, (7, 12))
+    assert outcome == IGNORED
+    assert HAND.step(AT, local("hush"), 0) == (AT, IGNORED)
+
+
+def test_an_answer_is_late_when_its_state_was_left() -> None:
+    """That of a task which outlives its state is measured by when the task began."""
+    for name, epoch in (("placed", 30), ("saved", 21), ("lost", 21), ("kept", 22)):
+        assert HAND.step(AT, local(name, (), epoch), 0)[1].taken
+        assert HAND.step(AT, local(name, (), -1), 0)[1].taken  # it answers nothing
+        for wrong in {0, 20, 21, 22, 29, 30, 31} - {epoch}:
+            assert HAND.step(AT, local(name, (), wrong), 0) == (AT, LATE)
+    first = HAND.first(0)
+    assert HAND.step(first, local("placed", (), 0), 0)[1].taken
+    assert HAND.step(first, local("placed", (), 1), 0) == (first, LATE)
+    assert (LATE.kind, UNKNOWN.kind) == ("late", "unmoved")
+    assert HAND.step(AT, local("nonsense"), 0) == (AT, UNKNOWN)
+    assert HAND.step(("busy", *AT[1:]), message("go", (), 0, 8), 0)[1] == UNKNOWN
+
+
+def test_what_is_sent_is_counted_by_neighbour() -> None:
+    record, outcome = numbered(AT, 2, Outcome("taken", "go", work=EVERYTHING))
+    assert record == with_cell(AT, 2, (5, 7))  # two of the pieces go to the second neighbour, two to nobody
+    assert outcome.work == EVERYTHING
+    assert counted((4, 5), (1, 0, 1)) == (5, 7)
+    assert counted((4, 5), ()) == (4, 5)
+
+
+def test_a_unit_that_nothing_has_happened_to_is_as_at_first_and_is_not_stored() -> None:
+    units = Machines(PROGRAM.roles["unit"].first)
+    assert units[1] == PROGRAM.roles["unit"].first(1)
+    assert (len(units), 1 in units) == (0, False)
+    units[1] = ("active", 1)
+    assert (units[1], units[0]) == (("active", 1), PROGRAM.roles["unit"].first(0))
+
+
+def test_two_programs_agree_on_specification_and_constants() -> None:
+    """What is different in either is a different word, also of a constant that no record shows."""
+    words = {
+        compile_system(load("lease", settings)).agreement
+        for settings in ({}, {"max_units": 3}, {"lazy_close": False}, {"handler_limit": 2})
+    }
+    assert len(words) == 4
+    assert all(word.startswith(f"{PROGRAM.digest}.") for word in words)
+    assert compile_system(load("lease", {"max_units": 2})).agreement == PROGRAM.agreement
+    assert compile_system(load("two_phase_commit")).agreement.partition(".")[0] != PROGRAM.digest

@@ -32,6 +32,10 @@ VALUES: list[tuple[t.Type, Any, Any]] = [
     (t.Map(COLOUR, t.Set(SITE)), (frozenset({1, 0}), frozenset(), frozenset({2})), [[0, 1], [], [2]]),
     (t.Option(COLOUR), None, None), (t.Option(COLOUR), "red", "red"),
     (t.Option(t.Set(SITE)), frozenset({2, 1}), [1, 2]), (t.Option(t.Set(SITE)), None, None),
+    (t.Option(None), None, None), (t.Option(t.Bool()), False, False), (t.Option(SMALL), 0, 0),
+    (t.Map(SITE, t.Option(COLOUR)), (None, "red", None), [None, "red", None]),
+    (t.Map(COLOUR, SMALL), (-2, 0, 5), [-2, 0, 5]), (t.Opaque(), {}, {}), (t.Opaque(), [[]], [[]]),
+    (t.Opaque(), None, None), (t.Opaque(), "x" * 200 + "é", "x" * 200 + "é"),
 ]  # fmt: skip
 
 WRONG: list[tuple[t.Type, Any, str]] = [
@@ -54,6 +58,10 @@ WRONG: list[tuple[t.Type, Any, str]] = [
     (t.Opaque(), {"a": [HALF]}, "half of a surrogate pair"), (t.Opaque(), {OTHER_HALF: 1}, "half of a surrogate pair"),
     (t.Opaque(), {1: 2}, "not plain data"), (t.Opaque(), {1, 2}, "not plain data"),
     (t.Opaque(), object, "not plain data"),
+    (t.Option(None), "red", "'red' is no option"), (t.Option(COLOUR), [], r"\[\] is none of"),
+    (t.Set(None), [], "is no set"), (t.UNKNOWN, 1, "1 is no"), (t.Bool(), "true", "'true' is no bool"),
+    (COLOUR, None, "none is none of"), (COLOUR, ["red"], "is none of"), (t.Time(), None, "none is no time"),
+    (t.Time(), True, "True is no time"), (SITE, False, "False is no site"),
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -68,6 +69,138 @@ def test_another_exit_code_is_an_end_that_is_not_well() -> None:
     assert (done.well, done.words) == (False, "setup ended with exit code 4; it said: no disk")
     done = act(CommandHandler(setup=["sh", "-c", "kill -9 $$"]), action())
     assert done.words == "setup ended with signal SIGKILL; it said: nothing"
+
+
+@pytest.mark.parametrize(
+    ("script", "well", "words", "facts"),
+    [
+        ("true", True, "", {}),
+        ("echo; echo", True, "", {}),
+        ("echo 5", True, "5", {}),  # JSON, and no object
+        ("echo '[1]'", True, "[1]", {}),
+        ("echo a; echo '{'", True, "a\n{", {}),
+        ("echo '{\"a\": 1}'; echo b", True, '{"a": 1}\nb', {}),  # the last line alone counts
+        ("echo '{\"a\": 1}'; echo", True, "", {"a": 1}),
+        ("echo '{\"a\": 1}'", True, "", {"a": 1}),
+        ("echo a; echo b; echo '{\"a\": 1}'", True, "a\nb", {"a": 1}),
+        ("echo no >&2; echo '{\"a\": 1}'", True, "", {"a": 1}),
+        ("echo a; echo b; exit 1", False, "setup ended with exit code 1; it said: b", {}),
+        ("echo a; echo '{\"a\": 1}'; exit 255", False, "setup ended with exit code 255; it said: a", {"a": 1}),
+        ("echo a; echo b >&2; echo c >&2; exit 1", False, "setup ended with exit code 1; it said: c", {}),
+        ("exit 1", False, "setup ended with exit code 1; it said: nothing", {}),
+        ("kill -TERM $$", False, "setup ended with signal SIGTERM; it said: nothing", {}),
+        ("printf 'a\\377'", True, "a\ufffd", {}),
+    ],
+    ids=str,
+)
+def test_how_it_ends_and_what_it_says(script: str, well: bool, words: str, facts: dict[str, Any]) -> None:
+    assert act(CommandHandler(setup=["sh", "-c", script]), action()) == Done(well, words, facts)
+
+
+def test_words_are_cut_and_of_much_output_the_end_counts() -> None:
+    well = act(CommandHandler(setup=["sh", "-c", "printf '%0501d' 7"]), action())
+    assert well.words == "7".rjust(500, "0")
+    bad = act(CommandHandler(setup=["sh", "-c", "printf '%0500d7' 1; exit 1"]), action())
+    assert bad.words.endswith("it said: " + "1".rjust(500, "0"))
+    python = "import sys; sys.stdout.write('x\\n{\"a\": \"' + 'y' * (%d - 9) + '\"}')"
+    for size, read in ((1 << 20, True), ((1 << 20) + 1, False)):
+        done = act(CommandHandler(setup=[sys.executable, "-c", python % size]), action())
+        assert (len(done.facts.get("a", "")) == size - 9) is read
+
+
+@pytest.mark.parametrize(
+    ("data", "end"), [({"end": 7, "lease_end": 9}, "7"), ({"lease_end": 9}, "9"), ({}, "0")], ids=str
+)
+def test_its_environment_says_what_it_is_for(data: dict[str, Any], end: str) -> None:
+    """Beside the actor's own environment, and what the handler's settings add."""
+    names = ("VERB", "LEASE", "UNIT", "NUMBER", "LOCK", "TERM_END")
+    script = "; ".join(f"echo ${name}" for name in (*(f"LEASEHOLD_{name}" for name in names), "COLOUR", "PATH"))
+    handler = CommandHandler(setup=["sh", "-c", script], join=["sh", "-c", script], environment={"COLOUR": "red"})
+    for verb, unit in (("setup", "u-0"), ("join", "")):
+        done = act(handler, HandlerAction(verb, "tenant:1", unit, 5, data))
+        on = unit or "tenant:1"
+        assert done.words.split("\n") == [
+            verb,
+            "tenant:1",
+            *([unit] if unit else [""]),
+            "5",
+            on,
+            end,
+            "red",
+            os.environ["PATH"],
+        ]
+
+
+def test_whatever_a_record_holds_it_is_told_as_json(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    data = {"map": MappingProxyType({"a": MappingProxyType({"b": 1})}), "place": Path("/x"), "set": frozenset({2, 1})}
+    assert act(CommandHandler(setup=["sh", "-c", f"cat >{told}"]), HandlerAction("setup", "l", "u", 1, data)).well
+    assert json.loads(told.read_text())["lease_data"] == {"map": {"a": {"b": 1}}, "place": "/x", "set": [1, 2]}
+
+
+def test_a_probe_is_told_its_unit_and_may_say_nothing(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    handler = CommandHandler(probe=["sh", "-c", f"cat >{told}; echo $LEASEHOLD_VERB $LEASEHOLD_UNIT >>{told}"])
+    assert asyncio.run(handler.probe("u-0")) == {}
+    words, _, variables = told.read_text().rpartition("}")
+    assert json.loads(words + "}") == {"verb": "probe", "unit": "u-0"}
+    assert variables == "probe u-0\n"
+
+
+def test_a_finished_action_leaves_no_open_file_and_a_private_directory(tmp_path: Path) -> None:
+    handler = CommandHandler(directory=tmp_path / "locks", setup="true", teardown="false", modify="no-such-command")
+    act(handler, action())
+    before = len(os.listdir("/proc/self/fd"))
+    for number, verb in enumerate(("setup", "teardown", "modify", "setup"), 2):
+        if verb == "modify":
+            with pytest.raises(HandlerError, match="cannot be started"):
+                act(handler, action(verb, number))
+        else:
+            assert act(handler, action(verb, number)).well is (verb == "setup")
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert (tmp_path / "locks" / "u-0").stat().st_mode & 0o777 == 0o700
+    assert act(handler, action("setup", 5)).well, "the same action may be done again"
+    with pytest.raises(Stale):
+        act(handler, action("setup", 4))
+
+
+def test_another_actor_that_holds_the_lock_is_waited_for_and_never_killed(tmp_path: Path) -> None:
+    """And neither is the executable of another unit, nor one that has let go of the lock."""
+    locks = tmp_path / "locks"
+    handler = CommandHandler(directory=locks, setup=["touch", str(tmp_path / "done")])
+    (locks / "u-0").mkdir(parents=True)
+    script = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(1, flush=True); sys.stdin.read()"
+    marks = ({}, {"LEASEHOLD_LOCK": "u-00"}, {"LEASEHOLD_LOCK": "tenant:1"})
+    for number, mark in enumerate(marks, 1):
+        holder = subprocess.Popen(
+            [sys.executable, "-c", script, str(locks / "u-0" / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, **mark},
+        )  # fmt: skip
+        bystander = subprocess.Popen(["sleep", "600"], env={**os.environ, "LEASEHOLD_LOCK": "u-0"})
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+
+        async def run(number: int = number, holder: subprocess.Popen[bytes] = holder) -> None:
+            task = asyncio.create_task(handler.act(action("setup", number)))
+            await asyncio.wait([task], timeout=0.1)
+            assert not task.done()
+            assert not (tmp_path / "done").exists()
+            assert holder.stdin is not None
+            holder.stdin.close()
+            assert (await task).well
+
+        try:
+            asyncio.run(run())
+            assert holder.wait(10) == 0
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+            bystander.wait()
+            holder.kill()
+            holder.wait()
+            holder.stdout.close()
+        (tmp_path / "done").unlink()
 
 
 def test_a_probe(tmp_path: Path) -> None:
@@ -179,6 +312,13 @@ def test_it_need_not_read_and_may_say_much() -> None:
         ({"setup": ""}, "setup: '' is no command line"),
         ({"setup": "echo 'a"}, 'setup: "echo \'a" is no command line: No closing quotation'),
         ({"setup": [1]}, "setup: '.1.' is no command line"),
+        ({"setup": []}, "setup: '..' is no command line"),
+        ({"setup": 7}, "setup: '7' is no command line"),
+        ({"setup": None}, "setup: 'None' is no command line"),
+        ({"setup": {"a": 1}}, "is no command line"),
+        ({"setup": ["a", 1]}, "is no command line"),
+        ({"setup": "true", "directory": "/x", "teardown": ""}, "teardown: '' is no command line"),
+        ({"directory": "/x"}, "there is no command"),
     ],
 )
 def test_settings_that_cannot_be_used(settings: dict[str, Any], words: str) -> None:

@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.handlers import processes
+from leasehold.impl import files
+from leasehold.impl.handlers import process, processes
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
-from leasehold.impl.handlers.place import TOKEN
+from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
 
 SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
@@ -176,7 +177,7 @@ def test_a_unit_is_nobody_s_child_and_has_its_own_session(base: Path) -> None:
     seen = processes.look(done.facts["pid"])
     assert seen is not None
     assert seen.session == seen.pid
-    assert seen.parent != os.getpid()
+    assert seen.parent != os.getpid() or os.getpid() == 1, "the first of all processes takes whoever has no parent"
 
 
 def test_teardown_leaves_nothing_and_may_be_done_again(base: Path) -> None:
@@ -422,6 +423,32 @@ def test_a_setup_that_is_cancelled(base: Path, point: str, then: str) -> None:
     assert len(carrying(base)) == (then == "setup")
 
 
+def test_a_setup_that_waits_for_a_start_left_behind_can_be_cancelled(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "BIRTH_LIMIT", 60.0)
+    do(base, action("setup", 1), action("teardown", 2))
+    held = files.lock(base / "u-0" / "lock")
+    assert held is not None
+
+    async def run() -> None:
+        loop, reached = asyncio.get_running_loop(), asyncio.Event()
+        handler = ProcessHandler(base, at=lambda name: loop.call_soon_threadsafe(reached.set) and None)
+        task = asyncio.create_task(handler.act(action("setup", 3)))
+        await reached.wait()
+        await asyncio.wait([task], timeout=0.05)
+        task.cancel()
+        async with asyncio.timeout(20):
+            await asyncio.wait([task])
+        assert task.cancelled()
+        await handler.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        os.close(held)
+
+
 @pytest.mark.parametrize("point", TEARDOWN_POINTS)
 @pytest.mark.parametrize("then", ["setup", "teardown"])
 def test_a_teardown_that_is_cancelled(base: Path, point: str, then: str) -> None:
@@ -500,7 +527,10 @@ def test_without_privileges(tmp_path: Path) -> None:
             sys.exit(77)
         sys.executable = able[0]
         async def main():
-            command = ["sh", "-c", "mkdir -p a/b; touch a/b/c; chmod 000 a/b a; exec sleep 60"]
+            outside = sys.argv[1] + "/outside"
+            os.makedirs(outside)
+            os.chmod(outside, 0o500)
+            command = ["sh", "-c", f"mkdir -p a/b; touch a/b/c; ln -s {outside} a/link; chmod 000 a/b a; exec sleep 60"]
             h = ProcessHandler(sys.argv[1] + "/units", command, limits={"files": 64}, grace=0.2)
             def act(verb, number, **properties):
                 return h.act(HandlerAction(verb, "l", "u", number, {"end": 7}, properties=properties))
@@ -516,6 +546,7 @@ def test_without_privileges(tmp_path: Path) -> None:
             finally:
                 assert (await act("teardown", 4)).well
             assert await h.probe("u") is None
+            assert os.stat(outside).st_mode & 0o777 == 0o500, "a link leads out of the unit"
             await h.close()
         asyncio.run(main())
     """
@@ -555,6 +586,220 @@ def test_a_directory_that_is_open_to_others_is_refused(base: Path) -> None:
     base.chmod(0o755)
     with pytest.raises(HandlerError, match="is open to others; do `chmod 700"):
         ProcessHandler(base)
+
+
+@pytest.mark.parametrize(
+    "limits", [7, [5], "files", {"files": True}, {"files": "5"}, {"files": 1.5}, {"files": -1}, {1: 5}], ids=str
+)
+def test_limits_that_make_no_sense_are_refused_also_those_of_a_unit(base: Path, limits: Any) -> None:
+    with pytest.raises(HandlerError, match=r"^limits: "):
+        ProcessHandler(base, limits=limits)
+    (refused,) = do(base, action("setup", 1, properties={"limits": limits}))
+    assert isinstance(refused, HandlerError)
+    assert str(refused).startswith("limits of u-0: ")
+    assert probe(base) is None
+
+
+@pytest.mark.parametrize(
+    "command", [None, 7, [1], ["run", 1], ["{0}"], ["{}"], ["}"], ["{unit!r"], {"run": 1}], ids=str
+)
+def test_commands_that_are_none_are_refused(base: Path, command: Any) -> None:
+    with pytest.raises(HandlerError, match=r"^`command` "):
+        ProcessHandler(base, command)
+
+
+def test_a_directory_that_is_none_of_its_own_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HandlerError, match="cannot be made"):
+        ProcessHandler(tmp_path / "file" / "units")
+    if os.geteuid() == 0:
+        (tmp_path / "other").mkdir(mode=0o700)
+        os.chown(tmp_path / "other", 65534, 65534)
+        with pytest.raises(HandlerError, match="belongs to user 65534"):
+            ProcessHandler(tmp_path / "other")
+    for mode in (0o710, 0o701, 0o720, 0o777):
+        (tmp_path / "open").mkdir(exist_ok=True)
+        (tmp_path / "open").chmod(mode)
+        with pytest.raises(HandlerError, match="is open to others"):
+            ProcessHandler(tmp_path / "open")
+
+
+def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> None:
+    assert probe(base) is None, "before anything, and nothing is made by asking"
+    assert list(base.iterdir()) == []
+    (up,) = do(base, action("setup", 3))
+    seen = processes.look(up.facts["pid"])
+    assert seen is not None
+    known = {
+        "alive": True, "pid": seen.pid, "start": seen.start, "lease": "tenant:1", "number": 3,
+        "directory": str(base / "u-0" / "work"), "processes": 1,
+    }  # fmt: skip
+    assert (up.words, up.facts, probe(base)) == ("it was started", known, known)
+    (kept,) = do(base, action("modify", 4))
+    assert (kept.words, kept.facts) == ("it runs on", {**known, "number": 4})
+    os.kill(seen.pid, signal.SIGKILL)
+    until(lambda: not probe(base)["alive"])
+    assert probe(base) == {**known, "alive": False, "number": 4, "processes": 0}
+    (down,) = do(base, action("teardown", 5))
+    assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {}, None)
+    assert {file.name for file in (base / "u-0").iterdir()} == {"guard", "lock", "token", "wanted.json", "log"}
+    assert json.loads((base / "u-0" / "wanted.json").read_text()) == {
+        "number": 5, "verb": "teardown", "lease": "tenant:1",
+    }  # fmt: skip
+
+
+def test_what_a_unit_has_on_disk(base: Path) -> None:
+    (up,) = do(base, action("setup", 3))
+    folder = base / "u-0"
+    names = {"guard", "lock", "token", "wanted.json", "lease.json", "process.json", "log", "work"}
+    assert {file.name for file in folder.iterdir()} == names, "and nothing that was only on the way"
+    assert json.loads((folder / "lease.json").read_text()) == {"lease": "tenant:1", "term_end": 7}
+    assert json.loads((folder / "process.json").read_text()) == {
+        "pid": up.facts["pid"], "start": up.facts["start"], "boot": processes.boot(), "number": 3, "lease": "tenant:1",
+        "command": ["sleep", "infinity"],
+    }  # fmt: skip
+    token = (folder / "token").read_text()
+    assert len(token) == 32
+    assert int(token, 16)
+    do(base, action("teardown", 4), action("setup", 5), action("setup", 6, unit="u-1"))
+    assert (folder / "token").read_text() == token != (base / "u-1" / "token").read_text()
+
+
+def test_a_unit_begins_as_from_a_shell(base: Path) -> None:
+    """Nothing to read, a log that begins anew, no signal ignored that Python ignores, and files for its owner alone."""
+    command = ["sh", "-c", "umask; echo {lease} >&2; exec sleep 60"]
+    for number, lease in ((1, "tenant:1"), (2, "tenant:2")):
+        (up,) = do(base, action("setup", number, lease=lease), command=command)
+        log = base / "u-0" / "log"
+        until(lambda log=log: log.read_text().count("\n") == 2)
+        assert log.read_text() == f"0077\n{lease}\n"
+    process = Path(f"/proc/{up.facts['pid']}")
+    ignored = int((process / "status").read_text().partition("SigIgn:")[2].split()[0], 16)
+    assert not [number for number in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> (number - 1) & 1]
+    files = {name.name: os.readlink(name) for name in (process / "fd").iterdir()}
+    assert files.pop("0") == "/dev/null"
+    assert {files.pop("1"), files.pop("2")} == {str(log)}
+    assert sorted(files.values()) == [str(base / "u-0" / "lock")], "and of its actor's files nothing but the lock"
+
+
+def test_a_unit_that_listens_to_its_end_has_the_time_for_it(base: Path) -> None:
+    """It is asked once, and killed only when the grace is over."""
+    command = ["sh", "-c", "trap 'echo asked >>said; sleep 0.3; echo over >>said; exit' TERM; touch here; "
+               "while :; do sleep 0.01; done"]  # fmt: skip
+    (up,) = do(base, action("setup", 1), command=command)
+    work = Path(up.facts["directory"])
+    until((work / "here").exists)
+    said: list[str] = []
+
+    def at(name: str) -> None:
+        if name == "cleared":
+            said.append((work / "said").read_text())
+
+    assert do(base, action("teardown", 2), grace=20, at=at)[0].well
+    assert said == ["asked\nover\n"]
+
+
+def test_limits_of_a_unit_come_before_those_of_the_handler(base: Path) -> None:
+    def files(done: Any) -> str:
+        lines = Path(f"/proc/{done.facts['pid']}/limits").read_text().splitlines()
+        return next(line.split()[3] for line in lines if line.startswith("Max open files"))
+
+    own = {"properties": {"limits": {"files": 60}}}
+    settings = {"limits": {"files": 50, "cpu_seconds": 70}}
+    (up,) = do(base, action("setup", 1, **own), **settings)
+    assert files(up) == "60"
+    assert "Max cpu time              70" in Path(f"/proc/{up.facts['pid']}/limits").read_text()
+    (kept,) = do(base, action("setup", 2), **settings)
+    assert (kept.facts["pid"], files(kept)) == (up.facts["pid"], "60"), "a setup that finds the unit leaves it as it is"
+    (kept,) = do(base, action("modify", 3), **settings)
+    assert (kept.facts["pid"], files(kept)) == (up.facts["pid"], "50")
+
+
+def test_an_action_leaves_no_open_file(base: Path) -> None:
+    settings: dict[str, Any] = {"command": ["no-such-command"]}
+    do(base, action("setup", 1), action("teardown", 2))
+    before = len(os.listdir("/proc/self/fd"))
+    for number, verb in enumerate(("setup", "modify", "setup", "teardown", "teardown"), 3):
+        assert do(base, action(verb, number))[0].well
+    assert isinstance(do(base, action("setup", 8), **settings)[0], HandlerError)
+    assert isinstance(do(base, action("setup", 2))[0], Stale)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not (base / "u-0" / "process.json").exists(), "what did not begin is not kept"
+
+
+def test_a_unit_that_somebody_unknown_holds_is_not_removed(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "KILL_LIMIT", 0.1)
+    do(base, action("setup", 1), action("teardown", 2))
+    (base / "u-0" / "work").mkdir()
+    held = files.lock(base / "u-0" / "lock")
+    assert held is not None
+    try:
+        (refused,) = do(base, action("teardown", 3))
+        assert "somebody who cannot be found; nothing of it was removed" in str(refused)
+        assert (base / "u-0" / "work").exists()
+    finally:
+        os.close(held)
+    assert do(base, action("teardown", 4))[0].well
+    assert not (base / "u-0" / "work").exists()
+
+
+def test_an_action_that_another_one_keeps_waiting_is_given_up_or_cancelled(base: Path) -> None:
+    do(base, action("setup", 1))
+    place, stop = UnitDirectory(base / "u-0"), threading.Event()
+    with place.guarded(stop, 1):
+        with pytest.raises(HandlerError, match=r"acting on u-0 for 0\.05 s"), place.guarded(stop, 0.05):
+            raise AssertionError
+        stop.set()
+        with pytest.raises(Cancelled), place.guarded(stop, 30):
+            raise AssertionError
+    with place.guarded(stop, 0):
+        pass
+
+
+def test_a_starter_that_never_begins_is_given_up(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "START_LIMIT", 0.2)
+    starter = tmp_path / "starter.py"
+    starter.write_text("import time\ntime.sleep(600)\n")
+    (refused,) = do(base, action("setup", 1), starter=starter)
+    assert "has not begun within 0.2 s" in str(refused)
+    assert carrying(base) == []
+    monkeypatch.undo()
+    assert do(base, action("setup", 2))[0].well
+
+
+def test_what_a_starter_says_is_the_reason(base: Path, tmp_path: Path) -> None:
+    starter = tmp_path / "starter.py"
+    for text, said in (
+        ("import sys; sys.exit('no way')", "no way"),
+        ("import sys; sys.exit(3)", "exit code 3"),
+        ("print('half'); print('whole')", "half\nwhole"),
+    ):
+        starter.write_text(text)
+        (refused,) = do(base, action("setup", 1), starter=starter)
+        assert str(refused) == f"'sleep' cannot be started: {said}"
+
+
+def test_a_folder_that_was_made_halfway_has_no_processes(base: Path) -> None:
+    """Without a token nothing can have lived there; and whatever carries an empty one is none of its processes."""
+    ProcessHandler(base)
+    (base / "u-0" / "work").mkdir(parents=True)
+    place = UnitDirectory(base / "u-0")
+    with subprocess.Popen(["sleep", "600"], env={TOKEN: ""}) as stranger:
+        try:
+            until(lambda: processes.carries(stranger.pid, f"{TOKEN}=".encode()))
+            assert (place.token, place.members(), place.members(thorough=True)) == ("", [], [])
+            assert probe(base)["processes"] == 0
+            (up,) = do(base, action("setup", 1))
+            assert carrying(base) == [up.facts["pid"]]
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_a_file_that_is_json_and_no_record_says_nothing(base: Path) -> None:
+    do(base, action("setup", 1), action("teardown", 2))
+    (base / "u-0" / "wanted.json").write_text("[5]")
+    assert do(base, action("setup", 1))[0].well
 
 
 def test_names_that_leave_the_directory_are_refused(base: Path) -> None:

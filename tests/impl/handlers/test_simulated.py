@@ -82,6 +82,65 @@ def test_failures_are_the_same_for_the_same_seed() -> None:
     assert {*first} == {"done", "failed"}
 
 
+def test_the_last_action_counts_and_says_for_which_lease() -> None:
+    """Units by setup and teardown, leases by join and leave; what is no such verb changes nothing."""
+
+    async def run() -> None:
+        world = World()
+        steps = [
+            ("setup", "u-0", True), ("modify", "u-0", True), ("setup", "u-0", True), ("teardown", "u-0", False),
+            ("modify", "u-0", True), ("rest", "u-0", True), ("teardown", "u-0", False), ("rest", "u-0", False),
+            ("join", "", True), ("leave", "", False), ("leave", "", False),
+        ]  # fmt: skip
+        for number, (verb, unit, on) in enumerate(steps):
+            done = await world.act(HandlerAction(verb, f"l{number}" if unit else "l", unit, number, {}))
+            assert (done.well, done.facts) == (True, {"on": on})
+            state = world.units[unit or "l"]
+            lease = f"l{number}" if unit and verb != "rest" else state.lease if unit else "l"
+            assert (state.on, state.lease, state.number) == (on, lease if on else "", number)
+            assert world.on() == ({unit or "l"} if on else set())
+            assert not state.busy
+        with pytest.raises(Stale):
+            await world.act(action("setup", 6))
+        assert (await world.act(action("setup", 7))).well, "the same number again is no older one"
+        assert await SimulatedHandler(world).probe("nobody") is None
+        assert await SimulatedHandler().probe("u-0") is None
+
+    asyncio.run(run())
+
+
+def test_a_failure_leaves_the_unit_as_it_was() -> None:
+    async def run() -> None:
+        world = World(fails=lambda action, chance: action.number in (2, 4))
+        await world.act(action("setup", 1))
+        for number in (2, 4):
+            with pytest.raises(HandlerError, match="failed, as the simulation wanted"):
+                await world.act(action("teardown", number))
+            state = world.units["u-0"]
+            assert (state.on, state.lease, state.number, state.busy) == (True, "l", number, False)
+        assert world.units["u-0"].history[1:] == [("teardown", 2, "failed"), ("teardown", 4, "failed")]
+
+    asyncio.run(run())
+
+
+def test_actions_that_are_due_end_and_no_others() -> None:
+    async def run() -> None:
+        world = World(delay=lambda action, chance: action.number)
+        tasks = [asyncio.create_task(world.act(action("setup", n, f"u-{n}"))) for n in (0, 1, 2, 3)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert world.on() == {"u-0"}, "without ticks it ends at once"
+        tasks[2].cancel()
+        for now, on in ((0, {"u-0"}), (1, {"u-0", "u-1"}), (2, {"u-0", "u-1"}), (5, {"u-0", "u-1", "u-3"})):
+            world.moved(now)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert world.on() == on
+        assert not world._waiting
+
+    asyncio.run(run())
+
+
 def test_null_does_nothing_well() -> None:
     async def run() -> None:
         handler = NullHandler()

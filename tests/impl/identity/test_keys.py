@@ -1,9 +1,11 @@
 """Keys and their files."""
 
+import base64
 import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 from leasehold.impl.identity.keys import KeyFault, PrivateKey, PublicKey, Purpose, base64_of, unbase64
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy
+PEM = b"-----BEGIN PRIVATE KEY-----\n%s\n-----END PRIVATE KEY-----\n"
+UNKNOWN_KIND = base64.b64encode(bytes.fromhex("300d020100300506032a0304040100"))  # PKCS8 of an algorithm 1.2.3.4
 
 
 def test_a_key_that_was_saved_and_loaded_signs_alike(tmp_path):
@@ -68,11 +72,12 @@ def test_a_key_file_that_others_can_open_is_refused_with_the_remedy(tmp_path, mo
     path.chmod(mode)
     with pytest.raises(KeyFault, match=f"chmod 600 {path}"):
         PrivateKey.load(path)
-    path.chmod(0o600)
-    PrivateKey.load(path)
+    for mode_of_owner in (0o600, 0o400, 0o700):
+        path.chmod(mode_of_owner)
+        PrivateKey.load(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
+@pytest.mark.parametrize("content", [b"", b"hello", PEM % b"AAAA", PEM % UNKNOWN_KIND])
 def test_a_file_without_a_key_is_refused(tmp_path, content):
     path = tmp_path / "tenant.pem"
     path.touch(0o600)
@@ -104,6 +109,34 @@ def test_what_is_no_file_is_refused_and_nothing_hangs(tmp_path):
         PrivateKey.generate().save(tmp_path / "no folder" / "k.pem")
 
 
+def test_a_file_that_cannot_be_a_key_is_not_read_without_end(tmp_path):
+    path = tmp_path / "tenant.pem"
+    path.touch(0o600)
+    for size, words in ((65_536, "holds no private key"), (65_537, "too large to be a key file")):
+        os.truncate(path, size)
+        with pytest.raises(KeyFault, match=words):
+            PrivateKey.load(path)
+
+
+def test_a_file_that_cannot_be_opened_or_read_is_told(tmp_path):
+    (tmp_path / "file").touch(0o600)
+    for path in (tmp_path / "file" / "k.pem", Path("/proc/self/mem")):  # the second can be opened, and nothing read
+        with pytest.raises(KeyFault, match=f"the key file {path} cannot be read"):
+            PrivateKey.load(path)
+
+
+def test_a_key_file_that_was_read_is_closed_also_after_a_refusal(tmp_path):
+    good, bad = tmp_path / "good.pem", tmp_path / "bad.pem"
+    PrivateKey.generate().save(good)
+    bad.touch(0o644)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        PrivateKey.load(good)
+        with pytest.raises(KeyFault):
+            PrivateKey.load(bad)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_public_key_and_its_text_are_one():
     key = PrivateKey.generate().public
     assert PublicKey.parse(str(key)) == key
@@ -112,8 +145,10 @@ def test_a_public_key_and_its_text_are_one():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ed25519:", "ed25519:AAAA", "ed25519:" + "A" * 44, "ed25519:" + "!" * 43, "ssh-ed25519 AAAA"]
-)
+    "text",
+    ["", "ed25519:", "ed25519:AAAA", "ed25519:" + "A" * 44, "ed25519:" + "!" * 43, "ssh-ed25519 AAAA",
+     "ed25519:" + "é" * 43, "ed25519:" + "A" * 42 + "B"],
+)  # fmt: skip
 def test_what_is_no_public_key_is_refused(text):
     with pytest.raises(KeyFault, match="no public key"):
         PublicKey.parse(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -397,3 +400,381 @@ def test_a_ticket_for_what_the_site_has_not_finds_no_room() -> None:
     assert placed({"type": "tape"}) == [("no_room", {})]
     assert placed({}) == [("no_room", {})]
     assert placed({"type": "disk"}) == [("placed", {"units": {1}})]
+
+
+# Alone: leases as their records say them, and what the policy answers.
+
+
+def site(units: int = UNITS, **more: Any) -> FirstFit:
+    return FirstFit(Inventory.parse({"units": [{"name": "u", "count": units}]}), **more)
+
+
+def lease(
+    name: str, state: str = "priming", wanted: int = 1, end: int = 9, *, assigned: Iterable[int] = (),
+    chosen: Iterable[int] = (), units: Mapping[int, str] | None = None, quarantined: Iterable[int] = (),
+    type: str = "",
+) -> Lease:  # fmt: skip
+    machines = {("unit", n): {"state": state, "quarantined": n in {*quarantined}} for n, state in (units or {}).items()}
+    data = {
+        "wanted": wanted, "end": end, "assigned": frozenset(assigned), "chosen": frozenset(chosen),
+        "properties": {"type": type} if type else {},
+    }  # fmt: skip
+    return Lease(name, "authority", state, data, machines)
+
+
+def holding(name: str, *assigned: int, state: str = "active", end: int = 9, **more: Any) -> Lease:
+    """A lease that has its units, which are up."""
+    up = {"units": dict.fromkeys(assigned, "active"), **more}
+    return lease(name, state, len(assigned), end, assigned=assigned, chosen=assigned, **up)
+
+
+def ask(policy: FirstFit, asked: Lease, now: int = 0, epoch: int = 1) -> list[tuple[str, str, frozenset[int]]]:
+    return words(policy.begin(Question("place", asked, ("placed", "no_room"), epoch), now))
+
+
+def words(decisions: Iterable[Decision]) -> list[tuple[str, str, frozenset[int]]]:
+    return [(d.lease, d.event, d.fields.get("units", frozenset())) for d in decisions]
+
+
+def placed(name: str, *units: int) -> tuple[str, str, frozenset[int]]:
+    return name, "placed", frozenset(units)
+
+
+def reclaim(name: str) -> tuple[str, str, frozenset[int]]:
+    return name, "reclaim", frozenset()
+
+
+def no_room(name: str) -> tuple[str, str, frozenset[int]]:
+    return name, "no_room", frozenset()
+
+
+def test_who_is_asked_again_answers_the_same_and_gives_nothing_twice() -> None:
+    policy = site(2)
+    assert ask(policy, lease("a")) == [placed("a", 0)]
+    assert ask(policy, lease("b")) == [placed("b", 1)]
+    assert ask(policy, lease("a")) == [placed("a", 0)]
+    assert policy.free() == set()
+    list(policy.changed(lease("a", "closed"), 0))
+    assert ask(policy, lease("b")) == [placed("b", 1)], "also where it would be given another now"
+    assert policy.free() == {0}
+
+
+def test_an_answer_that_came_too_late_holds_nothing() -> None:
+    """The state was entered anew: what was decided for the epoch before is nobody's, and it may want another number."""
+    policy = site(3)
+    ask(policy, lease("a", wanted=3), epoch=1)
+    assert ask(policy, lease("a", wanted=1), epoch=2) == [placed("a", 0)]
+    assert policy.free() == {1, 2}
+    list(policy.changed(holding("a", 0), 0))
+    assert policy.free() == {1, 2}
+    list(policy.changed(lease("a", "closed"), 0))
+    assert policy.free() == {0, 1, 2}
+
+
+@pytest.mark.parametrize("asked", [lease("a", "closed"), lease("a", "nascent"), holding("a", 0, state="priming")])
+def test_who_needs_no_units_is_given_none(asked: Lease) -> None:
+    assert ask(site(), asked) == []
+
+
+@pytest.mark.parametrize("state", ["closing", "closed"])
+def test_a_lease_that_ends_while_it_waits_is_out_of_the_queue(state: str) -> None:
+    policy = site(1)
+    list(policy.changed(holding("h", 0), 0))
+    assert ask(policy, lease("a")) == ask(policy, lease("b")) == []
+    assert words(policy.changed(lease("a", state), 0)) == []
+    assert words(policy.changed(lease("h", "closed"), 0)) == [placed("b", 0)]
+
+
+def test_a_lease_that_waits_keeps_its_place_while_its_record_changes() -> None:
+    policy = site(1)
+    list(policy.changed(holding("h", 0), 0))
+    ask(policy, lease("a"))
+    ask(policy, lease("b"))
+    assert words(policy.changed(lease("a"), 0)) == []
+    assert ask(policy, lease("a"), epoch=2) == []
+    assert words(policy.changed(lease("h", "closed"), 0)) == [placed("a", 0)]
+
+
+def test_after_a_restart_those_that_wait_are_served_by_their_ends_and_then_by_name() -> None:
+    """Nobody who is asked first goes before: the units of the others are their own until they are asked."""
+    waiting = [lease("d", end=5), lease("b", end=7), lease("a", end=7), lease("c", end=9)]
+    policy = site(3)
+    for one in waiting:
+        policy.recovered(one)
+    assert ask(policy, lease("c", end=9)) == []
+    assert ask(policy, lease("new", end=3)) == []
+    d, b, a, _ = waiting
+    assert ask(policy, b) == []
+    assert ask(policy, d) == [placed("d", 0)]
+    assert ask(policy, a) == [placed("a", 1), placed("b", 2)]
+
+
+@pytest.mark.parametrize("heard", ["tick", "changed"])
+def test_after_a_restart_units_are_taken_back_for_who_waits_before_it_is_asked(heard: str) -> None:
+    policy = site(1)
+    policy.recovered(lease("a"))
+    policy.recovered(holding("old", 0, end=3))
+    said = policy.tick(3) if heard == "tick" else policy.changed(lease("other", "nascent"), 3)
+    assert words(said) == [reclaim("old")]
+
+
+def test_after_a_restart_who_has_its_units_waits_for_none() -> None:
+    policy = site(2)
+    for one in (holding("a", 0, state="priming"), lease("x", "closed"), lease("t", type="tape", end=1)):
+        policy.recovered(one)
+    assert policy.free() == {1}
+    assert ask(policy, lease("b")) == [placed("b", 1)]
+    list(policy.changed(lease("b", "closing"), 0))
+    list(policy.changed(holding("b", 1), 0))
+    assert ask(policy, lease("c")) == []
+    assert ask(policy, lease("a", "modifying", 2, assigned=(0,), chosen=(0,))) == [], "it comes after c"
+    assert words(policy.changed(lease("b", "closed"), 0)) == [placed("c", 1)]
+
+
+def test_who_waited_after_a_restart_and_is_over_waits_no_more() -> None:
+    policy = site(1)
+    policy.recovered(lease("a"))
+    assert ask(policy, lease("a")) == [placed("a", 0)]
+    for state in ("priming", "closing"):
+        list(policy.changed(holding("a", 0, state=state), 1))
+    list(policy.changed(lease("a", "closed"), 1))
+    assert words(policy.tick(2)) == []
+    assert ask(policy, lease("b")) == [placed("b", 0)]
+
+
+def test_who_shrinks_after_a_restart_does_not_count_for_who_waits() -> None:
+    policy = site(3)
+    policy.recovered(lease("less", "modifying", 1, 5, assigned=(0, 1), chosen=(0, 1)))
+    policy.recovered(lease("a", end=7))
+    policy.recovered(holding("old", 2, end=3))
+    assert words(policy.tick(3)) == [reclaim("old")]
+
+
+def test_who_shrinks_and_was_not_asked_yet_needs_nothing() -> None:
+    policy = site(3)
+    policy.recovered(lease("less", "modifying", 1, 5, assigned=(0, 1), chosen=(0, 1)))
+    policy.recovered(holding("old", 2, end=3))
+    assert words(policy.tick(3)) == []
+
+
+def test_after_a_restart_that_there_is_no_room_is_said_to_who_asks() -> None:
+    policy = site(1)
+    policy.recovered(lease("a", wanted=2))
+    assert words(policy.tick(1)) == []
+    assert ask(policy, lease("a", wanted=2)) == [no_room("a")]
+
+
+def test_an_expired_lease_is_taken_back_from_its_end_on_where_another_waits() -> None:
+    policy = site(1)
+    list(policy.changed(holding("old", 0, end=5), 0))
+    assert ask(policy, lease("a"), 4) == []
+    assert words(policy.tick(4)) == []
+    assert words(policy.tick(5)) == [reclaim("old")]
+
+
+def test_it_is_said_once_a_tick_until_it_is_heard_and_nobody_else_is_taken_for_it() -> None:
+    policy = site(2)
+    for name, unit in (("old", 0), ("older", 1)):
+        list(policy.changed(holding(name, unit, end=5 - unit), 0))
+    assert ask(policy, lease("a"), 6) == [reclaim("older")]
+    assert words(policy.changed(lease("a"), 6)) == []
+    assert words(policy.tick(7)) == [reclaim("older")]
+    assert words(policy.changed(holding("older", 1, end=4, state="closing"), 7)) == []
+    assert words(policy.changed(lease("older", "closed"), 7)) == [placed("a", 1)]
+    list(policy.changed(holding("older", 1, end=4), 7))
+    assert ask(policy, lease("b"), 7) == [reclaim("older")], "a lease of the same name, later"
+
+
+def test_as_many_are_taken_back_as_all_that_wait_need() -> None:
+    """Of two that have ended at once the first by name goes first."""
+    policy = site(4)
+    for unit, name in enumerate("dcba"):
+        list(policy.changed(holding(name, unit, end=2), 0))
+    assert ask(policy, lease("x", wanted=1), 2) == [reclaim("a")]
+    assert ask(policy, lease("y", wanted=2), 2) == [reclaim("b"), reclaim("c")]
+
+
+def test_for_who_was_not_asked_yet_units_are_taken_back_too() -> None:
+    policy = site(3)
+    policy.recovered(lease("x", wanted=1, end=8))
+    for unit in range(3):
+        policy.recovered(holding(f"old{unit}", unit, end=2))
+    assert ask(policy, lease("y", wanted=1), 2) == [reclaim("old0"), reclaim("old1")]
+
+
+@pytest.mark.parametrize(
+    ("others", "comes"),
+    [
+        ([holding("h", 2, 3)], True),
+        ([holding("h", 2, 3), holding("c", 1, state="closing")], True),
+        ([holding("h", 3), lease("c", "modifying", 1, assigned=(1, 2), chosen=(2,))], True),
+        ([holding("h", 1, 2, 3)], False),
+        ([holding("h", 2, 3), holding("c", 1, state="closing", units={1: "failed"})], False),
+        ([holding("h", 3), lease("c", "modifying", 1, assigned=(1, 2), chosen=(2,), units={1: "failed"})], False),
+        ([holding("h", 2, 3), lease("c", "closed", units={1: "failed"})], False),
+    ],
+    ids=["free", "closing", "shrinking", "held", "failed in closing", "failed in shrinking", "failed and closed"],
+)
+def test_units_that_come_back_by_themselves_need_not_be_taken_back(others: list[Lease], comes: bool) -> None:
+    """A unit whose machine has failed does not come."""
+    for wanted in (1, 2):
+        policy = site(4)
+        for one in (holding("old", 0, end=1), *others):
+            list(policy.changed(one, 2))
+        said = ask(policy, lease("a", wanted=wanted), 2)
+        assert (reclaim("old") in said) == (wanted == 2 or not comes), said
+
+
+@pytest.mark.parametrize("state", ["priming", "active", "modifying"])
+def test_an_expired_lease_is_taken_back_in_every_state_that_holds_units(state: str) -> None:
+    policy = site(1)
+    list(policy.changed(holding("old", 0, end=1, state=state), 2))
+    assert ask(policy, lease("a"), 2) == [reclaim("old")]
+
+
+def test_an_expired_lease_of_which_all_units_failed_gives_nothing_back() -> None:
+    policy = site(2)
+    list(policy.changed(holding("bad", 0, end=1, units={0: "failed"}), 2))
+    list(policy.changed(holding("old", 1, end=2), 2))
+    assert ask(policy, lease("a"), 2) == [reclaim("old")]
+
+
+@pytest.mark.parametrize(("lazy", "said"), [(True, [reclaim("a")]), (False, [])])
+def test_who_has_expired_while_it_waits_is_not_served_and_stands_in_nobodys_way(lazy: bool, said: list[Any]) -> None:
+    """With lazy close it is taken back, as it holds nothing; else its machine ends by the clock."""
+    policy = site(1, lazy=lazy)
+    list(policy.changed(holding("h", 0), 0))
+    assert ask(policy, lease("a", end=3), 2) == ask(policy, lease("b"), 2) == []
+    assert words(policy.changed(lease("h", "closed"), 3)) == [*said, placed("b", 0)]
+
+
+def test_who_has_expired_while_it_waits_for_more_keeps_what_it_has() -> None:
+    policy = site(2)
+    list(policy.changed(holding("h", 1), 0))
+    grows = lease("a", "modifying", 2, 3, assigned=(0,), chosen=(0,), units={0: "active"})
+    assert ask(policy, grows, 2) == []
+    assert words(policy.tick(3)) == []
+
+
+def test_who_shrinks_or_stays_is_served_though_others_wait_and_its_term_is_over() -> None:
+    policy = site(2)
+    list(policy.changed(holding("h", 0), 0))
+    list(policy.changed(holding("b", 1), 0))
+    assert ask(policy, lease("a", wanted=1)) == []
+    same = lease("b", "modifying", 1, 3, assigned=(1,), units={1: "active"})
+    assert ask(policy, same, 3)[0] == placed("b", 1)
+
+
+def test_one_that_needs_more_than_is_free_is_not_overtaken() -> None:
+    policy = site(3)
+    list(policy.changed(holding("h", 0, 1), 0))
+    assert ask(policy, lease("a", wanted=2)) == ask(policy, lease("b", wanted=1)) == []
+    assert words(policy.changed(lease("h", "closed"), 0)) == [placed("a", 0, 1), placed("b", 2)]
+
+
+def test_a_lease_that_shrinks_keeps_the_units_that_are_up() -> None:
+    policy = site()
+    states = {0: "failed", 1: "active", 2: "priming", 3: "active"}
+    less = lease("a", "modifying", 2, assigned=range(4), units=states)
+    assert ask(policy, less) == [placed("a", 1, 3)]
+    assert ask(policy, lease("a", "modifying", 3, assigned=range(4), units=states), epoch=2) == [placed("a", 0, 1, 3)]
+    many = lease("b", "modifying", 1, assigned=(8, 1), units={8: "active", 1: "active"})
+    assert ask(site(9), many) == [placed("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lease("o", "closing", assigned=(0,), units={0: "failed"}), []),
+        (lease("o", "closing", assigned=(0,), units={0: "failed"}, quarantined=(0,)), [no_room("a")]),
+        (lease("o", "closed", units={0: "failed"}), [no_room("a")]),
+        (lease("o", "closed", units={0: "closing"}), []),
+    ],
+    ids=["it is torn down next", "in quarantine", "nobody tears it down", "it is being torn down"],
+)
+def test_there_is_no_room_only_where_waiting_would_not_help(other: Lease, words: list[Any]) -> None:
+    policy = site(2)
+    list(policy.changed(other, 0))
+    assert ask(policy, lease("a", wanted=2)) == words
+    assert ask(policy, lease("b", wanted=1)) == ([placed("b", 1)] if words else [])
+
+
+def test_its_own_failed_unit_is_not_missing_to_a_lease_that_grows() -> None:
+    policy = site(3)
+    list(policy.changed(holding("h", 2), 0))
+    grows = lease("a", "modifying", 3, assigned=(0,), chosen=(0,), units={0: "failed"}, quarantined=(0,))
+    assert ask(policy, grows) == []
+    assert ask(policy, lease("b", wanted=3)) == [no_room("b")]
+
+
+def test_a_unit_that_was_repaired_is_counted_again() -> None:
+    policy = site(2)
+    list(policy.changed(lease("o", "closed", units={0: "failed"}), 0))
+    for state in ("closed", "idle"):
+        list(policy.changed(lease("o", "closed", units={0: state}), 0))
+        assert policy.free() == {0, 1}
+    assert ask(policy, lease("a", wanted=2)) == [placed("a", 0, 1)]
+
+
+def test_a_unit_is_free_when_the_last_that_holds_it_lets_go() -> None:
+    """While one lease tears it down another may have it assigned already."""
+    policy = site(1)
+    list(policy.changed(holding("a", 0), 0))
+    list(policy.changed(lease("b", "closed", units={0: "closing"}), 0))
+    list(policy.changed(lease("a", "closed"), 0))
+    assert policy.free() == set()
+    list(policy.changed(lease("b", "closed"), 0))
+    assert policy.free() == {0}
+
+
+@pytest.mark.parametrize("unit", [-1, 2])
+def test_a_unit_that_this_site_has_not_is_nobodys(unit: int) -> None:
+    policy = site(2)
+    list(policy.changed(holding("a", unit), 0))
+    assert policy.free() == {0, 1}
+    list(policy.changed(lease("a", "closed"), 0))
+    assert policy.free() == {0, 1}
+
+
+def test_types_of_units_have_nothing_to_do_with_each_other() -> None:
+    """Neither who waits for one waits for the other, nor are units of one taken back, or foreseen, for the other."""
+    units = [{"name": "n", "type": "node", "count": 3}, {"name": "d", "type": "disk", "count": 2}]
+    policy = FirstFit(Inventory.parse({"units": units}))
+    assert (policy.free("node"), policy.free("disk")) == ({0, 1, 2}, {3, 4})
+    held = (
+        holding("nodes", 0, 1, end=2, type="node"), holding("disks", 3, end=1, type="disk"),
+        holding("closing", 4, end=9, type="disk", state="closing"), holding("other", 2, type="node"),
+    )  # fmt: skip
+    for one in held:
+        list(policy.changed(one, 0))
+    assert ask(policy, lease("a", wanted=2, type="disk"), 0) == []
+    assert ask(policy, lease("b", wanted=2, type="node"), 2) == [reclaim("nodes"), reclaim("disks")]
+    assert words(policy.changed(lease("other", "closed"), 3)) == [reclaim("nodes"), reclaim("disks")]
+    assert ask(policy, lease("c", wanted=1, type="tape"), 3)[0] == no_room("c")
+    assert words(policy.changed(lease("nodes", "closed"), 3))[0] == placed("b", 0, 1)
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """However many leases there were: a site runs for years."""
+    core = Core()
+
+    def serve(name: str) -> int:
+        core.records = {name: Record()}
+        core.commit(name, "priming", wanted=3, end=core.now + 2, properties={"type": "unit"})
+        core.all_done()
+        waits = f"{name}w"
+        core.records[waits] = Record()
+        core.commit(waits, "priming", wanted=2, end=core.now + 9, properties={"type": "unit"})
+        core.tick()
+        core.tick()
+        core.all_done()
+        assert core.records[name].state == "closed"
+        core.commit(waits, "closing")
+        core.finish(waits, 0, well=False)
+        core.all_done()
+        core.records[waits].put(0, "closed")
+        core.commit(waits)
+        list(core.policy.changed(lease(f"{name}n", "nascent"), core.now))
+        return len(pickle.dumps(core.policy))
+
+    assert len({serve(f"l{n}") for n in range(4)}) == 1

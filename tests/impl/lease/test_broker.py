@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -316,3 +318,285 @@ def test_a_broker_is_for_one_type() -> None:
     with pytest.raises(InventoryError, match="no unit of type 'disc'; did you mean disk"):
         FirstComeFirstServed(inventory, type="disc")
     assert FirstComeFirstServed(inventory, type="disk").capacity == 3
+
+
+# Alone: requests as their records say them, and what the policy answers.
+
+
+def broker(units: int = UNITS, **kinds: Any) -> FirstComeFirstServed:
+    return FirstComeFirstServed(Inventory.parse({"units": [{"name": "u", "count": units}]}), **kinds)
+
+
+def lease(name: str, state: str, units: int = 0, term_end: int = 0, wanted: int = 0, end: int = 0) -> Lease:
+    data = {"requested_units": wanted, "requested_end": end, "units": units, "term_end": term_end, "properties": 0}
+    return Lease(name, "broker", state, data, {})
+
+
+def waits(name: str, units: int, end: int = 9) -> Lease:
+    return lease(name, "ticketing", wanted=units, end=end)
+
+
+def has(name: str, units: int, end: int = 9) -> Lease:
+    return lease(name, "ticketed", units, end)
+
+
+def grows(name: str, held: int, units: int, term_end: int = 9, end: int = 20) -> Lease:
+    return lease(name, "extending", held, term_end, units, end)
+
+
+def ask(policy: FirstComeFirstServed, asked: Lease, now: int = 0, epoch: int = 1) -> list[tuple[str, str, int]]:
+    call = "extend" if asked.state == "extending" else "allocate"
+    return words(policy.begin(Question(call, asked, ("granted", "denied"), epoch), now))
+
+
+def note(policy: FirstComeFirstServed, *leases: Lease, now: int = 0) -> list[tuple[str, str, int]]:
+    return [said for one in leases for said in words(policy.changed(one, now))]
+
+
+def words(decisions: Iterable[Decision]) -> list[tuple[str, str, int]]:
+    return [(d.lease, d.event, d.fields.get("units", 0)) for d in decisions]
+
+
+def granted(name: str, units: int) -> tuple[str, str, int]:
+    return name, "granted", units
+
+
+def denied(name: str) -> tuple[str, str, int]:
+    return name, "denied", 0
+
+
+@pytest.mark.parametrize(
+    ("lease", "now", "said"),
+    [
+        (waits("a", UNITS), 0, [granted("a", UNITS)]),
+        (waits("a", UNITS + 1), 0, [denied("a")]),
+        (waits("a", 1, end=9), 8, [granted("a", 1)]),
+        (waits("a", 1, end=9), 9, [denied("a")]),
+        (grows("a", 1, UNITS), 0, [granted("a", UNITS)]),
+        (grows("a", 1, UNITS + 1), 0, [denied("a")]),
+        (grows("a", 1, 1, term_end=9, end=20), 8, [granted("a", 1)]),
+        (grows("a", 1, 1, term_end=9, end=20), 9, [denied("a")]),
+        (grows("a", 1, 1, term_end=9, end=5), 8, [granted("a", 1)]),
+    ],
+)
+def test_what_is_granted_to_who_is_alone(lease: Lease, now: int, said: list[Any]) -> None:
+    """As many as there are; a request until its end, an extension until the end of the term that its holder has."""
+    assert ask(broker(), lease, now) == said
+
+
+def test_whatever_is_denied_stands_in_nobodys_way() -> None:
+    policy = broker(2)
+    note(policy, has("h", 2))
+    assert ask(policy, waits("a", 2, end=5)) == ask(policy, waits("b", 1)) == []
+    assert ask(policy, waits("a", 2, end=5), 5, epoch=2) == [denied("a")]
+    assert policy.waiting == ("b",)
+    assert note(policy, lease("h", "closed"), now=5) == [granted("b", 1)]
+    policy = broker(2)
+    note(policy, has("h", 2))
+    assert ask(policy, waits("a", 2)) == ask(policy, waits("b", 1)) == []
+    policy.calendar.note(lease("h", "closed"))
+    assert ask(policy, waits("c", 3)) == [denied("c"), granted("a", 2)]
+
+
+def test_who_is_asked_again_answers_the_same_and_promises_nothing_twice() -> None:
+    policy = broker(3)
+    assert ask(policy, waits("a", 2)) == ask(policy, waits("a", 2)) == [granted("a", 2)]
+    assert policy.free == 1
+    assert ask(policy, grows("b", 0, 1)) == ask(policy, grows("b", 0, 1)) == [granted("b", 1)]
+    assert policy.free == 0
+    note(policy, has("a", 2), grows("b", 0, 1))
+    assert policy.free == 0
+
+
+def test_who_is_asked_again_is_not_put_behind_those_that_wait() -> None:
+    policy = broker(2)
+    assert ask(policy, waits("a", 2)) == [granted("a", 2)]
+    assert ask(policy, waits("b", 1)) == []
+    assert ask(policy, waits("a", 2)) == [granted("a", 2)]
+    assert policy.waiting == ("b",)
+
+
+def test_an_extension_that_is_asked_for_before_its_record_was_told_of_is_of_what_that_says() -> None:
+    policy = broker(3)
+    note(policy, has("h", 2))
+    assert ask(policy, waits("w", 2)) == []
+    assert ask(policy, grows("a", 1, 2)) == [granted("a", 1)]
+
+
+def test_an_answer_that_came_too_late_promises_nothing() -> None:
+    """The state was entered anew: what was decided for the epoch before is nobody's."""
+    policy = broker(3)
+    ask(policy, waits("a", 3), epoch=1)
+    assert ask(policy, waits("a", 1), epoch=2) == [granted("a", 1)]
+    assert policy.free == 2
+
+
+@pytest.mark.parametrize("state", ["closed", "ticketed"])
+def test_a_promise_ends_when_the_record_says_what_became_of_it(state: str) -> None:
+    policy = broker(3)
+    ask(policy, waits("a", 2))
+    note(policy, waits("a", 2))
+    assert policy.free == 1, "the record says nothing of it yet"
+    note(policy, lease("a", state, *((2, 9) if state == "ticketed" else ())))
+    assert policy.free == (1 if state == "ticketed" else 3)
+
+
+def test_units_of_who_shrinks_come_free_when_its_record_says_so() -> None:
+    policy = broker(3)
+    note(policy, has("a", 3))
+    for units in (3, 2, 1):
+        assert ask(policy, grows("a", 3, units), epoch=units) == [granted("a", units)]
+        assert policy.free == 0
+    assert ask(policy, waits("b", 1)) == []
+    assert note(policy, has("a", 1)) == [granted("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted", "gets"),
+    [
+        ([has("h", 1)], 3, 3),
+        ([has("h", 2)], 3, 1),
+        ([has("h", 1)], 2, 2),
+        ([has("h", 2), waits("w", 2)], 2, 1),
+        ([has("h", 2), waits("w", 2)], 1, 1),
+    ],
+    ids=["all that are free", "more than are free", "fewer", "another waits for them", "as many as it has"],
+)
+def test_what_an_extension_gets(others: list[Lease], wanted: int, gets: int) -> None:
+    policy = broker(4)
+    note(policy, has("a", 1))
+    for one in others:
+        if one.state == "ticketing":
+            assert ask(policy, one) == []
+        else:
+            note(policy, one)
+    assert ask(policy, grows("a", 1, wanted)) == [granted("a", gets)]
+
+
+def test_who_is_asked_again_keeps_its_place() -> None:
+    policy = broker(1)
+    note(policy, has("h", 1))
+    for name in "abca":
+        assert ask(policy, waits(name, 1)) == []
+    assert policy.waiting == ("a", "b", "c")
+    assert note(policy, waits("b", 1), lease("a", "closed")) == []
+    assert policy.waiting == ("b", "c")
+    assert note(policy, lease("h", "closed")) == [granted("b", 1)]
+
+
+def test_who_waits_is_denied_at_its_end_and_those_behind_it_are_served() -> None:
+    policy = broker(2)
+    note(policy, has("h", 1))
+    assert ask(policy, waits("a", 2, end=5)) == ask(policy, waits("b", 1, end=9)) == []
+    assert words(policy.tick(4)) == []
+    assert note(policy, has("h", 1), now=5) == [granted("b", 1)], "it is over for who has heard the time"
+    assert words(policy.tick(5)) == [denied("a")]
+    assert policy.waiting == ()
+    assert words(policy.tick(6)) == []
+
+
+def test_without_waiting_only_who_is_not_served_is_denied() -> None:
+    policy = broker(2, wait=False)
+    assert ask(policy, waits("a", 2)) == [granted("a", 2)]
+    assert ask(policy, waits("b", 1)) == [denied("b")]
+    assert policy.waiting == ()
+    assert note(policy, lease("a", "closed")) == []
+
+
+def test_after_a_restart_those_that_wait_are_served_by_their_ends_and_then_by_name() -> None:
+    """Nobody who is asked first goes before, and whoever comes later comes behind."""
+    policy = broker(3)
+    policy.recovered(has("h", 1))
+    for name, end in (("d", 5), ("b", 7), ("a", 7)):
+        policy.recovered(waits(name, 1, end))
+    assert ask(policy, waits("new", 1, 3)) == []
+    assert policy.waiting == ("d", "a", "b", "new")
+    assert ask(policy, waits("b", 1, 7)) == ask(policy, waits("a", 1, 7)) == []
+    assert ask(policy, waits("d", 1, 5)) == [granted("d", 1), granted("a", 1)]
+    assert policy.waiting == ("b", "new")
+
+
+@pytest.mark.parametrize("heard", ["tick", "changed"])
+def test_after_a_restart_a_request_is_there_before_it_is_asked_again(heard: str) -> None:
+    """It is not denied before that: there is no question that could be answered."""
+    policy = broker(1)
+    policy.recovered(waits("a", 1, end=5))
+    assert words(policy.tick(5) if heard == "tick" else policy.changed(lease("x", "nascent"), 5)) == []
+    assert policy.waiting == ("a",)
+    assert ask(policy, waits("a", 1, end=5), 5) == [denied("a")]
+    assert policy.waiting == ()
+    assert words(policy.tick(6)) == []
+
+
+@pytest.mark.parametrize("state", ["nascent", "ticketed", "extending", "closed"])
+def test_after_a_restart_only_who_asks_for_its_first_ticket_waits(state: str) -> None:
+    policy = broker(2)
+    policy.recovered(lease("a", state, 1, 9, 1, 12))
+    list(policy.tick(1))
+    assert policy.waiting == ()
+    assert policy.free == (1 if state in ("ticketed", "extending") else 2)
+
+
+@pytest.mark.parametrize(
+    ("units", "end", "before"),
+    [(1, 5, True), (1, 6, False), (2, 5, True), (3, 5, False), (2, 6, False)],
+)
+def test_who_goes_before_one_that_waits(units: int, end: int, before: bool) -> None:
+    """Where it ends when room comes for that one. Two are free, and the first that waits needs all four."""
+    policy = broker(4, backfill=True)
+    note(policy, has("h", 2, end=5))
+    assert ask(policy, waits("first", 4)) == []
+    assert ask(policy, waits("later", units, end)) == ([granted("later", units)] if before else [])
+
+
+@pytest.mark.parametrize(("units", "before"), [(1, True), (2, False)])
+def test_who_takes_what_is_to_spare_goes_before_whenever_it_ends(units: int, before: bool) -> None:
+    policy = broker(5, backfill=True)
+    note(policy, has("h", 3, end=5))
+    assert ask(policy, waits("first", 4)) == []
+    assert ask(policy, waits("later", units, 90)) == ([granted("later", units)] if before else [])
+
+
+def test_nobody_goes_before_while_a_decision_is_on_its_way() -> None:
+    """What comes free, and when, cannot be foreseen from records that lack it."""
+    policy = broker(5, backfill=True)
+    note(policy, has("h", 3, end=5))
+    assert ask(policy, waits("first", 4)) == []
+    assert ask(policy, waits("later", 1, 5)) == [granted("later", 1)]
+    assert ask(policy, waits("last", 1, 5)) == []
+    assert note(policy, has("later", 1, 5)) == [granted("last", 1)]
+
+
+@pytest.mark.parametrize("state", ["ticketed", "extending"])
+def test_a_ticket_holds_its_units_from_its_grant_to_its_end(state: str) -> None:
+    calendar = Calendar()
+    calendar.note(lease("a", state, 2, 9))
+    assert (calendar.of("a"), calendar.held, calendar.of("b")) == (2, 2, 0)
+    calendar.note(lease("a", state, 3, 12))
+    assert (calendar.of("a"), calendar.held) == (3, 3)
+    calendar.note(lease("a", "closed", 3, 12))
+    assert (calendar.of("a"), calendar.held) == (0, 0)
+    assert calendar == Calendar()
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """However many leases there were: a broker runs for years."""
+    core = Core(backfill=True)
+
+    def serve(name: str) -> int:
+        core.records = {}
+        core.request(3, core.now + 3, f"{name}a")
+        core.settle()
+        core.request(3, core.now + 2, f"{name}b")
+        core.request(1, core.now + 2, f"{name}c")
+        core.settle()
+        core.extend(f"{name}a", 4, core.now + 5)
+        for _ in range(5):
+            core.settle()
+            core.tick()
+        core.settle()
+        assert {record.state for record in core.records.values()} == {"closed"}
+        return len(pickle.dumps(core.policy))
+
+    new = len(pickle.dumps(core.policy))
+    assert [serve(f"l{n}") for n in range(3)] == [new] * 3

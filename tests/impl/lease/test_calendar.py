@@ -40,3 +40,14 @@ def test_equal_whatever_came_before(holdings: list[tuple[int, int]], chance: obj
         calendar.note(one)
     assert calendar == Calendar.rebuilt(leases)
     assert calendar.held == sum(units for units, _ in holdings)
+
+
+def test_calendars_that_hold_otherwise_differ() -> None:
+    calendar = Calendar.rebuilt([lease("a", 1, 5), lease("b", 2, 5)])
+    for other in ([lease("a", 2, 5), lease("b", 1, 5)], [lease("a", 1, 5), lease("b", 2, 6)], [lease("a", 1, 5)]):
+        assert calendar != Calendar.rebuilt(other)
+    assert calendar != {"a": 1, "b": 2}
+    same = Calendar.rebuilt([lease("b", 2, 5), lease("a", 1, 5)])
+    assert calendar == same
+    same._held += 1
+    assert calendar != same, "one that has lost count is none that the records make"

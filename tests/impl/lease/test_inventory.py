@@ -9,6 +9,9 @@ import pytest
 
 from leasehold.impl.lease.inventory import Inventory, InventoryError, Unit
 
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["itself"] = CIRCULAR  # as an alias in YAML makes it
+
 
 def parse(*units: Any) -> Inventory:
     return Inventory.parse({"units": list(units)})
@@ -23,6 +26,46 @@ def test_a_file(tmp_path: Path) -> None:
     )  # fmt: skip
     assert inventory.numbers("disk") == (1, 2)
     assert inventory.types == ("unit", "disk")
+    assert len(inventory) == 4
+
+
+def test_a_unit_by_its_number_and_by_its_name() -> None:
+    inventory = parse({"name": "a", "properties": {"cpus": 2}}, "b")
+    assert [inventory.name(n) for n in (-1, 0, 1, 2)] == [None, "a", "b", None]
+    assert [inventory.number(name) for name in ("a", "b", "c")] == [0, 1, None]
+    assert [inventory.properties(n) for n in (-1, 0, 1, 2)] == [{}, {"cpus": 2}, {}, {}]
+
+
+def test_the_type_that_is_meant() -> None:
+    one, two = parse("a", "b"), parse("a", {"name": "b", "type": "disk"})
+    assert (one.the_type(), one.the_type("unit"), two.the_type("disk")) == ("unit", "unit", "disk")
+    with pytest.raises(InventoryError, match="several types of unit, unit, disk"):
+        two.the_type()
+    for inventory in (one, two):
+        with pytest.raises(InventoryError, match="no unit of type 'tape'"):
+            inventory.the_type("tape")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "a" * 64},
+        {"name": "a" * 62, "count": 10},
+        {"name": "a", "count": 100_000},
+        {"name": "0"},
+        {"name": "a", "type": "x" * 64},
+    ],
+)
+def test_as_much_as_there_may_be(entry: dict[str, Any]) -> None:
+    found = parse(entry)
+    assert len(found) == entry.get("count", 1)
+    assert max(len(unit.name) for unit in found.units) <= 64
+
+
+def test_units_that_are_alike_have_properties_of_their_own() -> None:
+    one, two = parse({"name": "a", "count": 2, "properties": {"x": 1}}).units
+    assert one.properties == two.properties
+    assert one.properties is not two.properties
 
 
 def test_units_are_added_at_the_end_only() -> None:
@@ -31,6 +74,8 @@ def test_units_are_added_at_the_end_only() -> None:
     parse("a", "b").check(before)
     parse("a", "b", "c").check(before)
     parse("a").check(b"")
+    typed = parse({"name": "a", "type": "disk"}, "b")
+    typed.check(typed.remembered())
     for units, words in (
         (("a", "c"), "unit 'b', number 1, is gone; records know units by their number"),
         (("a",), "unit 'b', number 1, is gone"),
@@ -56,7 +101,16 @@ def test_units_are_added_at_the_end_only() -> None:
         ({"units": [{"name": "a", "type": ""}]}, "`type` is ''"),
         ({"units": [{"name": "a", "properties": [1]}]}, "`properties` is .*needs names and values"),
         ({"units": [{"name": "a", "properties": {"x": {1}}}]}, "must be what JSON can say"),
+        ({"units": [{"name": "a", "properties": CIRCULAR}]}, "must be what JSON can say"),
+        ({"units": [{"name": "a", "properties": {"x": [float("nan")]}}]}, "must be what JSON can say"),
         ({"units": [{"name": "a", "count": 0}]}, "`count` is '0'; it needs a number from 1"),
+        ({"units": [{"name": "a", "count": 100_001}]}, "`count` is '100001'; it needs a number from 1"),
+        ({"units": [{"name": "a" * 65}]}, "`name` is 'a{65}'"),
+        ({"units": [{"name": "a" * 62, "count": 11}]}, "too long for names such as a{62}-10"),
+        ({"units": ["b", {"name": "a", "count": 100_000}]}, "more than 100000 units"),
+        ({"units": [{"name": "a", "type": "x" * 65}]}, "`type` is "),
+        ({"units": [{"name": 5}]}, "`name` is '5'.*in quotes, if it is all digits"),
+        ({"units": [{"name": "a", "count": 2}, "a-1"]}, "units 1 and 2 are both named 'a-1'"),
         ({"units": [{"name": "a", "count": True}]}, "`count` is 'True'"),
         ({"units": [{"name": "a" * 63, "count": 2}]}, "too long for names such as"),
         ({"units": ["a", "b", "a"]}, "units 0 and 2 are both named 'a'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -23,13 +25,14 @@ class Core:
     def __init__(self, **settings: int) -> None:
         self.settings = settings
         self.policy = FixedDemand(**settings)
+        self.name = "l"
         self.state, self.data, self.state_epoch, self.now = "nascent", dict(DATA), 0, 0
         self.kept: dict[str, bytes] = {}
         self.said: list[tuple[int, str, dict[str, Any]]] = []
 
     @property
     def view(self) -> Lease:
-        return Lease("l", "service_manager", self.state, dict(self.data), {})
+        return Lease(self.name, "service_manager", self.state, dict(self.data), {})
 
     def keep(self) -> None:
         self.kept.update(self.policy.changed_wishes())
@@ -126,7 +129,7 @@ class Core:
         self.take(self.policy.tick(self.now))
 
     def demand(self, units: int, until: int, term: int, start: int = 0) -> None:
-        self.take(self.policy.demand("l", units, until, term, now=self.now, start=start))
+        self.take(self.policy.demand(self.name, units, until, term, now=self.now, start=start))
         self.keep()
 
     def restart(self) -> None:
@@ -352,3 +355,390 @@ def test_a_close_is_said_at_each_tick_until_it_is_heard() -> None:
     assert [said[now] for now in (5, 6, 7)] == [["close"]] * 3
     list(policy.changed(Lease("l", "service_manager", "closing", data, {}), 8))
     assert list(policy.tick(9)) == []
+
+
+# Alone: the lease as its record says it, and what the policy says.
+
+
+def record(state: str, name: str = "l", **data: int) -> Lease:
+    return Lease(name, "service_manager", state, {**DATA, **data}, {})
+
+
+def active(end: int, name: str = "l", **data: int) -> Lease:
+    return record("active", name, **{"lease_end": end, "ticket_end": end, **data})
+
+
+def words(decisions: Iterable[Decision]) -> list[tuple[str, dict[str, Any]]]:
+    return [(d.event, dict(d.fields)) for d in decisions]
+
+
+def wanting(until: int = 100, term: int = 5, units: int = 2, start: int = 0, now: int = 0, **given: int) -> FixedDemand:
+    """A policy of which a lease is wanted."""
+    policy = FixedDemand(**given)
+    list(policy.demand("l", units, until, term, now=now, start=start))
+    policy.changed_wishes()
+    return policy
+
+
+def extend(units: int, end: int) -> tuple[str, dict[str, Any]]:
+    return "extend", {"units": units, "end": end}
+
+
+def demand(units: int, end: int) -> tuple[str, dict[str, Any]]:
+    return "demand", {"units": units, "end": end}
+
+
+CLOSE: tuple[str, dict[str, Any]] = ("close", {})
+
+
+@pytest.mark.parametrize(
+    ("method", "good", "wrong"),
+    [
+        ("demand", {"units": 1}, {"units": 0}),
+        ("demand", {"units": 20}, {"units": 21}),
+        ("demand", {"until": 4}, {"until": 3}),
+        ("demand", {"term": 1}, {"term": 0}),
+        ("demand", {"start": 0}, {"start": -1}),
+        ("demand", {"start": 39}, {"start": 40}),
+        ("flex", {"units": 1}, {"units": 0}),
+        ("flex", {"units": 20}, {"units": 21}),
+        ("prolong", {"until": 4}, {"until": 3}),
+    ],
+)
+def test_each_number_of_a_wish_has_its_bounds(method: str, good: dict[str, int], wrong: dict[str, int]) -> None:
+    """At the bound it is taken; beyond it is refused, and the wish is as it was."""
+    first = {"units": 2, "until": 40, "term": 5}
+
+    def say(policy: FixedDemand, **numbers: int) -> None:
+        all_of_it = {**first, **numbers} if method == "demand" else numbers
+        list(getattr(policy, method)("l", **all_of_it, now=3))
+
+    policy = FixedDemand(max_units=20)
+    if method != "demand":
+        list(policy.demand("l", **first, now=3))
+    policy.changed_wishes()
+    before = policy.wish("l")
+    with pytest.raises(DemandError, match=next(iter(wrong))):
+        say(policy, **wrong)
+    assert (policy.wish("l"), policy.changed_wishes()) == (before, {})
+    say(policy, **good)
+    wish = policy.wish("l")
+    assert wish is not None
+    assert {name: getattr(wish, name) for name in good} == good
+    assert policy.changed_wishes() == {"l": policy.wishes("l")}
+
+
+@pytest.mark.parametrize("name", ["renew_before", "retry_after"])
+def test_each_setting_is_a_number_of_ticks(name: str) -> None:
+    FixedDemand(**{name: 1})
+    for wrong in (0, True, "2", 1.5):
+        with pytest.raises(DemandError, match=f"{name} is "):
+            FixedDemand(**{name: wrong})  # type: ignore[arg-type]
+
+
+def test_what_is_not_set() -> None:
+    """Renewed two ticks before its end; asked for again after a tick; any number of units."""
+    policy = FixedDemand()
+    assert words(policy.demand("l", 10**12, 100, 9, now=0)) == [demand(10**12, 9)]
+    assert policy.wish("l") == Wish(10**12, 100, 9, start=0, soon=False)
+    assert words(policy.tick(1)) == [demand(10**12, 10)]
+    list(policy.changed(active(10), 2))
+    assert [words(policy.tick(now)) for now in (7, 8)] == [[], [extend(10**12, 19)]]
+
+
+def test_a_lease_that_is_there_is_not_asked_for_anew_though_nobody_wants_it() -> None:
+    policy = FixedDemand()
+    policy.recovered(active(9))
+    with pytest.raises(DemandError, match="give it a new name"):
+        policy.demand("l", 1, 40, 5, now=3)
+
+
+def test_a_demand_is_asked_for_again_after_a_pause_until_its_machine_has_it() -> None:
+    """The actor may have failed to commit it."""
+    policy = wanting(retry_after=3)
+    assert [words(policy.tick(now)) for now in range(1, 7)] == [[], [], [demand(2, 8)], [], [], [demand(2, 11)]]
+    assert words(policy.changed(record("nascent"), 6)) == []
+    assert words(policy.tick(9)) == [demand(2, 14)]
+    list(policy.changed(record("ticketing", requested_end=14), 9))
+    assert [said for now in range(10, 30) for said in words(policy.tick(now))] == []
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "end"), [(0, 100, 8), (3, 100, 8), (4, 100, 9), (10, 100, 15), (0, 7, 7), (10, 12, 12)]
+)
+def test_the_first_term_begins_now_or_when_units_are_of_use_and_ends_with_the_demand(
+    start: int, until: int, end: int
+) -> None:
+    policy = FixedDemand()
+    assert words(policy.demand("l", 2, until, 5, now=3, start=start)) == [demand(2, end)]
+
+
+@pytest.mark.parametrize(
+    ("lease", "until", "end"),
+    [
+        (active(10), 100, 15),
+        (active(10), 12, 12),
+        (active(10), 11, 11),
+        (active(10), 10, None),
+        (active(10, ticket_end=14), 100, 19),
+        (active(10, ticket_end=14), 14, None),
+    ],
+)
+def test_a_renewal_is_for_a_term_more_than_the_ticket_says_but_not_beyond_the_demand(
+    lease: Lease, until: int, end: int | None
+) -> None:
+    policy = wanting(until=until)
+    assert words(policy.changed(lease, 8)) == ([] if end is None else [extend(2, end)])
+
+
+@pytest.mark.parametrize(
+    ("renew_before", "term", "early"), [(2, 5, 2), (4, 9, 4), (4, 8, 4), (5, 8, 4), (9, 3, 1), (9, 1, 1), (1, 9, 1)]
+)
+def test_when_a_lease_is_renewed(renew_before: int, term: int, early: int) -> None:
+    """So long before its end as is set; terms that are too short for that at half of them."""
+    policy = wanting(term=term, renew_before=renew_before)
+    list(policy.changed(active(30), 1))
+    said = {now: words(policy.tick(now)) for now in range(2, 31)}
+    assert next(now for now, some in said.items() if some) == 30 - early
+
+
+@pytest.mark.parametrize(
+    "state", ["ticketed", "redeeming", "joining", "extending_ticket", "extending_lease", "closing"]
+)
+def test_only_a_lease_that_runs_is_renewed(state: str) -> None:
+    policy = wanting()
+    assert words(policy.changed(record(state, lease_end=10, ticket_end=10), 9)) == []
+    assert words(policy.tick(9)) == []
+
+
+def test_a_lease_whose_end_has_come_is_not_renewed() -> None:
+    assert words(wanting().changed(active(10), 10)) == []
+    assert words(wanting().changed(active(10), 9)) == [extend(2, 15)]
+
+
+def test_a_lease_that_nobody_wants_is_not_renewed() -> None:
+    assert words(FixedDemand().changed(active(10), 9)) == []
+
+
+def test_a_renewal_changes_no_wish() -> None:
+    """What has not changed is not written again."""
+    policy = wanting()
+    assert words(policy.changed(active(10), 9)) == [extend(2, 15)]
+    assert policy.changed_wishes() == {}
+
+
+class Read(dict[str, int]):
+    """Data of a record that count how often they are read."""
+
+    times = 0
+
+    def __getitem__(self, name: str) -> int:
+        self.times += 1
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize(("state", "looks"), [("active", [48, 49]), ("joining", []), ("redeeming", [])])
+def test_a_lease_is_looked_at_only_when_its_time_comes(state: str, looks: list[int]) -> None:
+    """Of a hundred thousand leases few have anything to be decided at a tick."""
+    data, looked = Read({**DATA, "lease_end": 50, "ticket_end": 50}), []
+    policy = wanting()
+    list(policy.changed(Lease("l", "service_manager", state, data, {}), 1))
+    for now in range(2, 50):
+        before = data.times
+        list(policy.tick(now))
+        looked += [now] if data.times > before else []
+    assert looked == looks
+
+
+def test_who_has_a_ticket_that_is_not_used_yet_may_renew_too() -> None:
+    lease = record("active_ticketed", lease_end=10, ticket_end=15)
+    assert words(wanting().changed(lease, 9)) == [extend(2, 20)]
+
+
+def test_a_renewal_is_asked_for_again_after_a_pause_although_the_record_did_not_change() -> None:
+    policy = wanting(retry_after=3, renew_before=9, term=20)
+    list(policy.changed(active(30), 1))
+    assert [now for now in range(2, 30) if words(policy.tick(now))] == [21, 24, 27]
+
+
+def test_units_wanted_soon_are_asked_for_once() -> None:
+    """The wish is kept without the haste from then on, or a restart would ask once more."""
+    policy = wanting()
+    list(policy.changed(active(50), 1))
+    assert words(policy.flex("l", 4, now=2, soon=True)) == [extend(4, 55)]
+    assert policy.wish("l") == Wish(4, 100, 5)
+    assert policy.changed_wishes() == {"l": policy.wishes("l")}
+    assert [said for now in range(3, 40) for said in words(policy.tick(now))] == []
+
+
+def test_units_wanted_soon_need_a_term_in_which_to_come() -> None:
+    policy = wanting(until=50)
+    list(policy.changed(active(20, ticket_end=50), 1))
+    with pytest.raises(DemandError, match="no term is left"):
+        policy.flex("l", 4, now=2, soon=True)
+    list(policy.flex("l", 3, now=2))
+    list(policy.prolong("l", 51, now=2))
+    assert words(policy.flex("l", 4, now=2, soon=True)) == [extend(4, 51)]
+    list(wanting().flex("l", 4, now=2, soon=True))  # it has no ticket yet
+
+
+@pytest.mark.parametrize("change", [lambda p: p.stop("l", now=7), lambda p: p.prolong("l", 90, now=7)])
+def test_whoever_changes_a_wish_leaves_the_rest_of_it(change: Callable[[FixedDemand], Any]) -> None:
+    policy = wanting(start=6)
+    list(policy.changed(record("redeeming"), 6))
+    list(change(policy))
+    wish = policy.wish("l")
+    assert wish is not None
+    assert (wish.units, wish.term, wish.start) == (2, 5, 6)
+    assert policy.changed_wishes() == {"l": policy.wishes("l")}
+
+
+def test_a_demand_that_is_prolonged_goes_on() -> None:
+    policy = wanting(until=10)
+    list(policy.changed(active(10), 1))
+    assert words(policy.prolong("l", 30, now=9)) == [extend(2, 15)]
+    policy = wanting(until=10)
+    list(policy.changed(active(10), 1))
+    list(policy.prolong("l", 12, now=2))
+    assert [(now, words(policy.tick(now))) for now in range(7, 11)] == [
+        (7, []), (8, [extend(2, 12)]), (9, [extend(2, 12)]), (10, [])
+    ]  # fmt: skip
+
+
+def test_a_ticket_is_used_from_the_time_at_which_units_are_of_use() -> None:
+    policy, lease = wanting(start=6), record("ticketed", ticket_end=11)
+    assert words(policy.begin(Question("schedule_redeem", lease, ("redeem_now",), 1), 2)) == []
+    assert words(policy.tick(5)) == []
+    assert words(policy.changed(lease, 5)) == []
+    (said,) = policy.tick(6)
+    assert (said.event, said.state_epoch) == ("redeem_now", 1)
+    assert words(policy.changed(lease, 6)) == words(policy.tick(7)) == [], "it is answered once"
+
+
+def test_a_ticket_that_nobody_wants_any_more_is_used_at_once() -> None:
+    """The wish may be lost, never the units that others paid for with room."""
+    lease = record("ticketed", ticket_end=11)
+    asked = Question("schedule_redeem", lease, ("redeem_now",), 1)
+    assert words(FixedDemand().begin(asked, 2)) == [("redeem_now", {})]
+
+
+def test_a_question_is_not_answered_when_its_state_was_left() -> None:
+    policy = wanting(start=6)
+    list(policy.begin(Question("schedule_redeem", record("ticketed", ticket_end=11), ("redeem_now",), 1), 2))
+    list(policy.changed(record("redeeming", ticket_end=11), 3))
+    list(policy.changed(record("ticketed", ticket_end=11), 3))
+    assert words(policy.tick(6)) == []
+
+
+def test_an_extension_is_tried_again_after_a_pause_and_a_newer_ticket_at_once() -> None:
+    policy = wanting(retry_after=3)
+
+    def asked(ticket_end: int, now: int) -> list[str]:
+        lease = record("active_ticketed", lease_end=50, ticket_end=ticket_end)
+        question = Question("schedule_extension", lease, ("extend_now",), now)
+        return [event for event, _ in words(policy.begin(question, now))]
+
+    assert [asked(60, now) for now in (1, 2, 3, 4)] == [["extend_now"], [], [], ["extend_now"]]
+    assert asked(70, 5) == ["extend_now"]
+    assert asked(70, 5) == []
+    assert [(now, d.state_epoch) for now in (6, 7, 8, 9) for d in policy.tick(now)] == [(8, 5)]
+
+
+@pytest.mark.parametrize("state", ["nascent", "ticketing", "ticketed", "active", "joining"])
+def test_a_close_is_said_from_the_end_of_the_demand_on(state: str) -> None:
+    policy = wanting(until=5)
+    list(policy.changed(record(state, lease_end=20, ticket_end=20, requested_end=20), 1))
+    said = [[event for event, _ in words(policy.tick(now))] for now in (4, 5, 6)]
+    assert ["close" in some for some in said] == [False, True, True]
+    list(policy.changed(record("closing"), 6))
+    assert words(policy.tick(7)) == []
+    list(policy.changed(record("closed"), 7))
+    assert policy.wish("l") is None
+    assert policy.changed_wishes() == {"l": b""}
+
+
+@pytest.mark.parametrize("state", ["closed", "failed"])
+def test_a_lease_that_is_over_is_wanted_no_more(state: str) -> None:
+    policy = wanting()
+    list(policy.changed(active(9), 1))
+    list(policy.changed(record(state), 2))
+    assert (policy.wish("l"), policy.wishes("l"), policy.changed_wishes()) == (None, b"", {"l": b""})
+    assert [said for now in range(3, 120) for said in words(policy.tick(now))] == []
+    list(policy.changed(record(state), 3))
+    assert policy.changed_wishes() == {}, "it is dropped once"
+
+
+def test_wishes_are_handed_out_once_and_by_name() -> None:
+    policy = FixedDemand()
+    for name in ("b", "a"):
+        list(policy.demand(name, 1, 9, 5, now=0))
+    assert [*policy.changed_wishes()] == ["a", "b"]
+    assert policy.changed_wishes() == {}
+
+
+def test_a_wish_is_the_same_after_a_restart() -> None:
+    policy, later = wanting(start=4), FixedDemand()
+    later.restore("l", policy.wishes("l"))
+    assert later.wish("l") == policy.wish("l") == Wish(2, 100, 5, 4)
+    assert later.changed_wishes() == {}, "nothing has changed"
+    with pytest.raises(AttributeError):
+        later.wish("l").units = 3  # type: ignore[misc, union-attr]
+    for kept in (b"", b"[]", b'{"units":1,"until":9}', b'{"units":1,"until":9,"term":1,"hue":3}'):
+        with pytest.raises(DemandError, match="is no wish"):
+            later.restore("m", kept)
+    assert later.wish("m") is None
+
+
+def test_a_demand_that_has_no_record_after_a_restart_is_asked_for_at_once() -> None:
+    policy = FixedDemand()
+    policy.restore("l", wanting().wishes("l"))
+    assert words(policy.tick(0)) == [demand(2, 5)]
+
+
+@pytest.mark.parametrize("order", ["wish first", "record first"])
+def test_after_a_restart_a_lease_is_looked_at_at_once(order: str) -> None:
+    """Its renewal, and its close, may have come due while the actor was down."""
+    for until, said in ((100, [extend(2, 15)]), (8, [CLOSE])):
+        kept, policy = wanting(until=until).wishes("l"), FixedDemand()
+        if order == "wish first":
+            policy.restore("l", kept)
+        policy.recovered(active(10))
+        if order == "record first":
+            policy.restore("l", kept)
+        assert words(policy.tick(9)) == said
+
+
+def test_after_a_restart_what_is_over_and_is_wanted_anew_is_another_matter() -> None:
+    """Those that were over are told of before the clock goes on; a wish of the same name after that is a new one."""
+    policy = FixedDemand()
+    policy.recovered(record("closed"))
+    list(policy.tick(1))
+    policy.restore("l", wanting().wishes("l"))
+    assert policy.wish("l") is not None
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """However many leases there were: a service manager runs for years."""
+
+    def serve(policy: FixedDemand, name: str) -> int:
+        core = Core()
+        core.name, core.policy = name, policy
+        core.demand(1, 14, 4)
+        core.settle()
+        core.take(policy.flex(name, 3, now=core.now, soon=True))
+        core.answer()
+        core.answer(well=False)
+        while core.state != "closed":
+            core.answer(well=core.now % 3 != 0)
+            core.tick()
+        core.keep()
+        early = f"{name}-"
+        list(policy.demand(early, 1, 9, 5, now=1))
+        list(policy.stop(early, now=2))
+        policy.changed_wishes()
+        list(policy.tick(1_000))
+        return len(pickle.dumps(policy))
+
+    policy = FixedDemand()
+    new = len(pickle.dumps(policy))
+    assert [serve(policy, f"l{n}") for n in range(3)] == [new] * 3

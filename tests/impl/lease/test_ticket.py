@@ -18,7 +18,7 @@ from leasehold.impl.identity.signed import (
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
-from leasehold.impl.lease.ticket import Redeemed, issue, read
+from leasehold.impl.lease.ticket import Redeemed, issue, properties_of, read
 
 UNHURRIED = settings(deadline=None)  # the machine may be busy
 
@@ -115,6 +115,42 @@ def test_a_field_out_of_its_range_is_malformed_and_is_not_issued_either(changes)
             made(**changes)
 
 
+@pytest.mark.parametrize("name", ["issuer", "authority", "holder", "holder_key", "lease", "resource"])
+@pytest.mark.parametrize("value", ["", "a b", "a\nb", "a\u200b", "x" * 201, None, 5])
+def test_each_name_in_a_ticket_is_one_printable_word(name, value):
+    """Names get into logs, and into the paths of units."""
+    assert refusal(rewritten(**{name: value})) is Malformed
+    if name not in ("holder", "holder_key"):
+        with pytest.raises(Malformed):
+            made(**{name: value})
+
+
+def test_what_was_signed_is_not_changed():
+    for value in (TICKET, Redeemed()):
+        with pytest.raises(AttributeError):
+            value.serial = 9
+
+
+def test_keys_end_by_the_calendar_where_no_time_is_given():
+    old = rotate(TRUST, "east", NEW.public, old_until=100)
+    with pytest.raises(Forged, match="has expired"):
+        read(TEXT, old)
+    assert read(made(NEW), old) == TICKET
+    holder = revoke(rotate(TRUST, "tenant", NEW.public, old_until=100), "tenant", NEW.public.fingerprint)
+    assert read(made(trust=holder, at=99), TRUST) == TICKET
+    with pytest.raises(Unauthorised, match="no key that counts now"):
+        made(trust=holder, at=None)
+
+
+@pytest.mark.parametrize(
+    ("opaque", "properties"),
+    [({"a": 1, 2: [3]}, {"a": 1, "2": [3]}), ({}, {}), (0, {}), (None, {}), ("ab", {}), ([1], {})],
+)
+def test_the_properties_of_what_a_machine_carries(opaque, properties):
+    """A record that has no ticket yet has another value there."""
+    assert properties_of(opaque) == properties
+
+
 def test_a_ticket_ends():
     assert read(TEXT, TRUST, 89, at=0) == TICKET
     assert refusal(TEXT, now=90) is Ended
@@ -133,7 +169,8 @@ def test_a_ticket_is_as_large_as_an_envelope_carries_and_no_larger():
 
     largest = max(filter(fits, sizes))
     text = made(properties=properties[largest])
-    assert TEXT_CHARACTERS - len(text) < 2
+    assert len(text) == TEXT_CHARACTERS
+    assert refusal("x" * TEXT_CHARACTERS) is Malformed
     assert read(text, TRUST, at=0).properties == properties[largest]
     with pytest.raises(TooLarge):
         made(properties=properties[largest + 1])
@@ -202,6 +239,7 @@ def test_a_ticket_is_not_redeemed_after_a_newer_one():
 
 
 def test_what_was_redeemed_survives_a_restart():
+    assert Redeemed() == Redeemed(0, ""), "nothing was redeemed"
     last = Redeemed().after(TICKET)
     assert Redeemed.from_bytes(last.to_bytes()) == last
     for content in (b"", b"{", b"[]", b'{"serial":"1"}', b'{"other":1}'):

@@ -76,6 +76,7 @@ SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)
 LARGE_SYSTEM, MORE = compiled("lease", max_units=20)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
@@ -92,6 +93,7 @@ def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
     assert back == Mapped(before.key, row, role, before.state, before.state)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject) -> None:
@@ -343,6 +345,158 @@ def test_a_record_of_another_machine_is_refused(tmp_path: Path) -> None:
     assert "it is no record of this machine" in misfits(new[1], new, (RecordKey("tenant:1", "clerk[1]"), row))
 
 
+def clerk(program: Program, instance: int, state: str = "idle") -> tuple[RecordKey, bytes]:
+    core = program.roles["clerk"]
+    machine = MachineInstance(
+        RecordKey("tenant:1", f"clerk[{instance}]"), core, (state, instance, "red", (4,), (5,), 6), ["site"], {}
+    )
+    return machine.key, RowCodec(program).write(machine)
+
+
+def altered(row: bytes, at: int | None, value: Any) -> bytes:
+    """A row whose record has another value at a place; without one, with other peers."""
+    body, peers, papers = msgspec.msgpack.decode(row)
+    version, digest, role, plain = msgspec.msgpack.decode(body)
+    if at is None:
+        peers = value
+    else:
+        plain[at:at] = value if isinstance(value, tuple) else ()
+        if not isinstance(value, tuple):
+            plain[at] = value
+    return msgspec.msgpack.encode([msgspec.msgpack.encode([version, digest, role, plain]), peers, papers])
+
+
+def test_each_part_of_a_record_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """States, values, numbers and peers of a record that was damaged, or that another program wrote."""
+    new = shop(tmp_path)
+    core = new[1].roles["till"]
+    key, row = till(new[1])
+    at = core.names.index
+    for change, said in (
+        ((at("state"), "shut"), "till, state: 'shut' was no state of the old specification"),
+        ((at("state"), 7), "till, state: "),
+        ((at("sold"), 10), "till, sold: 10 is not within 0..9"),
+        ((at("stock"), [1]), "till, stock: "),
+        ((at("wanted"), "blue"), "till, wanted: "),
+        ((at("sent"), [7]), "its sequence numbers are not those of its neighbours"),
+        ((at("received"), [1, 2, 3]), "its sequence numbers are not those of its neighbours"),
+        ((at("sent"), 7), "its sequence numbers are not those of its neighbours"),
+        ((at("sent"), [-1, 8]), "tenant:1 till: "),
+        ((at("entry"), (0,)), "it is no record of this machine"),
+        ((None, ["anna"]), "it knows 1 peers, not 2"),
+        ((None, ["anna", "bert", "carl"]), "it knows 3 peers, not 2"),
+    ):
+        assert said in misfits(new[1], new, (key, altered(row, *change))), change
+    assert mapped(new[1], new, (key, row)).record == RowCodec(new[1]).read(key, row, {}).record
+
+
+def test_a_record_that_other_specifications_wrote_is_told_apart(tmp_path: Path) -> None:
+    new = shop(tmp_path / "new")
+    other = shop(tmp_path / "other", "", ("it was not waited for", "nobody waited"), ("doc", "doc"))[1]
+    other = shop(tmp_path / "third", "", ("waiting", "waits"))[1] if other.digest == new[1].digest else other
+    key, row = till(other, state=other.roles["till"].states[1])
+    said = misfits(new[1], new, (key, row))
+    assert f"it was written by {other.digest[:12]}, and not by {new[1].digest[:12]} as the others" in said
+
+
+def test_a_role_that_is_gone_is_refused_with_the_near_miss(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old")
+    new = shop(tmp_path / "new", "", ("till", "tills"))
+    said = misfits(old, new, till(old))
+    assert "the new specification has no role `till`, and no rule says `was: till`; did you mean tills" in said
+
+
+def test_a_machine_beyond_the_new_number_is_given_up_only_by_a_rule_for_its_state(tmp_path: Path) -> None:
+    _, old = shop(tmp_path, clerks=3)
+    rules = f"migrations: [{{from: {old.digest}, roles: {{clerk: {{forget: [told]}}}}}}]"
+    (tmp_path / "migrations.yaml").write_text(rules)
+    fewer = compiled(tmp_path, clerks=2)
+    mapper = Mapper(RecordSchema.of(old), *fewer)
+    assert mapper.map(*clerk(old, 1, "told")).key == RecordKey("tenant:1", "clerk[1]")
+    assert mapper.map(*clerk(old, 2, "told")) == Mapped(None, b"", "clerk", "told", "")
+    said = misfits(old, fewer, clerk(old, 2, "idle"))
+    assert "the new specification has 2 machines of `clerk`, and this one is idle; bring it to an end" in said
+    assert "it is no record of this machine" in misfits(
+        old, fewer, (RecordKey("tenant:1", "clerk[0]"), clerk(old, 1)[1])
+    )
+
+
+def test_what_concerns_all_records_of_a_role_is_told_once_and_none_of_them_is_mapped(tmp_path: Path) -> None:
+    _, old = shop(tmp_path / "old")
+    system, new = shop(tmp_path / "new", "", ("data: {last: colour}", "data: {last: colour, more: int}"))
+    mapper = Mapper(RecordSchema.of(old), system, new)
+    told = []
+    for row in (clerk(old, 0), clerk(old, 1), clerk(old, 0)):
+        with pytest.raises(Misfit) as error:
+            mapper.map(*row)
+        told.append([(p.lease, p.machine, p.field) for p in error.value.problems])
+    assert told == [[("tenant:1", "clerk[0]", "more")], [], []]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"indexed": True}, "instance: only one of the two specifications numbers its machines"),
+        ({"subsidiary": True}, "it is subsidiary in only one of the two specifications"),
+    ],
+)
+def test_a_role_of_another_kind_is_refused(tmp_path: Path, changes: dict[str, bool], said: str) -> None:
+    system, program = shop(tmp_path)
+    schema = RecordSchema.of(program)
+    roles = {**schema.roles, "till": msgspec.structs.replace(schema.roles["till"], **changes)}
+    mapper = Mapper(msgspec.structs.replace(schema, roles=roles), system, program)
+    assert [said in f"{name}: {what}" for name, what in mapper.roles["till"].silent].count(True) == 1
+    assert mapper.roles["clerk"].silent == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  had: map[clerk, bool]", "  had: bool", "had: it was map[clerk 0..1, bool] and is bool; give it a `value`"),
+        (
+            "  wanted: option[colour]",
+            "  wanted: map[colour, bool]",
+            "wanted: it was option[colour {red, green}] and is map[",
+        ),
+        ("  wanted: option[colour]\n", "", "wanted: the new `till` has no such field, and no rule takes its value or"),
+        (
+            "  wanted: option[colour]",
+            "  wantd: option[colour]",
+            "wantd: no rule says its value; write `{from: wanted}`",
+        ),
+        ("data:\n  stock", "data:\n  n: int\n  stock", "n: no rule says its value; write `{from: OLD_FIELD}`"),
+    ],
+    ids=["a map no more", "a map now", "gone", "another name", "new"],
+)
+def test_a_field_of_another_form_or_name_needs_a_rule(tmp_path: Path, old: str, new: str, said: str) -> None:
+    _, before = shop(tmp_path / "old")
+    texts = {name: text.replace(old, new) for name, text in SHOP.items()}
+    if "wanted" in old:  # whatever the states say of it
+        lines = texts["roles/till.yaml"]
+        lines = lines.replace("wanted: event.what, ", "").replace(" and wanted != none", "")
+        texts["roles/till.yaml"] = lines
+    if "had" in old:
+        texts["roles/till.yaml"] = texts["roles/till.yaml"].replace(', "had[msg.sender]": true', "")
+    write(tmp_path / "new", texts)
+    assert said in misfits(before, compiled(tmp_path / "new"), till(before))
+
+
+def test_rules_say_where_the_value_of_a_field_comes_from(tmp_path: Path) -> None:
+    """Another field, a value, the initial one; and a field of the same name whose old value is dropped."""
+    _, old = shop(tmp_path / "old")
+    data = (
+        "  sold: {type: int, min: 0, max: most}",
+        "  sold: {type: int, min: 0, max: most}\n  begun: int\n  n: int\n  m: int",
+    )
+    fields = "{begun: {from: sold}, sold: {value: 2}, n: {initial: true}, m: {value: most}, wanted: {value: none}}"
+    rules = f"migrations: [{{from: {old.digest}, roles: {{till: {{fields: {fields}, drop: [wanted]}}}}}}]"
+    after = mapped(old, shop(tmp_path / "new", rules, data), till(old))
+    view = after.core.view(after.record)
+    assert (view["begun"], view["sold"], view["n"], view["m"], view["wanted"]) == (5, 2, 0, 9, None)
+    assert (view["stock"], after.peers, after.metadata) == ((3, 4), ["anna", "bert"], {"over": 3})
+
+
+@pytest.mark.long
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:

@@ -141,6 +141,7 @@ async def two_leases(c: Cluster) -> list[str]:
 # Leases go on
 
 
+@pytest.mark.long
 def test_leases_go_on_under_a_specification_with_other_names(stage: Stage, tmp_path: Path) -> None:
     """A state and a field have other names, and a field is new; the leases are extended and closed after it."""
 
@@ -185,6 +186,7 @@ def test_leases_go_on_under_a_specification_with_other_names(stage: Stage, tmp_p
     stage.play(system, go_on)
 
 
+@pytest.mark.long
 def test_an_actor_that_was_started_too_early_goes_on_when_its_peers_are_migrated(stage: Stage, tmp_path: Path) -> None:
     """What it says to actors of the old specification is said again until they understand (docs/howto/migrate.md)."""
     folder = newer(tmp_path)
@@ -221,6 +223,7 @@ def field(c: Cluster, actor: str, lease: str, name: str) -> Any:
     return held.core.view(held.record)[name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("turns", [0, 3, 6, 9, 12, 15, 20, 25, 30, 40])
 def test_a_lease_goes_on_from_wherever_it_was(stage: Stage, tmp_path: Path, turns: int) -> None:
     """Records carry the duty to send: what was under way when the actors stopped is said again by the new ones."""
@@ -248,6 +251,7 @@ def test_a_lease_goes_on_from_wherever_it_was(stage: Stage, tmp_path: Path, turn
     stage.play(load(folder), go_on)
 
 
+@pytest.mark.long
 def test_a_constant_alone_needs_no_rules(stage: Stage) -> None:
     """The digest does not tell constants apart; what the store says of itself does."""
     leases = stage.play(OLD, two_leases)
@@ -303,6 +307,7 @@ def test_a_refusal_as_json_names_every_place(stage: Stage) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_machines_that_are_gone_may_be_given_up_by_their_state(stage: Stage, tmp_path: Path) -> None:
     async def used(c: Cluster) -> None:
         await c.lease(2, until=5, term=5)
@@ -420,6 +425,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(stage: Stage, tmp_pa
     assert {**again, "epoch": 0, "dry_run": True} == {**found, "epoch": 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("moment", "done"), [("read", False), ("written", False), ("committed", True)])
 def test_a_migration_that_is_killed_is_run_again(stage: Stage, tmp_path: Path, moment: str, done: bool) -> None:
     """Killed before, within and after its one commit: the store is as before, or as after, and never in between."""
@@ -463,6 +469,7 @@ def without_digests(text: str) -> str:
     return re.sub("[0-9a-f]{12}", "DIGEST", text)
 
 
+@pytest.mark.long
 def test_running_it_twice_is_running_it_once(stage: Stage, tmp_path: Path) -> None:
     stage.play(OLD, two_leases)
     folder = newer(tmp_path)
@@ -474,6 +481,7 @@ def test_running_it_twice_is_running_it_once(stage: Stage, tmp_path: Path) -> No
     assert RecordSchema.read(before[SITE][1][SPECIFICATION]).digest == load(folder).digest
 
 
+@pytest.mark.long
 def test_a_store_that_does_not_say_what_wrote_it_needs_the_old_folder(stage: Stage, tmp_path: Path) -> None:
     """Stores of before the word was kept."""
     stage.play(OLD, two_leases)
@@ -495,6 +503,7 @@ def test_a_store_that_does_not_say_what_wrote_it_needs_the_old_folder(stage: Sta
     assert "2 records: 2 of broker\nwritten, in epoch " in done.output
 
 
+@pytest.mark.long
 def test_what_is_no_store_is_not_made_one(stage: Stage, tmp_path: Path) -> None:
     done = stage.migrate("nobody", "lease")
     assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])

@@ -102,6 +102,7 @@ def test_the_actor_is_named_where_there_are_several(place: Any) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.long
 def test_an_actor_that_has_lost_its_lock_can_write_nothing_afterwards(place: Any) -> None:
     async def run() -> None:
         store = await fill(place, "site", 3)

@@ -22,6 +22,10 @@ class Blade:
     async def close(self): ...
 def made(**settings):
     return Blade(**settings) if settings.pop("well", True) else object()
+def mixed(rack, **more):
+    return Blade(rack)
+def plain():
+    return Blade(1)
 """
 numbers = itertools.count()
 
@@ -73,17 +77,45 @@ def test_an_installed_one(install) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_unknown_names_and_settings(install) -> None:  # type: ignore[no-untyped-def]
-    install("blade = {module}:Blade")
+    install("blade = {module} : Blade\nmixed = {module}:mixed\nplain = {module}:plain")
     with pytest.raises(
         PluginError, match=r"there is no policy 'first_fitt'; did you mean first_fit. .there are: first_co"
     ):
         plugins.find("policy", "first_fitt")
-    with pytest.raises(PluginError, match=r"no handler 'x' .there are: blade, command, null, process, simulated"):
+    with pytest.raises(PluginError, match=r"no handler 'x' .there are: blade, command, mixed, null, plain, pr"):
         plugins.find("handler", "x")
     with pytest.raises(PluginError, match=r"has no setting 'slot'; did you mean slots. .there are: rack, slots"):
         plugins.make("handler", "blade", {"rack": 1, "slot": 2})
     with pytest.raises(PluginError, match="cannot be made with these settings: missing a required argument: 'rack'"):
         plugins.make("handler", "blade")
+    with pytest.raises(PluginError, match="has no setting 'slot'"):
+        plugins.make("handler", "plain", {"slot": 2})
+    assert plugins.make("handler", "mixed", {"rack": 1, "slot": 2}).rack == 1, "it takes any setting"
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"), [(kind, name) for kind, names in plugins.METHODS.items() for name in names]
+)  # fmt: skip
+def test_each_method_has_to_be_there(install, kind: plugins.Kind, missing: str) -> None:  # type: ignore[no-untyped-def]
+    """Whoever lacks one would fail when it is called: in the midst of a lease."""
+    methods = {"policy": ("recovered", "begin", "changed", "tick"), "handler": ("act", "probe", "close")}[kind]
+    source = "class Most:\n" + "".join(f"    def {name}(self, *a): ...\n" for name in methods if name != missing)
+    install(
+        "most = {module}:Most\nmade = {module}:made", f"{source}def made():\n    return Most()\n", plugins.GROUPS[kind]
+    )
+    for name in ("most", "made"):
+        with pytest.raises(PluginError, match=f"lacks the method {missing}; a {kind} has {', '.join(methods)}"):
+            plugins.make(kind, name)
+
+
+def test_what_is_written_in_c_has_no_signature_to_be_compared() -> None:
+    with pytest.raises(PluginError, match="lacks the methods act, probe, close"):
+        plugins.Plugin("handler", "dir", "builtins:dir").make({})
+
+
+def test_a_broken_installation_of_this_package_is_to_be_mended_by_installing_it() -> None:
+    with pytest.raises(PluginError, match=r"cannot be imported: ModuleNotFoundError.*; reinstall it"):
+        plugins.Plugin("policy", "gone", "leasehold.impl.lease.gone:Gone").load()
 
 
 @pytest.mark.parametrize(

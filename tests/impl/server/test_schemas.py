@@ -118,6 +118,7 @@ def test_a_schema_is_one(kind: str) -> None:
     assert documented
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", MODELS)
 def test_schema_and_loader_agree_on_every_change_of_a_complete_file(kind: str) -> None:
     """One place at a time is changed to each of VALUES, a key is left out, and one is added that nobody knows."""

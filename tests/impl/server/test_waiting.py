@@ -78,6 +78,7 @@ async def running(fleet: Fleet) -> AsyncIterator[subprocess.Popen[bytes]]:
         await asyncio.to_thread(fleet.stop)
 
 
+@pytest.mark.long
 @SHARED
 def test_an_actor_comes_up_by_itself_when_its_server_does(place: Any, tmp_path: Path) -> None:
     async def story() -> None:
@@ -100,6 +101,7 @@ def test_an_actor_comes_up_by_itself_when_its_server_does(place: Any, tmp_path: 
     asyncio.run(story())
 
 
+@pytest.mark.long
 @SHARED
 def test_a_signal_ends_the_wait_well(place: Any, tmp_path: Path) -> None:
     async def story() -> None:
@@ -115,6 +117,7 @@ def test_a_signal_ends_the_wait_well(place: Any, tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_room_on_a_full_disk_is_waited_for(place: Any, tmp_path: Path) -> None:
     """A file system of its own, which is full until somebody removes what fills it."""

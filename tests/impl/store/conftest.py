@@ -84,9 +84,9 @@ class SqlitePlace:
         connection.execute(f"PRAGMA max_page_count = {pages}")
         return contextlib.nullcontext()
 
-    async def make_newer(self) -> None:
+    async def make_newer(self, version: int = 99) -> None:
         with contextlib.closing(sqlite3.connect(self.path)) as connection:
-            connection.execute("PRAGMA user_version = 99")
+            connection.execute(f"PRAGMA user_version = {version}")
 
     def remove(self) -> None:
         pass
@@ -140,8 +140,8 @@ class PostgresqlPlace:
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{self.schema}'"
         )
 
-    async def make_newer(self) -> None:
-        await self.ask("UPDATE leasehold_schema SET version = 99")
+    async def make_newer(self, version: int = 99) -> None:
+        await self.ask(f"UPDATE leasehold_schema SET version = {version}")
 
     def remove(self) -> None:
         asyncio.run(self.ask(f"DROP SCHEMA {self.schema} CASCADE"))
@@ -202,8 +202,8 @@ class MariadbPlace:
             with contextlib.suppress(aiomysql.Error):  # it has just ended by itself
                 await self.ask(f"KILL CONNECTION {number}", "test")
 
-    async def make_newer(self) -> None:
-        await self.ask("UPDATE leasehold_schema SET version = 99")
+    async def make_newer(self, version: int = 99) -> None:
+        await self.ask(f"UPDATE leasehold_schema SET version = {version}")
 
     def remove(self) -> None:
         asyncio.run(self.ask(f"DROP DATABASE {self.database}", "test"))

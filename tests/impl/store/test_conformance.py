@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +23,7 @@ from leasehold.impl.store.store import (
     StoreError,
     Transient,
     Unfit,
+    check_batch,
 )
 
 ONE, TWO = RecordKey("tenant:1", "authority"), RecordKey("tenant:1", "participant[2]")
@@ -179,6 +181,63 @@ def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batch: Bat
     asyncio.run(run())
 
 
+TEXTS: list[tuple[Any, str]] = [
+    ("a\0", "contains NUL"), ("\udfff", "contains half a character"), ("é\ud800", "contains half a character"),
+    (b"a", "is no text but bytes"), (17, "is no text but int"),
+]  # fmt: skip
+VALUES: list[tuple[Any, str]] = [
+    (b"x" * (VALUE_BYTES + 1), f"has {VALUE_BYTES + 1} bytes, more than {VALUE_BYTES}"), ("x", "is not bytes but str"),
+    (bytearray(b"x"), "is not bytes but bytearray"), (None, "is not bytes but NoneType"),
+]  # fmt: skip
+PARTS: list[tuple[str, int, Callable[[Any], Batch]]] = [
+    ("the lease of a key", LEASE_BYTES, lambda text: Batch(puts={ONE: b"", RecordKey(text, "m"): b""})),
+    ("the machine of a key", NAME_BYTES, lambda text: Batch(puts={ONE: b"", RecordKey("a", text): b""})),
+    ("the lease of a key", LEASE_BYTES, lambda text: Batch(drops=[ONE, RecordKey(text, "m")])),
+    ("the machine of a key", NAME_BYTES, lambda text: Batch(drops=[ONE, RecordKey("a", text)])),
+    ("the name of a word", NAME_BYTES, lambda text: Batch(metadata={"a": b"", text: b""})),
+]
+
+
+@pytest.mark.parametrize(("what", "limit", "batch"), PARTS, ids=["put", "put of", "drop", "drop of", "word"])
+def test_every_text_of_a_batch_is_looked_at(what: str, limit: int, batch: Callable[[Any], Batch]) -> None:
+    check_batch(batch("x" * limit))
+    check_batch(batch("é" * (limit // 2)))
+    too_long = [("x" * (limit + 1), f"has {limit + 1} bytes"), ("é" * (limit // 2 + 1), f"more than {limit}")]
+    for text, complaint in (*TEXTS, *too_long):
+        with pytest.raises(Unfit, match=f"{what}.* {complaint}") as unfit:
+            check_batch(batch(text))
+        assert unfit.value.remedy
+
+
+@pytest.mark.parametrize(("value", "complaint"), VALUES, ids=[complaint for _, complaint in VALUES])
+def test_every_value_of_a_batch_is_looked_at(value: Any, complaint: str) -> None:
+    for what, batch in (
+        ("the record of 'a, m'", Batch(puts={ONE: b"", RecordKey("a", "m"): value})),
+        ("the word 'w'", Batch(metadata={"v": b"", "w": value})),
+    ):
+        with pytest.raises(Unfit, match=f"{what} {complaint}") as unfit:
+            check_batch(batch)
+        assert unfit.value.remedy
+
+
+@pytest.mark.parametrize("size", [1, 37, 38, 39, 40, 41, 42, 300])
+def test_of_a_long_key_a_part_is_told(size: int) -> None:
+    """So that an operator can tell which it is, and a log takes it."""
+    text = "k" * size
+    with pytest.raises(Unfit) as unfit:
+        check_batch(Batch(puts={RecordKey(text, "m"): b""}, drops=[RecordKey(text, "m")]))
+    shown = unfit.value.reason.partition("the record of '")[2].removesuffix("'")
+    whole = f"{text}, m"
+    assert shown == (whole if len(whole) <= 40 else f"{whole[:37]}...")
+
+
+def test_a_key_that_is_both_put_and_dropped_is_told() -> None:
+    both = [RecordKey("b", "m"), RecordKey("a", "m"), RecordKey("c", "n")]
+    with pytest.raises(Unfit, match="both puts and drops the record of 'a, m'; do one of the two"):
+        check_batch(Batch(puts=dict.fromkeys(both, b""), drops=[*both[:2], RecordKey("d", "m")]))
+    check_batch(Batch(puts={both[0]: b""}, drops=both[1:], metadata={"b": b""}))
+
+
 @pytest.mark.parametrize("owner", ["", "a\0b", "x" * (NAME_BYTES + 1)])
 def test_an_actor_needs_a_name_that_can_be_kept(place: Any, owner: str) -> None:
     with pytest.raises(Unfit, match="the actor's name"):
@@ -269,6 +328,8 @@ def test_a_second_owner_is_kept_out_while_the_first_lives(place: Any) -> None:
             assert caught.value.remedy.startswith("stop that copy" if place.durable else "stop the other copy")
             await second.close()
             await first.commit(Batch(puts={ONE: b"1"}))
+            with pytest.raises(Busy):  # who was kept out has not opened the door by going
+                await second.open("site")
         await second.open("site")
         assert await everything(second) == [(ONE, b"1")]
         await second.close()
@@ -290,9 +351,28 @@ def test_who_lost_the_store_to_a_newer_owner_changes_nothing(place: Any) -> None
                     with pytest.raises(Fenced, match="newer owner, of epoch") as caught:
                         await old.commit(late)
                     assert caught.value.remedy == "stop this copy of the actor"
+                for attempt in (old.metadata(), everything(old)):
+                    with pytest.raises(Fenced):
+                        await attempt
                 await new.commit(Batch())
                 assert await everything(new) == [(ONE, b"old"), (TWO, b"new")]
                 assert await new.metadata() == {"w": b"old"}
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_an_actor_that_is_no_longer_in_the_database_is_fenced(place: Any) -> None:
+    """Somebody has removed it: what it would write would be nobody's."""
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+            await place.ask("DELETE FROM leasehold_actor")
+            with pytest.raises(Fenced, match=r"is no longer ours \(epoch 1\): its actor is no longer in it"):
+                await store.commit(Batch(puts={TWO: b"2"}))
+            with pytest.raises(Fenced):
+                await store.commit(Batch())
 
     asyncio.run(run())
 
@@ -381,6 +461,24 @@ def test_a_store_of_a_newer_version_is_refused_and_stays_as_it_was(place: Any) -
     asyncio.run(run())
 
 
+@DURABLE
+def test_the_layout_s_version_is_what_it_was_and_the_next_one_is_refused(place: Any) -> None:
+    """A store goes on under a newer Leasehold, and under this one if its layout is of this version."""
+    version = 2 if place.kind == "sqlite" else 1
+
+    async def run() -> None:
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+        await place.make_newer(version + 1)
+        with pytest.raises(StoreError, match=f"its layout is version {version + 1}, and this one knows {version}"):
+            await place.store().open("site")
+        await place.make_newer(version)
+        async with opened(place) as store:
+            assert await everything(store) == [(ONE, b"1")]
+
+    asyncio.run(run())
+
+
 @SHARED
 def test_actors_who_share_a_database_do_not_see_each_other(place: Any) -> None:
     async def run() -> None:
@@ -420,5 +518,224 @@ def test_a_store_of_another_actor_is_refused(place: Any) -> None:
             await store.open("brokr")
         assert await store.open("broker") == 2
         await store.close()
+
+    asyncio.run(run())
+
+
+@DURABLE
+def test_who_has_records_in_a_store_is_seen_without_opening_it(place: Any) -> None:
+    """Whether its owner lives or not; looking changes nothing, and keeps nobody out."""
+
+    async def run() -> None:
+        looker = place.store(patience=0)
+        names = ["broker", "site"] if place.shared else ["site"]
+        for name in reversed(names):
+            async with opened(place, name) as store:
+                await store.commit(Batch(puts={ONE: b"1"}))
+                assert await looker.owners() == names[names.index(name) :]
+                await store.commit(Batch(puts={ONE: b"2"}))  # it is still its owner
+        assert await looker.owners() == names
+        with pytest.raises(StoreError, match="is not open"):
+            await looker.metadata()
+        assert await looker.open("site") == 2
+        assert await looker.owners() == names  # what was open is given up
+        with pytest.raises(StoreError, match="is not open"):
+            await looker.metadata()
+        heir = place.store(patience=0)
+        assert await heir.open("site") == 3
+        assert await everything(heir) == [(ONE, b"2")]
+        await heir.close()
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_nobody_has_records_in_an_empty_database(place: Any) -> None:
+    """And it stays empty."""
+
+    async def run() -> None:
+        assert await place.store().owners() == []
+        query = {
+            "postgresql": f"SELECT tablename FROM pg_tables WHERE schemaname = '{getattr(place, 'schema', '')}'",
+            "mariadb": "SHOW TABLES",
+        }
+        assert not await place.ask(query[place.kind])
+
+    asyncio.run(run())
+
+
+def test_an_opening_that_fails_half_way_leaves_nothing_open(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ends it: an error, or a task that was cancelled. The next one need not wait for it."""
+    store = place.store(patience=0)
+    taken = store._take
+
+    async def run() -> None:
+        for error in (StoreError("it failed"), RuntimeError("odd"), asyncio.CancelledError(), KeyboardInterrupt()):
+
+            async def fails(owner: str, error: BaseException = error) -> int:
+                await taken(owner)
+                raise error
+
+            monkeypatch.setattr(store, "_take", fails)
+            with pytest.raises(type(error)):
+                await store.open("site")
+            with pytest.raises(StoreError, match="is not open; open it first"):
+                await store.metadata()
+            heir = place.store()
+            await heir.open("site")
+            await heir.close()
+        monkeypatch.setattr(store, "_take", taken)
+        assert await store.open("site") == 9
+        await store.commit(Batch(puts={ONE: b"1"}))
+        await store.close()
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_a_store_that_is_closed_is_free_at_once(place: Any) -> None:
+    """Its next owner waits for no server that has still to notice."""
+
+    async def run() -> None:
+        for epoch in range(1, 6):
+            store = place.store(patience=0)
+            assert await store.open("site") == epoch
+            await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["mariadb"], indirect=True)
+def test_the_lock_of_an_owner_is_given_up_before_its_connection(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server ends a closed connection in its own time, and its locks with it."""
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("site")
+        free: list[Any] = []
+        end = store._connection.ensure_closed
+
+        async def closed() -> None:
+            free.extend(await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')"))
+            await end()
+
+        monkeypatch.setattr(store._connection, "ensure_closed", closed)
+        assert await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')") == ((0,),)
+        await store.close()
+        assert free == [(1,)]
+
+    asyncio.run(run())
+
+
+@DURABLE
+def test_a_value_in_the_place_of_another_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another lease, of another machine of the same lease, or of another word: each fits its own key alone."""
+
+    async def run() -> None:
+        other = RecordKey("tenant:2", "authority")
+        async with opened(place) as store:
+            for keys in ((ONE, TWO), (ONE, other)):
+                puts = {key: repr(key).encode() for key in keys}
+                await store.open("site")
+                await store.commit(Batch(puts, [k for k in (TWO, other) if k not in keys], {"a": b"1", "b": b"2"}))
+                assert await everything(store) == sorted(puts.items())
+                for read in ("_page", "_metadata"):
+                    kept = getattr(store, read)
+
+                    async def exchanged(*arguments: Any, kept: Any = kept) -> list[tuple[Any, ...]]:
+                        one, two = await kept(*arguments)
+                        return [(*one[:-1], two[-1]), (*two[:-1], one[-1])]
+
+                    with monkeypatch.context() as patch:
+                        patch.setattr(store, read, exchanged)
+                        with pytest.raises(StoreError, match=r"is damaged: .* does not fit its checksum; put a whole"):
+                            await (everything(store) if read == "_page" else store.metadata())
+                    await store.open("site")
+
+    asyncio.run(run())
+
+
+def test_all_calls_take_turns_with_one_another(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One connection does one thing at a time; so opening and closing wait for what is under way, too."""
+    under_way: list[str] = []
+    together: list[list[str]] = []
+
+    def watched(store: Any, name: str) -> None:
+        step = getattr(store, name)
+
+        async def alone(*arguments: Any) -> Any:
+            under_way.append(name)
+            together.append(list(under_way))
+            try:
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                return await step(*arguments)
+            finally:
+                under_way.remove(name)
+
+        monkeypatch.setattr(store, name, alone)
+
+    async def run() -> None:
+        store = place.store()
+        for name in ("_take", "_page", "_metadata", "_commit", "_drop", "_owners"):
+            watched(store, name)
+        await store.open("site")
+        calls = [store.commit(Batch(puts={ONE: b"1"})), everything(store), store.metadata(), store.open("site")]
+        calls += [store.commit(Batch(puts={TWO: b"2"})), store.metadata(), everything(store), store.close()]
+        await asyncio.gather(*calls, *([store.owners()] if place.durable else []))
+        assert [names for names in together if len(names) > 1] == []
+        assert {names[0] for names in together} >= {"_take", "_page", "_metadata", "_commit", "_drop"}
+
+    asyncio.run(run())
+
+
+def _files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_nothing_stays_open_behind_a_store(place: Any) -> None:
+    """An actor opens its store again and again while that fails: each time a file less would be the end of it."""
+
+    async def run() -> None:
+        store, second = place.store(patience=0), place.store(patience=0)
+        await store.open("site")
+        await store.close()
+        before = _files()
+        for _ in range(5):
+            await store.open("site")
+            await store.commit(Batch(puts={ONE: b"1"}))
+            with pytest.raises(Busy):
+                await second.open("site")
+            await store.open("site")
+            with await place.fail(store), pytest.raises(StoreError):
+                await store.commit(Batch(puts={ONE: b"x" * 100_000}))
+            if place.durable:
+                await store.owners()
+            await store.close()
+        for _ in range(100):  # connections end in their own time
+            if _files() == before:
+                return
+            await asyncio.sleep(0.01)
+        assert _files() == before
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+def test_a_disk_in_memory_is_full_when_more_is_kept_than_it_holds(place: Any) -> None:
+    """Of what a commit leaves there, every byte of records and words counts, and no other."""
+
+    async def run() -> None:
+        place.disk.capacity = 10
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"12345"}, metadata={"w": b"12345"}))
+            await store.commit(Batch(puts={ONE: b"54321"}))  # in place of what was there
+            await store.commit(Batch(puts={TWO: b"1234567890"}, drops=[ONE], metadata={"w": b""}))
+            assert await everything(store) == [(TWO, b"1234567890")]
+        for more in (Batch(puts={ONE: b"1"}), Batch(metadata={"w": b"1"}), Batch(puts={TWO: b"12345678901"})):
+            async with opened(place) as store:
+                with pytest.raises(Transient, match="the disk is full; raise its capacity"):
+                    await store.commit(more)
+                assert (place.disk.records, place.disk.metadata) == ({TWO: b"1234567890"}, {})
 
     asyncio.run(run())

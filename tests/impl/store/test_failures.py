@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiomysql
 import pytest
 
 from leasehold.impl.store.sqlite import SqliteStore
@@ -56,6 +57,7 @@ def check_failure(output: str, reason: str) -> None:
     assert last == found + 1
 
 
+@pytest.mark.long
 @DURABLE
 def test_killed_at_any_moment(place: Any) -> None:
     seed = random.randrange(10**6)
@@ -109,6 +111,7 @@ def test_system_call_that_fails_once(place: Any, call: str, error: str, reason: 
     check_failure(survive(place.url, "--commits", "200", before=before), reason)
 
 
+@pytest.mark.long
 @SQLITE
 @pytest.mark.parametrize("when", [40, 151, 152, 153, 154, 155, 2000])
 def test_killed_between_two_writes_of_a_commit(place: Any, when: int) -> None:
@@ -121,6 +124,7 @@ def test_killed_between_two_writes_of_a_commit(place: Any, when: int) -> None:
     assert told(output, "found")[0] - acknowledged in (0, 1)
 
 
+@pytest.mark.long
 @SQLITE
 def test_torn_write_of_the_last_commit(place: Any) -> None:
     """A log that ends in the middle of a commit, or whose last page is wrong, loses that commit whole, and no other."""
@@ -339,6 +343,29 @@ def test_no_commit_of_an_old_owner_comes_after_the_new_one_opened(place: Any) ->
         assert [item async for item in new.records()] == [(key, b"2")]
         await old.close()
         await new.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["mariadb"], indirect=True)
+def test_nobody_raises_the_epoch_while_an_opening_reads_its_own(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two owners of one epoch, of whom one has lost its lock, could not be told apart."""
+    store = place.store()
+    ask, told = store._ask, list[str]()
+
+    async def asked(query: str) -> Any:
+        if query.startswith("SELECT id, epoch") and "FOR UPDATE" not in query:
+            with pytest.raises(aiomysql.OperationalError, match=r"Lock wait timeout|NOWAIT"):
+                await place.ask("SELECT epoch FROM leasehold_actor FOR UPDATE NOWAIT")
+            told.append(query)
+        return await ask(query)
+
+    async def run() -> None:
+        for epoch in (1, 2):
+            assert await store.open("site") == epoch
+            await store.close()
+            monkeypatch.setattr(store, "_ask", asked)
+        assert len(told) == 1
 
     asyncio.run(run())
 

@@ -158,6 +158,23 @@ def test_an_older_copy_is_refused_and_the_newest_is_taken(tmp_path: Path) -> Non
     asyncio.run(run())
 
 
+def test_every_commit_is_synced_whatever_the_library_does_by_itself(tmp_path: Path) -> None:
+    """SQLite can be built so that a connection begins without syncs."""
+
+    def careless(*place: Any, **options: Any) -> sqlite3.Connection:
+        connection = sqlite3.connect(*place, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "store.db", connect=careless)
+        await store.open("actor")
+        assert store._open_connection().execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_a_store_of_the_first_layout_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "site.db"
 

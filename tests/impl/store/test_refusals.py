@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import socket
 import sqlite3
 import stat
+import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from leasehold.impl import files
-from leasehold.impl.store.mariadb import MariadbStore
-from leasehold.impl.store.postgresql import PostgresqlStore
+from leasehold.impl.store.mariadb import MariadbStore, _digest
+from leasehold.impl.store.memory import MemoryStore
+from leasehold.impl.store.postgresql import _SETUP_LOCK, PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from leasehold.impl.store.store import Batch, Busy, RecordKey, StoreError, Transient
 
 POSTGRESQL = pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 MARIADB = pytest.mark.parametrize("place", ["mariadb"], indirect=True)
@@ -241,5 +246,278 @@ def test_mariadb_goes_on_where_creating_the_tables_stopped(place: Any) -> None:
         await store.commit(Batch(metadata={"w": b"1"}))
         assert await store.metadata() == {"w": b"1"}
         await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.long
+@POSTGRESQL
+def test_postgresql_of_another_encoding_is_refused(place: Any) -> None:
+    """It would keep no text that is not of that encoding, or other bytes than were meant."""
+    name = f"leasehold_test_{uuid.uuid4().hex}"
+    asyncio.run(place.ask(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"))
+    try:
+        message = refusal(PostgresqlStore(f"postgresql://postgres@127.0.0.1:5432/{name}"))
+    finally:
+        asyncio.run(place.ask(f"DROP DATABASE {name} WITH (FORCE)"))
+    assert "the database's encoding is SQL_ASCII; create it with ENCODING 'UTF8'" in message
+
+
+def said_by(store: Any, monkeypatch: pytest.MonkeyPatch, **settings: object) -> None:
+    """The server says that some of its settings are these; no test may give the server others."""
+    name = "_ask" if isinstance(store, MariadbStore) else "_row"
+    ask = getattr(store, name)
+
+    async def asked(query: str, *values: object) -> Any:
+        answer = await ask(query, *values)
+        if name == "_ask" and "@@max_allowed_packet" in query:
+            ((packet, flush),) = answer
+            return [(settings.get("packet", packet), settings.get("flush", flush))]
+        if name == "_row" and "fsync" in query:
+            return (*answer[:-1], settings["fsync"])
+        return answer
+
+    monkeypatch.setattr(store, name, asked)
+
+
+@POSTGRESQL
+def test_postgresql_that_may_lose_what_it_committed_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = place.store()
+    said_by(store, monkeypatch, fsync="off")
+    assert "the server may lose what it committed (fsync is off); set fsync = on" in refusal(store)
+
+
+@MARIADB
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"flush": 0}, "the server may lose what it committed (innodb_flush_log_at_trx_commit is 0); set innodb_flush"),
+        ({"flush": 2}, "the server may lose what it committed (innodb_flush_log_at_trx_commit is 2); set innodb_flush"),
+        ({"packet": 2**24 - 1}, "the server takes packets of 16777215 bytes, and a record may need 16777216; set its"),
+        ({"flush": 1, "packet": 2**24}, ""),
+        ({"flush": 3, "packet": 2**24 + 1}, ""),
+    ],
+)
+def test_mariadb_that_cannot_keep_every_record_is_refused(
+    place: Any, settings: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = place.store()
+    said_by(store, monkeypatch, **settings)
+    if words:
+        assert words in refusal(store)
+    else:
+        assert asyncio.run(_opens(store)) == 1
+
+
+async def _opens(store: Any) -> int:
+    epoch: int = await store.open("site")
+    await store.close()
+    return epoch
+
+
+@POSTGRESQL
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_postgresql_is_spoken_to_in_utf8_whatever_is_said_outside(
+    place: Any, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of the actor's user may name another encoding, in which not every key can be written."""
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("日本")
+        await store.commit(Batch(puts={RecordKey("日本:1", "m"): b"1"}, metadata={"語": b"2"}))
+        assert [key async for key, _ in store.records()] == [RecordKey("日本:1", "m")]
+        assert await store.metadata() == {"語": b"2"}
+        assert await store.owners() == ["日本"]
+
+    asyncio.run(run())
+
+
+@POSTGRESQL
+def test_the_session_of_postgresql(place: Any) -> None:
+    """What bounds the wait for a lock, and for a connection of which the other end is gone."""
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("site")
+        for name, value in (
+            ("lock_timeout", "10s"), ("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"),
+            ("tcp_keepalives_count", "3"), ("synchronous_commit", "on"),
+        ):  # fmt: skip
+            assert await store._row(f"SHOW {name}") == (value,)
+        await store.close()
+
+    asyncio.run(run())
+
+
+@POSTGRESQL
+def test_a_connection_of_postgresql_of_which_the_other_end_is_gone_is_noticed(place: Any) -> None:
+    """Within half a minute, whether anything is under way on it or not."""
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("site")
+        with socket.socket(fileno=os.dup(store._connection.fileno())) as end:
+            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            idle, interval, count = (end.getsockopt(socket.IPPROTO_TCP, option) for option in options)
+            assert idle + interval * count <= 30
+            assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 30_000
+        await store.close()
+
+    asyncio.run(run())
+
+
+@MARIADB
+def test_the_session_of_mariadb(place: Any) -> None:
+    """It may be idle for long, waits for a row but briefly, and locks no gap between the rows of two actors."""
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("site")
+        names = "@@wait_timeout, @@innodb_lock_wait_timeout, @@transaction_isolation, @@autocommit"
+        if "MariaDB" in (await store._ask("SELECT VERSION()"))[0][0]:
+            names = names.replace("transaction_isolation", "tx_isolation")
+        assert await store._ask(f"SELECT {names}") == [(31536000, 10, "READ-COMMITTED", 1)]
+        ((mode,),) = await store._ask("SELECT @@sql_mode")
+        assert "STRICT_ALL_TABLES" in mode
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_who_held_the_store_may_have_gone_when_that_is_asked(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nobody is named, and no command is given that would end another's connection."""
+
+    async def run() -> None:
+        holder, second = place.store(), place.store(patience=0)
+        await holder.open("site")
+        name = "_ask" if place.kind == "mariadb" else "_row"
+        ask = getattr(second, name)
+
+        async def asked(query: str, *values: object) -> Any:
+            if "IS_USED_LOCK" in query:
+                return [(None,)]
+            return () if "pg_locks" in query else await ask(query, *values)
+
+        monkeypatch.setattr(second, name, asked)
+        with pytest.raises(Busy) as busy:
+            await second.open("site")
+        assert busy.value.reason.endswith("is in use by another copy of the actor 'site'")
+        assert busy.value.remedy == "stop that copy"
+        await holder.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_who_creates_the_tables_is_waited_for(place: Any) -> None:
+    """Two actors that did it at once would fail, or see tables of which the other had made but some."""
+
+    async def run() -> None:
+        store, maker = place.store(), place.store()
+        if place.kind == "postgresql":
+            maker._connection = await psycopg.AsyncConnection.connect(place.url, autocommit=True)
+            await maker._row("SELECT pg_advisory_lock(%s)", _SETUP_LOCK)
+        else:
+            await maker._connect()
+            await maker._ask(f"SELECT GET_LOCK('leasehold/setup/{_digest(place.database)}', 10)")
+        opening = asyncio.ensure_future(store.open("site"))
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        assert not opening.done()
+        assert await place.store().owners() == []
+        await maker._drop()
+        assert await opening == 1
+        await store.close()
+
+    asyncio.run(run())
+
+
+@POSTGRESQL
+def test_postgresql_whose_table_of_versions_is_empty(place: Any) -> None:
+    async def run() -> None:
+        await _opens(place.store())
+        await place.ask("DELETE FROM leasehold_schema")
+
+    asyncio.run(run())
+    assert "its tables are not those of Leasehold (leasehold_schema is empty)" in refusal(place.store())
+
+
+@MARIADB
+def test_mariadb_that_does_not_answer_is_taken_for_lost(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver waits for ever where the other end is gone without a word."""
+
+    async def run() -> None:
+        store = place.store()
+        await store.open("site")
+        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+        monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 0.1)
+        async with place.row_held():
+            with pytest.raises(Transient, match=r"connection to the database was lost \(no answer within 0 seconds\)"):
+                await store.commit(Batch(puts={RecordKey("a", "m"): b"2"}))
+        monkeypatch.undo()
+        heir = place.store()
+        assert await heir.open("site") == 2
+        assert [body async for _, body in heir.records()] in ([b"1"], [b"2"])
+        await heir.close()
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_file_beside_which_no_log_can_be_is_refused(tmp_path: Path) -> None:
+    """As on a file system without shared memory: SQLite would go on without one, and commit in another way."""
+
+    def connect(url: str, **options: Any) -> sqlite3.Connection:
+        return sqlite3.connect(f"{url}&vfs=unix-none", **options)
+
+    message = refusal(SqliteStore(tmp_path / "site.db", connect))
+    assert "SQLite cannot write a log beside it (it keeps the mode 'delete'); move it" in message
+
+
+def test_the_lock_file_says_which_process_holds_it_and_nothing_else(tmp_path: Path) -> None:
+    """Also where a process with a longer number held it before."""
+    (tmp_path / "site.db.lock").write_text("12345678901234567890\n" * 3)
+    store = SqliteStore(tmp_path / "site.db")
+
+    async def run() -> None:
+        await store.open("site")
+        assert (tmp_path / "site.db.lock").read_text() == f"{os.getpid()}\n"
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "made", [lambda p: p.write_bytes(b"no database" * 99), lambda p: p.write_bytes(b""), Path.mkdir]
+)
+def test_whose_records_a_file_has_is_asked_of_what_is_no_store(tmp_path: Path, made: Any) -> None:
+    path = tmp_path / "site.db"
+    with pytest.raises(StoreError, match=f"{path}: there is no such file; look at the store's URL"):
+        asyncio.run(SqliteStore(path).owners())
+    made(path)
+    with pytest.raises(StoreError, match=r"there is no such file|is no store of an actor: .*; look at the store's URL"):
+        asyncio.run(SqliteStore(path).owners())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_whose_records_a_file_has_is_seen_beside_a_log_too(tmp_path: Path) -> None:
+    """One that was closed well gets no log by being looked at; that of one that was killed is read, and stays."""
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "site.db")
+        await store.open("site")
+        shutil.copy(store.path, tmp_path / "copy.db")
+        shutil.copy(f"{store.path}-wal", tmp_path / "copy.db-wal")
+        await store.close()
+        before = {path.name for path in tmp_path.iterdir()}
+        assert await SqliteStore(tmp_path / "copy.db").owners() == ["site"]
+        assert await store.owners() == ["site"]
+        assert {path.name for path in tmp_path.iterdir() if "-shm" not in path.name} == before
+        with pytest.raises(StoreError, match="memory keeps nothing between two runs"):
+            await MemoryStore().owners()
 
     asyncio.run(run())

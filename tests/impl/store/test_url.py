@@ -37,6 +37,35 @@ def test_each_kind_of_url() -> None:
     }  # fmt: skip
 
 
+def test_what_a_url_leaves_out() -> None:
+    mariadb, socket = store_from_url("mariadb:///leases"), store_from_url("mariadb://a%40b@[::1]:3307/le%20ases")
+    assert isinstance(mariadb, MariadbStore)
+    assert isinstance(socket, MariadbStore)
+    assert mariadb.settings == {
+        "host": "localhost", "port": 3306, "unix_socket": None, "user": "root", "password": "", "db": "leases",
+    }  # fmt: skip
+    assert socket.settings == {
+        "host": "::1", "port": 3307, "unix_socket": None, "user": "a@b", "password": "", "db": "le ases",
+    }  # fmt: skip
+    assert [store.place for store in (mariadb, socket)] == [
+        "mariadb://localhost:3306/leases",
+        "mariadb://::1:3307/le ases",
+    ]
+    for url, place in (
+        ("postgresql://", "postgresql://localhost:5432/"), ("postgresql://me@/", "postgresql://localhost:5432/me"),
+        ("postgresql://me@db", "postgresql://db:5432/me"), ("postgresql:///leases", "postgresql://localhost:5432/leases"),
+    ):  # fmt: skip
+        assert store_from_url(url).place == place
+    postgresql = store_from_url("postgresql://db/leases?client_encoding=LATIN1&keepalives_idle=3")
+    assert isinstance(postgresql, PostgresqlStore)
+    assert {name: postgresql.settings[name] for name in ("client_encoding", "keepalives_idle", "keepalives_count")} == {
+        "client_encoding": "UTF8", "keepalives_idle": "3", "keepalives_count": 3,
+    }  # fmt: skip
+    empty = store_from_url("mariadb://db/leases?unix_socket=")
+    assert isinstance(empty, MariadbStore)
+    assert empty.settings["unix_socket"] is None
+
+
 def test_two_stores_in_memory_have_nothing_in_common() -> None:
     first, second = store_from_url("memory:"), store_from_url("memory:")
     assert isinstance(first, MemoryStore)
@@ -60,6 +89,9 @@ def test_two_stores_in_memory_have_nothing_in_common() -> None:
         ("postgresql:leases", "after postgresql: come two slashes; write postgresql://user:password@host:5432/database"),
         ("postgresql://me:sec%zzret@db/leases", "not one of PostgreSQL; write postgresql://"),
         ("postgresql://db/leases?sslmod=no", 'not one of PostgreSQL: invalid URI query parameter: "sslmod"; write'),
+        ("mariadb://db/", "names no database"), ("mariadb://db/a/b", "names no database"),
+        ("mariadb://me:secret@db:65536/leases", "the port in the store's URL is no number from 1 to 65535"),
+        ("sqlite:a/", "after sqlite: comes the path of a file, not 'a/'"), ("sqlite:a\0b", "comes the path of a file"),
         ("mariadb://db", "names no database; write mariadb://user:password@host:3306/database"),
         ("mariadb:leases", "names no database"),
         ("mariadb://me:secret@db:33o6/leases", "the port in the store's URL is no number from 1 to 65535"),

@@ -98,13 +98,32 @@ def test_a_receiver_that_is_gone_is_unreachable_until_it_comes_back(world, recei
     world.run_all(talk())
 
 
+def test_a_transport_that_was_closed_may_be_started_again(world, receiver):
+    async def talk():
+        there, address = await world.start("there", receiver)
+        here, _ = await world.start("here", receiver)
+        for frame in (b"1", b"2"):
+            for end in (here, there):
+                assert (await end.send(address, frame)).answer is Delivery.TAKEN
+            await there.close()
+            assert (await here.send(address, b"lost")).answer is Delivery.UNREACHABLE
+            closed = await there.send(address, b"lost")
+            assert (closed.answer, bool(closed.reason)) == (Delivery.UNREACHABLE, True)
+            again = await there.start(receiver)
+            address = address if world.kind != "http" else again  # any port that is free
+            assert again == address
+        assert receiver.got == [b"1", b"1", b"2", b"2"]
+
+    world.run_all(talk())
+
+
 def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, receiver):
     async def talk():
         here, _ = await world.start("here", receiver)
         for address in (
             "", "x", "http://", "http://[::1", "nats://h", "ftp://127.0.0.1:1", "memory:nobody", "http://h:99999",
             "http://127.0.0.1:1", "nats://127.0.0.1:4222/nobody.here", "nats://127.0.0.1:4222/a b",
-            "http://a\nb:1", "\0",
+            "http://a\nb:1", "\0", "http://" + "a" * 64 + ".example:1",
         ):  # fmt: skip
             reply = await here.send(address, b"x")
             assert reply.answer is Delivery.UNREACHABLE, address

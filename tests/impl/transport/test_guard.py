@@ -92,6 +92,20 @@ def test_each_new_connection_takes_the_place_of_another_one():
     virtual(story())
 
 
+def test_one_address_takes_no_other_ones_place():
+    async def story() -> None:
+        server = Server()
+        others = [Wire("192.0.2.2"), Wire(None)]  # older, and nothing proven
+        for other in others:
+            server.connect(other)
+        wires = [Wire() for _ in range(4)]
+        for wire in wires:
+            server.connect(wire)
+        assert [wire.aborts for wire in (*others, *wires)] == [0, 0, 1, 0, 0, 0]
+
+    virtual(story())
+
+
 def test_connections_that_have_proven_something_stay():
     async def story() -> None:
         server = Server()
@@ -135,12 +149,12 @@ def test_a_connection_that_is_lost_makes_room():
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_first_request_has_to_come_in_time(asked: bool):
+def test_a_first_request_has_to_come_in_time(asked: bool, caplog):
     async def story() -> None:
         server, wire = Server(), Wire()
         server.connect(wire)
         await asyncio.sleep(9.9)
-        assert wire.aborts == 0
+        assert (wire.aborts, caplog.records) == (0, [])
         if asked:
             server.guards.asked(wire)
         server.guards.asked(None)
@@ -149,6 +163,7 @@ def test_a_first_request_has_to_come_in_time(asked: bool):
         assert wire.aborts == (not asked)
 
     virtual(story())
+    assert ["192.0.2.1" in record.getMessage() for record in caplog.records] == [True] * (not asked)
 
 
 def test_what_is_no_request_counts_as_refused():

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.transport import framing
+from leasehold.impl.fleet import free_ports
+from leasehold.impl.transport import framing, http
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.lanes import SendQueue
 from leasehold.impl.transport.limits import LIMITS
@@ -356,6 +357,54 @@ def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
     asyncio.run(talk())
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "answer"),
+    [
+        (200, b'[["taken",""]]'.ljust(4096), {}, Delivery.TAKEN),
+        (200, b'[["taken",""]]'.ljust(4097), {}, Delivery.UNREACHABLE),
+        (201, b'[["taken",""]]', {}, Delivery.UNREACHABLE),
+        (200, gzip.compress(b'[["taken",""]]'), {"Content-Encoding": "gzip"}, Delivery.UNREACHABLE),
+        (200, b'[["taken","\xff"]]', {}, Delivery.UNREACHABLE),
+        (404, b'[["taken",""]]', {}, Delivery.UNREACHABLE),
+    ],
+    ids=["as large as one may be", "larger", "another status", "compressed", "no text", "another place"],
+)
+def test_an_answer_is_believed_only_if_it_has_the_right_form(status, body, headers, answer):
+    """What is small must not become large here, either."""
+
+    async def parrot(request):
+        return web.Response(status=status, body=body, headers=headers)
+
+    async def talk():
+        app = web.Application()
+        app.router.add_post("/parcels", parrot)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        here = HttpTransport()
+        assert (await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")).answer is answer
+        await here.close()
+        await runner.cleanup()
+
+    asyncio.run(talk())
+
+
+def test_frames_that_are_too_many_for_the_other_side_are_said_one_by_one(http_world):
+    """Each has its own answer, in the order of the frames."""
+
+    async def talk():
+        async def receive(frame):
+            return Reply(Delivery.REFUSED, frame.decode())
+
+        _, address = await http_world.start("there", receive, replace(LIMITS, parcel=1000, body=1500))
+        here, _ = await http_world.start("here", receive)
+        frames = [str(n) * 900 for n in range(1, 6)]
+        replies = await asyncio.gather(*(here.send(address, frame.encode()) for frame in frames))
+        assert [reply.reason for reply in replies] == [frame[:500] for frame in frames]
+
+    http_world.run_all(talk())
+
+
 def test_a_server_that_never_answers_is_unreachable_in_time():
     async def talk():
         async def silent(reader, writer):
@@ -379,6 +428,8 @@ def test_a_server_that_never_answers_is_unreachable_in_time():
         ({"host": "192.0.2.1"}, "no address of this machine"),
         ({"host": "no.such.host.invalid"}, "nothing can listen on"),
         ({"port": 70_000}, "nothing can listen on"),
+        ({"host": ""}, "needs `advertise`"),
+        ({"host": "::"}, "needs `advertise`"),
     ],
 )
 def test_where_nothing_can_listen_the_start_says_why(receiver, settings_, words):
@@ -396,6 +447,174 @@ def test_what_is_advertised_is_the_address(receiver):
         await transport.close()
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", ""])
+def test_it_listens_at_its_own_address_and_at_no_other(receiver, host):
+    """What is bound to the address of this machine alone must not be reached from others; an empty one is all."""
+
+    async def talk():
+        (port,) = free_ports(1)
+        transport = HttpTransport(host, port, advertise="" if host else "http://any")
+        address = await transport.start(receiver)
+        here = f"http://[::1]:{port}" if host == "::1" else f"http://127.0.0.1:{port}"
+        assert address == (here if host else "http://any")
+        assert (await transport.send(here, b"x")).answer is Delivery.TAKEN
+        other = await transport.send(f"http://127.0.0.2:{port}", b"y")
+        assert other.answer is (Delivery.UNREACHABLE if host else Delivery.TAKEN)
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_a_start_that_failed_may_be_tried_again(http_world, receiver):
+    async def talk():
+        first, address = await http_world.start("there", receiver)
+        second = http_world.make("there")
+        with pytest.raises(TransportError, match=r"is in use; .* choose another port"):
+            await second.start(receiver)
+        await second.close()
+        await first.close()
+        assert await second.start(receiver) == address
+        assert (await second.send(address, b"x")).answer is Delivery.TAKEN
+
+    http_world.run_all(talk())
+
+
+def test_an_address_that_never_answers_holds_up_no_other(http_world, receiver):
+    async def talk():
+        held = []
+
+        async def silent(reader, writer):
+            held.append(writer)
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        here, address = await http_world.start("here", receiver, replace(LIMITS, in_flight=2, batch=1))
+        stuck = [asyncio.create_task(here.send(f"http://127.0.0.1:{port}", b"x")) for _ in range(4)]
+        while len(held) < 2:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            replies = await asyncio.gather(*(here.send(address, b"y") for _ in range(9)))
+        assert {reply.answer for reply in replies} == {Delivery.TAKEN}
+        assert len(held) == 2, "no more than so many requests to one address are under way"
+        await here.close()
+        assert {reply.answer for reply in await asyncio.gather(*stuck)} == {Delivery.UNREACHABLE}
+        server.close()
+        for writer in held:
+            writer.close()
+
+    http_world.run_all(talk())
+
+
+def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_world, monkeypatch):
+    assert http._MOST_LANES == 1000
+    monkeypatch.setattr(http, "_MOST_LANES", 3)
+
+    async def talk():
+        gate, come = asyncio.Event(), asyncio.Event()
+
+        async def receive(frame):
+            come.set()
+            await gate.wait()
+            return Reply(Delivery.TAKEN)
+
+        _, address = await http_world.start("there", receive)
+        here, _ = await http_world.start("here", receive)
+        waiting = asyncio.create_task(here.send(address, b"x"))
+        await come.wait()
+        for n in range(20):
+            await here.send(f"http://127.0.0.1:1/{n}", b"x")
+            assert len(here._lanes) <= 3
+            assert address in here._lanes
+        gate.set()
+        assert (await waiting).answer is Delivery.TAKEN
+
+    http_world.run_all(talk())
+
+
+def test_a_handshake_that_never_ends_is_given_up_in_time(tmp_path, receiver):
+    certificate, key = certify(tmp_path)
+    limits = {"header_seconds": 0.2, "close_seconds": 0.5}
+
+    async def talk():
+        there = open_transport(
+            {"listen": "https://127.0.0.1:0", "limits": limits, "tls": {"certificate": certificate, "key": key}}
+        )
+        address = await there.start(receiver)
+        host, port = address.removeprefix("https://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+        await there.close()
+
+    asyncio.run(talk())
+
+
+def test_a_body_as_large_as_the_limit_is_taken_and_one_byte_more_refused(http_world, receiver):
+    """Also where its length is not said before."""
+
+    async def talk():
+        _, address = await http_world.start("there", receiver, QUICK)
+        for size, status in ((996, 200), (997, 413)):
+            body = framing.pack([b"x" * 996] * 3 + [b"x" * size])
+            assert len(body) == 4000 + (size - 996)
+            chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+            chunked = b"POST /parcels HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n" + CLOSE + b"\r\n" + chunks
+            for request in (post(body, extra=CLOSE), chunked):
+                assert (await say(address, request)).split(b" ")[1] == str(status).encode()
+        assert len(receiver.got) == 8
+
+    http_world.run_all(talk())
+
+
+def test_a_wait_of_less_than_a_second_is_a_wait(http_world, receiver):
+    receiver.answer = Reply(Delivery.REFUSED, "forged")
+
+    async def talk():
+        there, address = await http_world.start("there", receiver, replace(QUICK, refusals=1, refusals_per_second=2))
+        there._reception._clock = lambda: 0.0  # which stands still
+        held = await Held.to(address)
+        assert b"forged" in await held.ask(post(GOOD))
+        assert b"busy" in (await held.ask(post(GOOD))) or len(receiver.got) == 1
+        answer = await held.ask(post(GOOD))
+        assert b" 429 " in answer
+        assert b"Retry-After: 1\r\n" in answer
+        assert len(receiver.got) == 1
+        await Held.close_all([held])
+
+    http_world.run_all(talk())
+
+
+def test_a_request_of_a_connection_that_has_just_been_given_up_is_answered(http_world, receiver):
+    """Its refusals are still its address's."""
+
+    async def talk():
+        there, address = await http_world.start(
+            "there", receiver, replace(QUICK, refusals=1, refusals_per_second=0.001)
+        )
+        there._guards.by_transport.clear()
+        held = await Held.to(address)
+        assert b" 200 " in await held.ask(HEALTH)
+        there._guards.by_transport.clear()
+        assert b"taken" in await held.ask(post(GOOD))
+        assert b" 400 " in await held.ask(post(b"abc"))
+        assert there._reception._refusals.wait("127.0.0.1", 0) > 0
+        await Held.close_all([held])
+
+    http_world.run_all(talk())
+
+
+def test_what_the_framework_says_of_spoilt_requests_does_not_fill_the_log(http_world, receiver, caplog):
+    async def talk():
+        _, address = await http_world.start("there", receiver, replace(QUICK, refusals=1000))
+        for _ in range(60):
+            await say(address, b"\x00\x01\r\n\r\n")
+
+    http_world.run_all(talk())
+    said = [record for record in caplog.records if record.name.startswith("leasehold.impl.transport.http")]
+    assert len(said) < 40
 
 
 def test_https_carries_frames_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):

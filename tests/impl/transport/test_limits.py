@@ -1,7 +1,7 @@
 """The limits, with a clock that the test moves."""
 
 import logging
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 from hypothesis import given, settings
@@ -39,6 +39,37 @@ def test_no_more_is_ever_given_than_burst_and_rate_allow(rate, burst, pauses):
         now += pause / 100
         given_out += bucket.take(now)
         assert given_out <= burst + rate * now + 1e-6
+
+
+def test_the_limits_that_nobody_has_set():
+    """An actor's own are of no use where its peers' differ: both ends begin with these."""
+    assert asdict(LIMITS) == {
+        "parcel": 262_144, "body": 1_048_576, "batch": 256, "in_flight": 4, "waiting": 10_000, "receiving": 4096,
+        "connections": 256, "header_seconds": 10, "body_seconds": 10, "idle_seconds": 75, "answer_seconds": 10,
+        "send_seconds": 15, "refusals": 100, "refusals_per_second": 10, "close_seconds": 2,
+    }  # fmt: skip
+
+
+def test_a_log_without_settings_has_ten_lines_of_a_kind_at_once_and_then_one_each_second(caplog):
+    log = SparseLog(logging.getLogger("test.sparse"))
+    for second, lines in ((0, 10), (0.9, 0), (1, 1), (1.9, 0), (2, 1), (100, 10)):
+        caplog.clear()
+        for _ in range(20):
+            log.warning(second, "kind", "a line")
+        assert len(caplog.records) == lines, second
+
+
+def test_a_bucket_says_whether_it_is_full():
+    bucket = TokenBucket(rate=1, burst=2, now=0)
+    assert bucket.full(0)
+    bucket.use(0)
+    assert not bucket.full(0)
+    assert not bucket.full(0.9)
+    assert bucket.full(1)
+    for _ in range(5):
+        bucket.use(1)
+    assert bucket.wait(1) == 1, "there is no debt"
+    assert (bucket.full(2), bucket.full(3)) == (False, True)
 
 
 def test_one_address_that_is_refused_does_not_stop_another():
@@ -88,11 +119,14 @@ def test_a_log_says_how_much_it_left_out(caplog):
         ({"send_seconds": "10"}, "`send_seconds`"),
         ({"answer_seconds": float("nan")}, "`answer_seconds`"),
         ({"body": LIMITS.parcel + 3}, "must hold one frame"),
+        *(({field.name: 0}, f"`{field.name}` must be") for field in fields(LIMITS)),
+        *(({field.name: True}, f"`{field.name}` must be") for field in fields(LIMITS)),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(changes, words):
     with pytest.raises(TransportError, match=words):
         replace(LIMITS, **changes)
+    assert replace(LIMITS, **dict.fromkeys(("batch", "refusals", "close_seconds"), 1)).batch == 1
 
 
 def test_those_that_are_refused_again_are_remembered_longest():

@@ -3,11 +3,17 @@
 import asyncio
 import builtins
 import contextlib
+import json
+import os
 import uuid
+from dataclasses import replace
 
 import pytest
 
+from leasehold.impl.transport import nats
+from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.nats import NatsTransport
+from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import Delivery, TransportError
 
 
@@ -123,5 +129,232 @@ def test_an_empty_frame_and_one_that_wants_no_answer_reach_nobody(nats_server, r
         assert receiver.got == [b"x"]
         await stranger.close()
         await there.close()
+
+    asyncio.run(talk())
+
+
+class Server:
+    """The beginning of a NATS server: it lets everybody in, and keeps what each says of itself."""
+
+    def __init__(self):
+        self.logins, self.subjects, self._server = [], [], None
+        self.joined, self.open_to_all = asyncio.Event(), asyncio.Event()
+        self.open_to_all.set()
+
+    async def open(self):
+        self._server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self):
+        self._server.close()
+
+    async def _join(self, reader, writer):
+        self.joined.set()
+        await self.open_to_all.wait()
+        writer.write(b'INFO {"server_id":"x","version":"2.10.0","headers":true,"max_payload":2000}\r\n')
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                word = line.split()[0]
+                if word == b"CONNECT":
+                    self.logins.append(json.loads(line[8:]))
+                elif word == b"PING":
+                    writer.write(b"PONG\r\n")
+                elif word == b"SUB":
+                    self.subjects.append(line.split()[1].decode())
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "login", [{"user": "site", "password": 17}, {"token": "word"}, {}], ids=["a password", "a token", "nothing"]
+)
+def test_a_login_is_told_to_the_own_server_and_to_no_other(receiver, login):
+    async def talk():
+        own, other = Server(), Server()
+        config = {
+            "listen": f"{await own.open()}/a.b",
+            "limits": {"send_seconds": 0.2},
+            **({"login": login} if login else {}),
+        }
+        transport = open_transport(config)
+        transport._check_free = nobody  # this server knows no answers
+        assert await transport.start(receiver) == config["listen"]
+        assert (await transport.send(f"{await other.open()}/c.d", b"x")).answer is Delivery.UNREACHABLE
+        secrets = [
+            {name: said.get(name) for name in ("user", "pass", "auth_token")} for said in own.logins + other.logins
+        ]
+        ours = {"user": login.get("user"), "pass": login.get("password"), "auth_token": login.get("token")}
+        assert secrets == [{n: v and str(v) for n, v in ours.items()}, dict.fromkeys(ours)]
+        assert "a.b" in own.subjects
+        await transport.close()
+        await own.close()
+        await other.close()
+
+    asyncio.run(talk())
+
+
+async def nobody(client):
+    """Nobody else listens there."""
+
+
+def test_there_is_one_connection_to_a_server_and_at_most_fifty_servers(receiver, monkeypatch):
+    assert nats._MOST_SERVERS == 50
+    monkeypatch.setattr(nats, "_MOST_SERVERS", 2)
+
+    async def talk():
+        servers = [Server() for _ in range(3)]
+        places = [await server.open() for server in servers]
+        transport = NatsTransport(f"{places[0]}/a", limits=replace(LIMITS, send_seconds=0.2))
+        replies = await asyncio.gather(*(transport.send(f"{place}/b", b"x") for place in places for _ in range(3)))
+        assert [len(server.logins) for server in servers] == [1, 1, 0]
+        assert ["no more" in reply.reason for reply in replies] == [False] * 6 + [True] * 3
+        assert {reply.answer for reply in replies} == {Delivery.UNREACHABLE}
+        await transport.close()
+        for server in servers:
+            await server.close()
+
+    asyncio.run(talk())
+
+
+def test_a_sender_that_gives_up_while_the_server_is_slow_takes_the_connection_from_nobody():
+    async def talk():
+        server = Server()
+        place = await server.open()
+        server.open_to_all.clear()
+        transport = NatsTransport(f"{place}/a", limits=replace(LIMITS, send_seconds=0.3))
+        sends = [asyncio.create_task(transport.send(f"{place}/b", b"x")) for _ in range(3)]
+        await server.joined.wait()
+        await asyncio.sleep(0.02)  # until all wait for the server's first word
+        sends[0].cancel()
+        done, _ = await asyncio.wait(sends, timeout=0.05)
+        assert done == {sends[0]}
+        server.open_to_all.set()
+        assert {(await send).answer for send in sends[1:]} == {Delivery.UNREACHABLE}
+        assert len(server.logins) == 1, "the one connection was made to its end"
+        await transport.close()
+        await server.close()
+
+    asyncio.run(talk())
+
+
+def test_a_close_while_a_connection_is_being_made_ends_it():
+    async def talk():
+        server = Server()
+        place = await server.open()
+        server.open_to_all.clear()
+        transport = NatsTransport(f"{place}/a")
+        files = len(os.listdir("/proc/self/fd"))
+        send = asyncio.create_task(transport.send(f"{place}/b", b"x"))
+        await server.joined.wait()
+        await asyncio.sleep(0.02)
+        async with asyncio.timeout(4):  # and not only when the time for a connection is over
+            await transport.close()
+        assert (await send).answer is Delivery.UNREACHABLE
+        server.open_to_all.set()
+        await asyncio.sleep(0.05)
+        assert (server.logins, len(os.listdir("/proc/self/fd"))) == ([], files)
+        await server.close()
+
+    asyncio.run(talk())
+
+
+def test_a_server_that_was_away_is_asked_again(receiver):
+    async def talk():
+        server = Server()
+        place = await server.open()
+        await server.close()
+        transport = NatsTransport("nats://127.0.0.1:1/a", limits=replace(LIMITS, send_seconds=0.5), connect_seconds=0.2)
+        reply = await transport.send(f"{place}/b", b"x")
+        assert (reply.answer, "no NATS server" in reply.reason) == (Delivery.UNREACHABLE, True)
+        port = int(place.rpartition(":")[2])
+        server._server = await asyncio.start_server(server._join, "127.0.0.1", port)
+        await transport.send(f"{place}/b", b"x")
+        assert len(server.logins) == 1
+        await transport.close()
+        await server.close()
+
+    asyncio.run(talk())
+
+
+def test_a_frame_that_is_larger_than_the_server_carries_is_refused():
+    async def talk():
+        server = Server()
+        place = await server.open()
+        transport = NatsTransport(f"{place}/a", limits=replace(LIMITS, send_seconds=0.2))
+        reply = await transport.send(f"{place}/b", b"x" * 2001)
+        assert (reply.answer, "2001 bytes" in reply.reason) == (Delivery.REFUSED, True)
+        assert (await transport.send(f"{place}/b", b"x" * 2000)).answer is Delivery.UNREACHABLE
+        await transport.close()
+        await server.close()
+
+    asyncio.run(talk())
+
+
+def test_where_nobody_listens_the_sender_is_told_so(nats_server):
+    async def talk():
+        transport = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/test.{uuid.uuid4().hex}")
+        reply = await transport.send(f"nats://127.0.0.1:{nats_server[1]}/test.nobody", b"x")
+        assert (reply.answer, reply.reason) == (Delivery.UNREACHABLE, "nobody listens on test.nobody")
+        await transport.close()
+
+    asyncio.run(talk())
+
+
+def test_one_that_listens_and_never_answers_does_not_keep_an_actor_from_its_subject(nats_server, receiver):
+    """The server may not have noticed yet that it is gone."""
+    from nats.aio.client import Client
+
+    async def talk():
+        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
+        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
+        await stranger.subscribe(subject)
+        await stranger.flush()
+        there = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}")
+        began = asyncio.get_running_loop().time()
+        address = await there.start(receiver)
+        assert asyncio.get_running_loop().time() - began < 1.9
+        await stranger.close()
+        assert (await there.send(address, b"x")).answer is Delivery.TAKEN
+        await there.close()
+
+    asyncio.run(talk())
+
+
+def test_who_listens_and_answers_no_reply_is_unreachable(nats_server, receiver):
+    from nats.aio.client import Client
+
+    async def talk():
+        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
+        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
+
+        async def answer(message):
+            await message.respond(contents.pop(0))
+
+        await stranger.subscribe(subject, cb=answer)
+        await stranger.flush()
+        here = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}.here")
+        contents = [b"", b"[]", b'[["taken",""],["taken",""]]', b'[["taken",""]]']
+        replies = [await here.send(f"nats://127.0.0.1:{nats_server[1]}/{subject}", b"x") for _ in range(4)]
+        assert [reply.answer for reply in replies] == [Delivery.UNREACHABLE] * 3 + [Delivery.TAKEN]
+        await here.close()
+        await stranger.close()
+
+    asyncio.run(talk())
+
+
+def test_a_start_that_fails_leaves_no_connection(nats_server, receiver):
+    async def talk():
+        subject = f"test.{uuid.uuid4().hex}"
+        there, late = (NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}") for _ in range(2))
+        await there.start(receiver)
+        files = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(TransportError, match="in use"):
+            await late.start(receiver)
+        await asyncio.sleep(0.01)
+        assert len(os.listdir("/proc/self/fd")) == files
+        await there.close()
+        assert (await late.send(f"nats://127.0.0.1:{nats_server[1]}/{subject}", b"x")).answer is Delivery.UNREACHABLE
+        assert await late.start(receiver), "and it may be tried again"
+        await late.close()
+        assert len(os.listdir("/proc/self/fd")) < files
 
     asyncio.run(talk())

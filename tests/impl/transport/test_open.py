@@ -1,12 +1,17 @@
 """A transport from a configuration."""
 
+import asyncio
+
+import aiohttp
 import pytest
+from aiohttp import web
 
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.open import open_transport
-from leasehold.impl.transport.transport import TransportError
+from leasehold.impl.transport.transport import Delivery, TransportError
+from tests.impl.transport.test_http import certify
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,33 @@ def test_each_form_of_address_opens_its_transport(config, kind):
         ({"listen": "nats://h/a", "tls": {}}, "leave it out"),
         ({"listen": "nats://h/a", "login": {"pasword": "x"}}, "did you mean password"),
         ({"listen": "memory:a", "limits": {"parcel": 9}}, "takes its limits from its network"),
+        (":1", "no address to listen on"),
+        ("memory", "no address to listen on"),
+        ({"listen": 8470}, "needs `listen`"),
+        ({"listen": "http://h:1", "limits": []}, "`limits` has settings by name"),
+        ({"listen": "http://h:1", "limits": {"batch": 0}}, "`batch` must be"),
+        ("http://:8470", "nothing to listen on"),
+        ("http://h:70000", "nothing to listen on"),
+        ("http://h:1?a=b", "nothing to listen on"),
+        ("http://h:1#a", "nothing to listen on"),
+        ("http://user@h:1", "nothing to listen on"),
+        ("http://[::1", "nothing to listen on"),
+        ("https://h", "nothing to listen on"),
+        ({"listen": "http://127.0.0.1:0", "advertise": 8470}, "others can reach"),
+        ({"listen": "http://127.0.0.1:0", "advertise": "ftp://h:1"}, "others can reach"),
+        ({"listen": "http://127.0.0.1:0", "advertise": ["http://h:1"]}, "others can reach"),
+        ("http://192.0.2.1:0", "nothing can listen at 192.0.2.1"),
+        ("http://no.such.host.invalid:0", "nothing can listen at no.such.host.invalid"),
+        ({"listen": "http://h:1", "tls": "site.pem"}, "`tls` has settings by name"),
+        ({"listen": "https://h:1", "tls": {}}, "`tls` needs `certificate`"),
+        ({"listen": "https://h:1", "tls": {"key": "k"}}, "`tls` needs `certificate`"),
+        ({"listen": "https://h:1", "tls": {"certificate": 1, "key": "k"}}, "`tls` needs `certificate`"),
+        ({"listen": "https://h:1", "tls": {"certificate": "c", "key": "k", "autority": "a"}}, "did you mean authority"),
+        ({"listen": "nats://h/a", "advertise": "http://h:1"}, "`advertise` is for http and https, and nats"),
+        ({"listen": "memory:a", "advertise": "http://h:1"}, "`advertise` is for http and https, and memory"),
+        ({"listen": "memory:a", "tls": {}}, "`tls` is for http and https, and memory"),
+        ({"listen": "memory:a", "login": {}}, "is for nats"),
+        ({"listen": "nats://h/a", "login": "word"}, "`login` has settings by name"),
     ],
     ids=str,
 )
@@ -60,3 +92,38 @@ def test_a_configuration_that_is_not_good_is_refused_with_the_near_miss(config, 
 def test_memory_without_a_network_is_refused():
     with pytest.raises(TransportError, match="network"):
         open_transport("memory:tenant")
+
+
+def test_what_a_configuration_says_holds(tmp_path, receiver):
+    """Limits, the advertised address and the routes reach the transport, over http and https."""
+    certificate, key = certify(tmp_path)
+    tls = {"certificate": certificate, "key": key, "authority": certificate}
+
+    async def hello(request):
+        return web.Response(text="hello")
+
+    async def talk(config):
+        transport = open_transport(config, routes=[web.get("/hello", hello)])
+        advertised = await transport.start(receiver)
+        assert advertised == config.get("advertise", advertised)
+        port = transport._server.sockets[0].getsockname()[1]
+        address = f"{config['listen'].partition(':')[0]}://127.0.0.1:{port}"
+        assert (await transport.send(address, b"x" * 100)).answer is Delivery.TAKEN
+        assert (await transport.send(address, b"x" * 101)).answer is Delivery.REFUSED
+        async with aiohttp.ClientSession() as session, session.get(f"{address}/hello", ssl=False) as response:
+            assert await response.text() == "hello"
+        await transport.close()
+
+    limits = {"parcel": 100}
+    for name in ("http://site.example:1", "https://site.example:1", ""):
+        asyncio.run(talk({"listen": "http://127.0.0.1:0", "limits": limits, **({"advertise": name} if name else {})}))
+    asyncio.run(talk({"listen": "https://127.0.0.1:0", "limits": limits, "tls": tls}))
+
+
+def test_files_of_tls_that_cannot_be_used_are_refused(tmp_path):
+    certificate, key = certify(tmp_path)
+    with pytest.raises(TransportError, match="http has no use of `tls`"):
+        open_transport({"listen": "http://127.0.0.1:0", "tls": {"certificate": certificate, "key": key}})
+    for wrong in ({"certificate": key}, {"key": certificate}, {"authority": key}, {"authority": 3}):
+        with pytest.raises(TransportError, match="the files of `tls` cannot be used"):
+            open_transport({"listen": "https://127.0.0.1:0", "tls": {"certificate": certificate, "key": key, **wrong}})

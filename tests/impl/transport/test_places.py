@@ -13,7 +13,8 @@ from leasehold.impl.transport import http, nats
         ("http://[::1]:80/deep/er//", "http://[::1]:80/deep/er/parcels"),
         ("ftp://a:1", None), ("http://", None), ("http:///x", None), ("http://a:0", None), ("http://a:70000", None),
         ("http://user@a:1", None), ("http://a:1?x=1", None), ("http://a:1#x", None), ("http://a:1/\x07", None),
-        ("", None), ("http://[::1", None),
+        ("", None), ("http://[::1", None), ("http://a:1", "http://a:1/parcels"), ("http://a\n:1", None),
+        ("http://@a:1", None), ("http://a:-1", None), ("HTTP://a:1", "HTTP://a:1/parcels"),
     ],
 )  # fmt: skip
 def test_http(address: str, place: str | None) -> None:
@@ -30,7 +31,9 @@ def test_http(address: str, place: str | None) -> None:
         ("nats://a/si te", None),
         ("nats://u@a/site", None), ("nats://a/site?x", None), ("nats://a/site#x", None), ("nats://a/*", None),
         ("nats://a/a.>", None), ("nats://a/a..b", None), ("nats://a:99999/site", None),
-        ("nats://a/" + "x" * 5000, None),
+        ("nats://a/" + "x" * 5000, None), ("nats://a/" + "x" * 201, None),
+        ("nats://a/" + "x" * 200, ("nats://a:4222", "x" * 200)), ("nats://[::1", None), ("", None),
+        ("nats://a//b", None), ("nats://a/b/c", None),
     ],
 )  # fmt: skip
 def test_nats(address: str, place: tuple[str, str] | None) -> None:

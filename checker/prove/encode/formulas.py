@@ -1,0 +1,66 @@
+"""Formulas of the solver: how they are made without the casts of its own interface, and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import z3
+
+Term = Any  # z3 has no types for terms that a checker could use
+
+
+def conjunction(*parts: Term) -> Term:
+    """That all parts hold; true where there is none."""
+    return _joined(z3.Z3_mk_and, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
+
+
+def disjunction(*parts: Term) -> Term:
+    """That some part holds; false where there is none."""
+    return _joined(z3.Z3_mk_or, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
+
+
+def _joined(make: Callable[..., Any], parts: Sequence[Term]) -> Term:
+    """As z3's And and Or, which cast every part: that takes most of their time."""
+    context = z3.main_ctx()
+    terms = [z3.BoolVal(part) if isinstance(part, bool) else part for part in parts]
+    return z3.BoolRef(make(context.ref(), len(terms), _array(terms)), context)
+
+
+def applied(function: Any) -> Callable[..., Term]:
+    """A function of the solver, of terms of its sorts, which it does not cast."""
+    context, kind = function.ctx, function.range().kind()
+    makes = {z3.Z3_BOOL_SORT: z3.BoolRef, z3.Z3_INT_SORT: z3.ArithRef}.get(kind, z3.DatatypeRef)
+
+    def apply(*at: Term) -> Term:
+        return makes(z3.Z3_mk_app(context.ref(), function.ast, len(at), _array(at)), context)
+
+    return apply
+
+
+def _array(terms: Sequence[Term]) -> Any:
+    return (z3.Ast * len(terms))(*(term.as_ast() for term in terms))
+
+
+def forall(bound: list[Term], body: Term) -> Term:
+    """For all values; simplified where there are none, or the body has none of them."""
+    if not bound or z3.is_true(body) or z3.is_false(body):
+        return body
+    return z3.ForAll(bound, body)
+
+
+def constants(*terms: Term) -> Iterator[Term]:
+    """The constants in terms, each once; also those in quantifiers."""
+    seen: set[int] = set()
+    waiting = list(terms)
+    while waiting:
+        e = waiting.pop()
+        if e.get_id() in seen:
+            continue
+        seen.add(e.get_id())
+        if z3.is_quantifier(e):
+            waiting.append(e.body())
+        elif z3.is_app(e):
+            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                yield e
+            waiting.extend(e.children())

@@ -1,0 +1,270 @@
+"""Simulated actors of the lease: they run, are held and released, and end, as the campaigns rely on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.store.memory import Disk, MemoryStore
+from tests.systems import load
+
+LEASE = "service_manager:1"
+ROLES = ("service_manager", "broker", "authority")
+
+
+def simulation(seed: int = 0, **more: object) -> Simulation:
+    return Simulation(compile_system(load("lease", {"max_units": 2})), seed, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    made = simulation()
+    made.start_all()
+    yield made
+    made.close()
+    assert made.loop.errors == []
+
+
+def states(sim: Simulation, lease: str = LEASE) -> tuple[str, ...]:
+    held = (sim.held(lease, role) for role in ROLES)
+    return tuple("" if one is None else one.state for one in held)
+
+
+def demand(sim: Simulation, lease: str = LEASE, until: int = 50, term: int = 5) -> None:
+    sim.wish("demand", lease, 1, until, term)
+
+
+def extend(sim: Simulation) -> None:
+    """An operator extends the lease: no policy is asked."""
+    actor = sim.actors["service_manager"]
+    sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", {"units": 1, "end": 20}))
+
+
+def deliver(sim: Simulation) -> None:
+    """What is under way arrives."""
+    for packet in tuple(sim.network.in_transit):
+        sim.loop.call(lambda packet=packet: sim.network.deliver(packet))  # type: ignore[misc]
+
+
+ACTIVE = ("active", "ticketed", "active")
+
+
+def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: Simulation) -> None:
+    demand(sim, until=4)
+    sim.loop.advance(1.0)
+    assert (states(sim), sim.up(), sim.time.now) == (ACTIVE, {"unit-0", LEASE}, 0)
+    assert sim.serves("unit-0", LEASE)
+    assert not sim.serves("unit-0", "service_manager:2")
+    assert sim.strays() == []
+    for _ in range(4):
+        sim.tick(1.0)
+    assert states(sim)[:2] == ("closed", "closed")
+    assert sim.loop.time() == 5.0
+
+
+def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: Simulation) -> None:
+    assert sim.player == {"service_manager": "service_manager", "broker": "broker", "authority": "site", "unit": "site"}
+    assert sim.roles == {"service_manager": ("service_manager",), "broker": ("broker",), "site": ("authority",)}
+    assert [type(sim.policy(role)).__name__ for role in ROLES] == ["FixedDemand", "FirstComeFirstServed", "FirstFit"]
+    assert [unit.name for unit in sim.inventory.units] == ["unit-0", "unit-1"]
+    assert {*sim.actors} == {*sim.disks} == {*sim.clocks} == {"service_manager", "broker", "site"}
+
+
+@pytest.mark.parametrize("name", ["service_manager", "broker", "site"])
+def test_a_crash_takes_what_is_in_memory_and_leaves_what_was_committed(sim: Simulation, name: str) -> None:
+    demand(sim)
+    sim.loop.advance(1.0)
+    ends: list[str] = []
+    sim.ends.append(ends.append)
+    before = sim.actors[name]
+    sim.crash(name)
+    assert (ends, sim.crashes, name in sim.actors, before.running) == ([name], 1, False, False)
+    role = next(role for role in ROLES if sim.player[role] == name)
+    assert sim.held(LEASE, role) is None
+    assert sim.disks[name].owner is None
+    assert sim.up() == {"unit-0", LEASE}, "units do not end with an actor"
+    assert sim.start(name) is sim.actors[name] is not before
+    assert states(sim) == ACTIVE
+    for _ in range(8):
+        sim.tick(1.0)
+    assert states(sim) == ACTIVE, "and it goes on"
+
+
+def test_nothing_gets_out_of_an_actor_that_is_gone() -> None:
+    """It had sent a message, and it was in the midst of an action: neither its answer nor any notice comes."""
+    sim, heard = simulation(), list[Notice]()
+    sim.start_all()
+    demand(sim)
+    sim.loop.advance(1.0)
+    sim.hold()
+    extend(sim)
+    for actor in sim.actors.values():
+        actor.notices.subscribe(heard.append)
+    (packet,) = sim.network.in_transit
+    sim.crash("service_manager")
+    assert packet in sim.network.in_transit, "what was sent is under way"
+    sim.loop.call(lambda: sim.network.deliver(packet))
+    sim.loop.advance(10)
+    assert [notice for notice in heard if notice.actor == "service_manager"] == []
+    assert states(sim)[1] == "extending"
+    sim.close()
+
+
+def test_while_it_is_held_nothing_happens_by_itself(sim: Simulation) -> None:
+    demand(sim)
+    sim.loop.advance(1.0)
+    sim.hold()
+    extend(sim)
+    sim.loop.advance(1.0)
+    assert (states(sim), len(sim.network.in_transit)) == (("extending_ticket", "ticketed", "active"), 1)
+    deliver(sim)
+    sim.loop.advance(5.0)
+    assert states(sim) == ("extending_ticket", "extending", "active"), "the policy's answer is held back"
+    for _ in range(60):
+        sim.tick()
+    assert states(sim) == ("extending_ticket", "extending", "active"), "no timer fires, though time has passed"
+    assert [clock.now() for clock in sim.clocks.values()] == [60, 60, 60]
+    sim.release()
+    sim.loop.advance(5.0)
+    assert states(sim)[:2] == ("closed", "closed")
+    assert (sim.network.holds, sim.time.held, sim.network.in_transit) == (False, False, [])
+
+
+def test_what_was_held_back_is_done_when_it_is_released(sim: Simulation) -> None:
+    """Decisions of policies, and what has come true of units."""
+    sim.hold()
+    demand(sim)
+    sim.loop.advance(5.0)
+    assert states(sim) == ("", "", "")
+    sim.release()
+    sim.loop.advance(1.0)
+    assert states(sim) == ACTIVE
+    sim.hold()
+    extend(sim)
+    deliver(sim)
+    sim.release()
+    sim.loop.advance(1.0)
+    assert states(sim) == ACTIVE
+    for _ in range(8):
+        sim.tick(1.0)
+    assert states(sim) == ACTIVE
+
+
+def test_who_starts_while_it_is_held_is_held_too(sim: Simulation) -> None:
+    demand(sim)
+    sim.loop.advance(1.0)
+    sim.hold()
+    for name in ("service_manager", "broker", "site"):
+        sim.crash(name)
+        assert sim.start(name).controlled
+    for _ in range(60):
+        sim.tick(1.0)
+    assert states(sim) == ACTIVE
+    sim.release()
+    assert not any(actor.controlled for actor in sim.actors.values())
+    sim.loop.advance(5.0)
+    assert states(sim)[:2] == ("closed", "closed")
+
+
+def test_a_wish_that_cannot_be_is_refused_to_who_says_it(sim: Simulation) -> None:
+    with pytest.raises(ActorError, match="at least one unit"):
+        sim.wish("demand", LEASE, 0, 50, 5)
+    demand(sim)
+    with pytest.raises(ActorError, match="give it a new name"):
+        demand(sim)
+
+
+def test_a_wish_whose_actor_ends_before_it_is_heard_is_nobodys_error() -> None:
+    """Nobody waits for the answer any more."""
+
+    class Slow(MemoryStore):
+        async def _commit(self, batch: object) -> None:
+            import asyncio
+
+            await asyncio.sleep(1.0)
+            await super()._commit(batch)  # type: ignore[arg-type]
+
+    disks: dict[str, Disk] = {}
+    sim = simulation(store=lambda name: Slow(disks.setdefault(name, Disk())))
+    sim.start_all()
+    demand(sim)
+    assert states(sim)[0] in ("", "nascent", "ticketing")
+    sim.crash("service_manager")
+    sim.loop.advance(5.0)
+    assert sim.loop.errors == []
+    sim.close()
+
+
+def test_subscribers_hear_every_actor_from_its_start(sim: Simulation) -> None:
+    heard: list[tuple[str, Kind]] = []
+    sim.subscribers.append(lambda notice: heard.append((notice.actor, notice.kind)))
+    for name in ("service_manager", "broker", "site"):
+        sim.crash(name)
+        sim.start(name)
+        assert (name, Kind.RECOVERED) in heard
+
+
+def test_a_notice_concerns_the_lease_that_it_names_or_that_its_unit_serves(sim: Simulation) -> None:
+    demand(sim)
+    sim.loop.advance(1.0)
+
+    def concerns(lease: str, machine: str, about: str) -> bool:
+        return sim.concerns(Notice(Kind.TRANSITION, "site", lease=lease, machine=machine), about)
+
+    assert concerns(LEASE, "authority", LEASE)
+    assert concerns(LEASE, "", LEASE)
+    assert not concerns("service_manager:2", "authority", LEASE)
+    assert concerns("", "unit[0]", LEASE)
+    assert not concerns("", "unit[0]", "service_manager:2")
+    assert not concerns("", "unit[1]", LEASE)
+    held = sim.held("whatever", "unit[0]")
+    assert held is not None
+    assert held.state == "active", "a unit's machine is the site's, and no lease's"
+    sim.crash("site")
+    assert not concerns("", "unit[0]", LEASE)
+    assert sim.held(LEASE, "authority") is None
+
+
+def test_an_operator_repairs_a_unit(sim: Simulation) -> None:
+    demand(sim)
+    sim.loop.advance(1.0)
+    sim.repair("unit-0")
+    assert sim.up() == {LEASE}
+
+
+def run(seed: int) -> list[str]:
+    sim, told = simulation(seed), list[str]()
+    sim.subscribers.append(lambda notice: told.append(repr(notice)))
+    sim.start_all()
+    demand(sim)
+    for _ in range(7):
+        sim.tick(0.5)
+    told += [repr(sorted(disk.metadata.items())) for disk in sim.disks.values()]
+    told += [repr(sorted(disk.records.items())) for disk in sim.disks.values()]
+    told += [identity.key.public.fingerprint for identity in sim._identities.values()]
+    sim.close()
+    return told
+
+
+def test_one_seed_is_one_run_and_another_has_other_keys() -> None:
+    one, again, other = run(3), run(3), run(4)
+    assert one == again
+    assert len({*one[-3:], *other[-3:]}) == 6
+
+
+def test_the_end_of_a_simulation_ends_its_actors() -> None:
+    sim = simulation()
+    sim.start_all()
+    demand(sim)
+    sim.loop.advance(1.0)
+    actors = list(sim.actors.values())
+    sim.close()
+    assert sim.actors == {}
+    assert not any(actor.running for actor in actors)
+    assert sim.loop.is_closed()
+    assert sim.crashes == 3

@@ -1,0 +1,182 @@
+"""What each kind of fault adds to the lowered form of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from leasehold.faults import Budget, BudgetError
+from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, UP, cuts, lower_with_faults
+from leasehold.spec.language.lower import FaultCell, Relation, Variable
+from tests.systems import load
+
+ACTORS = ("service_manager", "broker", "site")
+
+
+def lowered(budget: str | None, name: str = "contention", **settings: int) -> Relation:
+    system = load(name, settings or {"leases": 2, "max_units": 1})
+    return lower_with_faults(system, None if budget is None else Budget.parse(budget))
+
+
+def variables(relation: Relation) -> Mapping[str, Variable]:
+    return {variable.name: variable for variable in relation.variables}
+
+
+def test_without_a_budget_actors_have_no_state_and_with_an_empty_one_they_have() -> None:
+    bare, empty = lowered(None), lowered("none")
+    assert (bare.variables, bare.crashes, bare.changes, bare.retries, bare.byzantine) == ((), (), (), False, None)
+    (up,) = empty.variables
+    assert (up.name, up.keys, up.initial, set(up.stops), up.shows) == ("up", ACTORS, UP, {DOWN, GONE}, True)
+    assert (empty.crashes, empty.changes, empty.limits, empty.unlimited) == ((), (), {}, frozenset())
+
+
+def test_only_who_is_up_is_so() -> None:
+    assert UP
+    assert not DOWN
+    assert not GONE
+    assert DOWN is not GONE
+
+
+def test_limits_are_the_budgets() -> None:
+    relation = lowered("crash=2,lose=any,skew=1")
+    assert (relation.limits, relation.unlimited) == ({"crash": 2}, {"lose"})
+
+
+def test_actors_crash_alone_and_with_their_node_and_a_power_cut_takes_all() -> None:
+    """A node crashes while all of it is up; the power fails whoever is up."""
+    relation = lowered("crash=1,power_cut=1")
+    assert [(c.name, tuple(a.name for a in c.actors), c.budget, c.together) for c in relation.crashes] == [
+        *((name, (name,), "crash", True) for name in ACTORS),
+        ("provider", ("broker", "site"), "crash", True),
+        (EVERYTHING, ACTORS, "power_cut", False),
+    ]
+
+
+def test_who_halts_is_gone() -> None:
+    relation = lowered("halt=1")
+    assert [(c.kind, c.name, c.needs, c.writes, c.actor, c.budget, c.recovers) for c in relation.changes] == [
+        ("halt", f"halt:{n}", {FaultCell("up", n): (UP,)}, {FaultCell("up", n): GONE}, n, "halt", "") for n in ACTORS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("budget", "retries"), [("lose=1", True), ("lose=any", True), ("duplicate=1,reorder=any", False)]
+)
+def test_only_where_messages_are_lost_they_are_sent_again(budget: str, retries: bool) -> None:
+    relation = lowered(budget)
+    assert relation.retries == retries
+    assert [v.name for v in relation.variables] == ["up"]
+    assert (relation.crashes, relation.changes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("names", "sides"),
+    [
+        ("a", []),
+        ("ab", ["b"]),
+        ("abc", ["a", "b", "c"]),
+        ("abcd", ["a", "b", "c", "d", "bc", "bd", "cd"]),
+    ],
+)
+def test_each_way_to_part_the_actors_is_there_once(names: str, sides: list[str]) -> None:
+    found = list(cuts(list(names)))
+    assert sorted("".join(sorted(side)) for side in found) == sorted(sides)
+    ways = {frozenset({side, frozenset(names) - side}) for side in found}
+    assert len(ways) == len(found) == 2 ** (len(names) - 1) - 1
+
+
+def test_a_partition_separates_the_two_sides_until_it_heals() -> None:
+    relation = lowered("partition=1")
+    partition, cell = variables(relation)["partition"], FaultCell("partition")
+    assert (partition.keys, partition.initial, partition.shows) == (("",), 0, True)
+    heal, *parts = relation.changes
+    assert (heal.needs, heal.writes, heal.budget, heal.recovers) == (
+        {cell: (1, 2, 3)}, {cell: 0}, "", "the end of a partition"
+    )  # fmt: skip
+    assert [(c.name, c.needs, c.writes, c.budget, c.recovers) for c in parts] == [
+        ("partition: service_manager | broker, site", {cell: (0,)}, {cell: 1}, "partition", ""),
+        ("partition: broker | service_manager, site", {cell: (0,)}, {cell: 2}, "partition", ""),
+        ("partition: site | service_manager, broker", {cell: (0,)}, {cell: 3}, "partition", ""),
+    ]
+    for n, alone in enumerate(ACTORS, 1):
+        apart = {frozenset({alone, other}) for other in ACTORS if other != alone}
+        assert partition.separates[n] == apart, "the others hear each other"
+
+
+def test_one_actor_cannot_be_parted() -> None:
+    alone = load("lease", {"max_units": 1})
+    names = [a.name for a in lower_with_faults(alone, Budget()).actors]
+    assert len(names) == 3
+    assert list(cuts(names[:1])) == []
+
+
+def test_a_clock_gains_a_tick_at_a_time_up_to_the_bound_and_waits_for_its_own_timers() -> None:
+    relation = lowered("skew=2")
+    lead = variables(relation)["lead"]
+    assert (lead.keys, lead.initial, lead.leads, lead.shows) == (ACTORS, 0, True, False)
+    assert [(c.kind, c.needs, c.writes, c.waits_for, c.budget) for c in relation.changes] == [
+        ("skew", {FaultCell("lead", name): (ahead,)}, {FaultCell("lead", name): ahead + 1}, name, "")
+        for name in ACTORS for ahead in (0, 1)
+    ]  # fmt: skip
+
+
+def test_without_a_clock_none_is_ahead() -> None:
+    relation = lowered("skew=2", "two_phase_commit", participants=2)
+    assert relation.passage is None
+    assert [v.name for v in relation.variables] == ["up"]
+    assert relation.changes == ()
+
+
+def test_faults_do_not_take_each_others_place() -> None:
+    relation = lowered("crash=1,power_cut=1,halt=1,partition=1,skew=1,byzantine=broker")
+    assert [v.name for v in relation.variables] == ["up", "partition", "lead", "known"]
+    assert {c.kind for c in relation.changes} == {"halt", "heal", "partition", "skew"}
+    assert {c.budget for c in relation.crashes} == {"crash", "power_cut"}
+
+
+def test_who_lies_neither_crashes_nor_halts_and_knows_what_it_carries() -> None:
+    relation = lowered("crash=1,power_cut=1,halt=1,byzantine=service_manager")
+    assert relation.byzantine is not None
+    assert relation.byzantine.name == "service_manager"
+    known = variables(relation)["known"]
+    assert (known.keys, known.initial) == (("update_ticket",), frozenset())
+    assert [(c.name, [a.name for a in c.actors]) for c in relation.crashes] == [
+        ("broker", ["broker"]), ("site", ["site"]), ("provider", ["broker", "site"]), (EVERYTHING, ["broker", "site"])
+    ]  # fmt: skip
+    assert [c.actor for c in relation.changes] == ["broker", "site"]
+
+
+def test_who_lies_is_the_first_that_plays_the_role() -> None:
+    relation = lowered("byzantine=participant", "two_phase_commit", participants=2)
+    assert relation.byzantine is not None
+    assert relation.byzantine.name == "participant[0]"
+    assert variables(relation)["known"].keys == ()
+    nobody = lowered("byzantine=nobody")
+    assert nobody.byzantine is None
+    assert [v.name for v in nobody.variables] == ["up"]
+
+
+@pytest.mark.parametrize(("field", "ends"), [("{type: int, min: 1, max: 3}", True), ("bool", True), ("int", False)])
+def test_a_field_without_an_end_of_values_cannot_be_lied_about(tmp_path: Path, field: str, ends: bool) -> None:
+    """Its actor sends any value that it can sign."""
+    for name, text in {
+        "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
+        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
+        "messages.yaml": f"messages: {{word: {{from: one, to: other, fields: {{v: {field}}}}}}}\n",
+        "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
+        "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
+        f"tasks: {{say: {{send: word, to: other, with: {{v: {'true' if field == 'bool' else 2}}}}}}}\n",
+        "roles/other.yaml": f"role: other\ndata: {{x: {field}}}\nstates:\n"
+        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    system = load(tmp_path)
+    assert lower_with_faults(system, Budget(byzantine="other")).byzantine is not None, "it says nothing"
+    if ends:
+        assert lower_with_faults(system, Budget(byzantine="one")).byzantine is not None
+    else:
+        with pytest.raises(BudgetError, match=r"word of a Byzantine one has any `v`, and of type int there is no end"):
+            lower_with_faults(system, Budget(byzantine="one"))

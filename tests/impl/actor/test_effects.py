@@ -1,0 +1,371 @@
+"""What follows a turn: the last word of each machine, what it gives up, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.environment import ActorOptions, Backoff
+from leasehold.impl.clock import HandClock
+from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
+from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.identity.envelope import open_frame
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.notices import Consumed, Kind, Notice
+from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.memory import Fate
+from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.impl.actor.test_boundaries import KEEPER
+from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.impl.virtual import virtual
+
+ACTIVE = ("active", "ticketed", "active")
+OWN = RecordKey("own:1", "owner")
+
+
+class Post:
+    """A network that writes down what is said."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, bytes]] = []
+
+    def hand(self, source: str, target: str, frame: bytes) -> Fate:
+        self.sent.append((source, target, frame))
+        return Fate()
+
+    def messages(self, c: Cluster, source: str) -> list[str]:
+        trust = c.tenant.identity.trust
+        frames = ((target.partition(":")[2], frame) for who, target, frame in self.sent if who == f"memory:{source}")
+        return [open_frame(frame, trust, target).message for target, frame in frames]
+
+
+def test_of_several_transitions_of_a_turn_only_the_last_one_s_message_is_sent() -> None:
+    post = Post()
+
+    async def story() -> None:
+        async with Cluster(hand=post.hand) as c:
+            peers = c.tenant.environment.peers
+            both = [
+                c.tenant.begin("tenant:1", "service_manager", "demand", {"units": 1, "end": 9}, peers),
+                c.tenant.tell("tenant:1", "service_manager", "close"),
+            ]
+            await asyncio.gather(*both)
+            await c.settle()
+            assert post.messages(c, TENANT) == ["relinquish"]
+            assert c.state("tenant:1")[0] == "closed"
+
+    virtual(story())
+
+
+def test_of_several_transitions_of_a_turn_only_the_last_one_s_handler_is_called(tmp_path: Path) -> None:
+    program, backup = program_of(tmp_path, KEEPER), GatedHandler()
+
+    async def story() -> None:
+        actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+        await actor.start()
+        told = [
+            actor.begin(*OWN, "leave", {}, {}),
+            actor.tell(*OWN, "back"),
+            actor.begin("own:2", "owner", "leave", {}, {}),
+        ]
+        told += [actor.tell("own:2", "owner", event) for event in ("back", "leave")]
+        await asyncio.gather(*told)
+        await asyncio.sleep(1)
+        assert backup.runs == 1  # of the second, for the state that it is in
+        assert [list(actor.calls.of(RecordKey(f"own:{n}", "owner"))) for n in (1, 2)] == [[], ["backup"]]
+        backup.gate.set()
+        await asyncio.sleep(1)
+        assert [actor.table.instances[RecordKey(f"own:{n}", "owner")].state for n in (1, 2)] == ["waiting", "waiting"]
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_a_state_that_is_left_gives_up_its_handler_and_its_message(tmp_path: Path) -> None:
+    program, backup = program_of(tmp_path, KEEPER), GatedHandler()
+
+    async def story() -> None:
+        actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+        await actor.start()
+        await actor.begin(*OWN, "leave", {}, {})
+        await asyncio.sleep(1)
+        assert actor.calls.under_way() == 1
+        await actor.tell(*OWN, "back")
+        await asyncio.sleep(1)
+        assert (actor.calls.under_way(), backup.runs) == (0, 1)
+        backup.gate.set()
+        await asyncio.sleep(1)
+        assert actor.table.instances[OWN].state == "waiting"
+        await actor.stop()
+        async with Cluster(options=ActorOptions(seed=0, backoff=Backoff(first=1, longest=2))) as c:
+            await c.kill(BROKER)
+            lease = await c.lease(1, until=9)
+            key = RecordKey(lease, "service_manager")
+            assert [pending.message for pending in c.tenant.outbox.of(key)] == ["ticket"]
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.settle()
+            assert [pending.message for pending in c.tenant.outbox.of(key)] == ["relinquish"]
+            await c.start(BROKER)
+            await asyncio.sleep(5)
+            await c.settle()
+            assert c.state(lease)[0] == "closed"
+
+    virtual(story())
+
+
+def test_of_a_lease_that_is_forgotten_nothing_more_is_said() -> None:
+    """Nor are the refusals of its messages remembered."""
+
+    async def story() -> None:
+        async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
+            lease = await c.lease(1, until=6, term=6)
+            key = RecordKey(lease, "service_manager")
+            await c.kill(BROKER)
+            await c.advance(8)
+            assert c.state(lease)[0] == "closed"
+            assert [pending.message for pending in c.tenant.outbox.of(key)] == ["relinquish"]
+            c.tenant.outbox.refusals[key] = "redeem", "no"
+            await c.advance(8)
+            assert c.state(lease)[0] is None
+            assert (c.tenant.outbox.of(key), len(c.tenant.outbox), c.tenant.outbox.refusals) == ((), 0, {})
+            await c.start(BROKER)
+
+    virtual(story())
+
+
+def test_the_refusal_of_a_message_is_forgotten_when_its_machine_moves_on() -> None:
+    async def story() -> None:
+        async with Cluster() as c:
+            first, second = await c.lease(1, until=60), await c.lease(1, until=60)
+            keys = [RecordKey(lease, "service_manager") for lease in (first, second)]
+            c.tenant.outbox.refusals.update(dict.fromkeys(keys, ("redeem", "no")))
+            await c.tenant.tell(first, "service_manager", "close")
+            await c.settle()
+            assert set(c.tenant.outbox.refusals) == {keys[1]}
+
+    virtual(story())
+
+
+def test_the_mistake_of_one_effect_harms_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    program, backup = program_of(tmp_path, KEEPER), GatedHandler()
+
+    async def story() -> None:
+        actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+        await actor.start()
+        begin = actor.calls.begin
+
+        def fails(instance: Any, *rest: Any) -> None:
+            if instance.key == OWN:
+                raise ZeroDivisionError("a mistake")
+            begin(instance, *rest)
+
+        actor.calls.begin = fails  # type: ignore[method-assign]
+        begun = [actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in (1, 2)]
+        assert all(outcome.taken for outcome in await asyncio.gather(*begun))
+        await asyncio.sleep(1)
+        assert (backup.runs, actor.counts["errors"], actor.running) == (1, 1, True)
+        assert "a mistake" in caplog.text
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_a_subscriber_may_consume_a_call() -> None:
+    """Of a policy or a handler: it is not asked, until recovery asks again."""
+
+    async def story() -> None:
+        for consumed, name, then in (
+            ("policy.allocate", BROKER, ("ticketing", "ticketing", None)),
+            ("handler.setup", SITE, ("redeeming", "ticketed", "priming")),
+        ):
+            async with Cluster() as c:
+                targets: list[str] = []
+
+                def consume(notice: Notice, consumed: str = consumed, targets: list[str] = targets) -> None:
+                    if notice.kind is Kind.CALL:
+                        targets.append(notice.name)
+                        if notice.name == consumed:
+                            raise Consumed
+
+                leave = c.actors[name].notices.subscribe(consume)
+                lease = await c.lease(1, until=60)
+                assert consumed in targets
+                assert c.state(lease) == then
+                leave()
+                for key in tuple(c.actors[name].table.instances):
+                    await c.actors[name].recover(*key)
+                await c.settle()
+                assert c.state(lease) == ACTIVE
+
+    virtual(story())
+
+
+# What comes back
+
+
+class Facts:
+    """A handler that tells facts, when the test lets it."""
+
+    def __init__(self) -> None:
+        self.gates: list[asyncio.Future[dict[str, Any]]] = []
+
+    async def act(self, action: HandlerAction) -> Done:
+        self.gates.append(asyncio.get_running_loop().create_future())
+        return Done(True, "", await self.gates[-1])
+
+
+def test_facts_of_a_handler_are_kept_while_its_state_waits_for_them(tmp_path: Path) -> None:
+    """Those of an earlier state are of no interest any more; and all that it says is told."""
+    program, disk, facts = program_of(tmp_path, KEEPER), Disk(), Facts()
+
+    async def story() -> None:
+        actor = alone(program, "owner", MemoryStore(disk), {"backup": facts}, HandClock())
+        told = list[Notice]()
+        await actor.start()
+        actor.notices.subscribe(lambda notice: told.append(notice) if notice.kind is Kind.ANSWERED else None)
+        await actor.begin(*OWN, "leave", {}, {})
+        await asyncio.sleep(1)
+        held = actor.table.instances[OWN]
+        late = Done(True, "late", {"pid": 1})
+        actor.effects._completed(OWN, "saved", held.state_epoch - 1, late)
+        actor.effects._completed(RecordKey("own:9", "owner"), "saved", 1, late)  # of a lease that is forgotten
+        await asyncio.sleep(1)
+        assert (held.state, "facts" in held.metadata) == ("saving", False)
+        facts.gates[0].set_result({"pid": 2})
+        await asyncio.sleep(1)
+        assert (held.state, held.metadata["facts"]) == ("waiting", {"pid": 2})
+        assert b"pid" in disk.records[OWN]
+        assert [(notice.lease, notice.machine, notice.name, dict(notice.data)) for notice in told] == [
+            ("own:1", "owner", "saved", {"event": "saved", "well": True, "words": words}) for words in ("late", "")
+        ]
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_a_policy_is_asked_for_the_state_of_its_machine_and_answered_in_that_state() -> None:
+    """An answer to a state that was left is late; it moves nothing, and is no mistake of the policy."""
+
+    class Slow(FirstComeFirstServed):
+        def __init__(self, inventory: Any) -> None:
+            super().__init__(inventory)
+            self.asked: list[tuple[Question, list[Decision]]] = []
+
+        def begin(self, question: Question, now: int) -> list[Decision]:
+            self.asked.append((question, list(super().begin(question, now))))
+            return []
+
+        def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+            return []
+
+        def tick(self, now: int) -> Iterable[Decision]:
+            return []
+
+    async def story() -> None:
+        async with Cluster() as c:
+            policy = c.broker.environment.policies["broker"] = Slow(c.inventory)
+            lease = await c.lease(2, until=60)
+            ((question, decisions),) = policy.asked
+            assert (question.call, question.lease.name, question.lease.machine) == ("allocate", lease, "broker")
+            assert question.state_epoch == c.broker.table.instances[RecordKey(lease, "broker")].state_epoch
+            assert [(d.lease, d.event, d.state_epoch) for d in decisions] == [(lease, "granted", question.state_epoch)]
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.settle()
+            before = c.state(lease)
+            c.broker.effects._decided(decisions)
+            await c.settle()
+            assert (c.state(lease), c.broker.counts["late"]) == (before, 1)
+            assert c.broker.counts["policy errors"] == 0
+
+    virtual(story())
+
+
+def test_a_decision_for_a_lease_that_is_not_there() -> None:
+    """One that begins a lease does so, once; one that answers a state of a lease that is forgotten does nothing."""
+
+    async def story() -> None:
+        async with Cluster(options=ActorOptions(seed=0, retire_after=3)) as c:
+            begins = Decision("tenant:1", "service_manager", "demand", {"units": 1, "end": 5})
+            answers = Decision("tenant:2", "service_manager", "joined", {}, 4)
+            wrong = Decision("tenant:3", "service_manager", "demand", {"units": "one", "end": 5})
+            c.tenant.effects._decided([answers, wrong, begins])
+            await c.settle()
+            assert {key.lease for key in c.tenant.table.instances} == {"tenant:1"}
+            assert c.state("tenant:1") == ACTIVE
+            await c.advance(30)
+            assert c.state("tenant:1") == (None, None, None)
+            c.tenant.effects._decided([begins])
+            await c.settle()
+            assert c.tenant.table.instances == {}
+            assert c.tenant.running
+
+    virtual(story())
+
+
+def test_whom_an_action_is_for(tmp_path: Path) -> None:
+    """The last that drove the unit, also where others did before; its record is given to the handler as it is then."""
+    program, seen = program_of(tmp_path, LAMPLIGHTER), list[HandlerAction]()
+
+    class Seen(GatedHandler):
+        async def act(self, action: HandlerAction) -> Done:
+            seen.append(action)
+            return await super().act(action)
+
+    async def story() -> None:
+        actor: Actor = alone(program, "keeper", MemoryStore(), {"burn": Seen()}, HandClock())
+        await actor.start()
+        for n in (1, 2):
+            await actor.begin(f"own:{n}", "keeper", "begin", {}, {})
+            await asyncio.sleep(1)
+        assert [(a.verb, a.lease, a.unit, a.answers) for a in seen] == [("burn", "own:1", "lamp[0]", ("out",))]
+        lamp = RecordKey("-", "lamp[0]")
+        assert actor.table.drivers[lamp] == {RecordKey(f"own:{n}", "keeper") for n in (1, 2)}
+        assert actor.table.instances[lamp].metadata["lease"] == "own:2"
+        await actor.recover(*lamp)
+        await asyncio.sleep(1)
+        assert [(a.lease, a.number - seen[0].number) for a in seen[1:]] == [("own:2", 1)]
+        await actor.stop()
+
+    virtual(story())
+
+
+def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
+    """The unit by its name and properties, its own record, and that of the lease that has it now."""
+
+    async def story() -> None:
+        seen: list[HandlerAction] = []
+
+        class Seen(SimulatedHandler):
+            async def act(self, action: HandlerAction) -> Done:
+                seen.append(action)
+                return await super().act(action)
+
+        async with Cluster(units=2, handler=Seen()) as c:
+            first = await c.lease(1, until=8, term=8)
+            await c.advance(12)
+            second = await c.lease(2, until=40, term=20)
+            assert c.state(second) == ACTIVE
+            setups = [action for action in seen if action.verb == "setup"]
+            assert [action.lease for action in setups] == [first, second, second]
+            assert {action.unit for action in setups[1:]} == {"unit-0", "unit-1"}
+            for action in setups:
+                assert action.lease_data["wanted"] == (1 if action.lease == first else 2)
+                assert action.lease_data["end"] == (8 if action.lease == first else 32)
+                assert set(action.unit_data) == {"deadline", "quarantined"}
+                assert action.unit_data["deadline"] > 0
+                number = c.inventory.number(action.unit)
+                assert number is not None
+                assert action.properties == c.inventory.properties(number)
+                assert action.answers == ("up", "broken")
+            (teardown,) = (action for action in seen if action.verb == "teardown")
+            assert (teardown.lease, teardown.unit) == (first, setups[0].unit)
+
+    virtual(story())

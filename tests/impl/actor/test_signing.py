@@ -1,0 +1,89 @@
+"""What a turn sends to one actor, and the tickets that it issues, share signatures; each stands for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from leasehold.impl.cluster import Cluster
+from leasehold.impl.identity.envelope import open_frame
+from leasehold.impl.identity.keys import unbase64
+from leasehold.impl.lease.ticket import read
+from leasehold.impl.transport.memory import Fate
+from tests.impl.virtual import virtual
+
+COUNT = 40
+
+
+class Heard:
+    """The frames between the actors of a cluster, by sender and receiver."""
+
+    def __init__(self) -> None:
+        self.frames: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+
+    def __call__(self, sender: str, receiver: str, frame: bytes) -> Fate:
+        self.frames[sender.removeprefix("memory:"), receiver.removeprefix("memory:")].append(frame)
+        return Fate()
+
+
+def ed25519(signature: str) -> bytes:
+    """The Ed25519 signature in a signature, which others may share."""
+    found = unbase64(signature)
+    assert found is not None
+    return found[:64]
+
+
+def test_what_goes_to_one_actor_in_a_turn_shares_a_signature() -> None:
+    virtual(_many_at_once())
+
+
+async def _many_at_once() -> None:
+    heard = Heard()
+    async with Cluster(units=COUNT, hand=heard) as c:
+        leases = await asyncio.gather(*(c.lease(1, until=100) for _ in range(COUNT)))
+        await c.settle()
+        assert {c.state(lease) for lease in leases} == {("active", "ticketed", "active")}
+        trusts = {actor.identity.name: actor.identity.trust for actor in (c.tenant, c.broker, c.site)}
+    assert len(heard.frames) == 4
+    for (sender, receiver), frames in heard.frames.items():
+        assert len(frames) >= COUNT
+        signatures = {ed25519(frame.split(b"\n")[0].split()[2].decode()) for frame in frames}
+        assert len(signatures) < len(frames) / 4, f"{sender} to {receiver}"
+        for frame in reversed(frames):  # each by itself, in any order
+            assert open_frame(frame, trusts[receiver], receiver).sender == sender
+    tickets = [ticket_of(frame) for frame in heard.frames["broker", "tenant"]]
+    assert len({ed25519(text.split(".")[2]) for text in tickets}) < COUNT / 4
+    for text in tickets:
+        assert read(text, trusts["site"]).issuer == "broker"
+
+
+def ticket_of(frame: bytes) -> str:
+    body: dict[str, Any] = json.loads(frame.split(b"\n", 1)[1])
+    return str(body["ticket"])
+
+
+def test_a_message_that_cannot_be_written_keeps_no_other_back(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.CRITICAL):
+        virtual(_one_cannot_be_written())
+
+
+async def _one_cannot_be_written() -> None:
+    async with Cluster(units=3) as c:
+        issue, broken = c.broker.codec.credentials.issue, set[str]()  # type: ignore[union-attr]
+
+        def fails(requests: Any) -> Any:
+            if any(request.lease in broken for request in requests):
+                raise RuntimeError("unforeseen")
+            return issue(requests)
+
+        c.broker.codec.credentials.issue = fails  # type: ignore[union-attr, method-assign]
+        wished = [c.lease(1, until=100, name=f"tenant:{n}") for n in (1, 2, 3)]
+        broken.add("tenant:2")
+        await asyncio.gather(*wished)
+        await c.settle()
+        assert [c.state(f"tenant:{n}")[0] for n in (1, 2, 3)] == ["active", "ticketing", "active"]
