@@ -23,7 +23,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "report": "report:report", "init": "init:init", "schema": "schema:schema",
     },
     "Running actors": {
-        "demo": "demo:demo", "run": "run:run", "demand": "client:demand", "leases": "client:leases",
+        "demo": "demo:demo", "up": "up:up", "run": "run:run", "demand": "client:demand", "leases": "client:leases",
         "show": "client:show", "explain": "client:explain", "extend": "client:extend", "close": "client:close",
         "begin": "client:begin", "tell": "client:tell", "recover": "client:recover", "migrate": "migrate:migrate",
     },

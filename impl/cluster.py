@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -71,41 +72,47 @@ def lease_environment(
     return replace(made, credentials=TicketCredentials(program, identity, made.peers))
 
 
-class Cluster:
-    """A service manager, a broker and a site of so many units.
+class SystemCluster:
+    """The actors of a system in one process: one for each declared actor, and for each machine that none plays.
 
     Args:
-        units: of the site.
-        settings: constants of the lease's specification.
+        program: the compiled system.
         hand: what the network does to frames.
         store: makes the store of an actor; the same one again after a restart. Left out: in memory.
-        handler: of the site's units; left out: a simulated world, `world`.
+        options: of the actors.
         transport: makes the transport of an actor; left out: in memory, over `network`.
+        environment: makes the policies and handlers of an actor; left out: it has none.
+        players: for each machine the actor that plays it; left out: as the system declares.
+
+    Attributes:
+        actors: those that run, by name.
     """
 
     def __init__(
-        self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
-        store: Callable[[str], Store] | None = None, options: ActorOptions | None = None, handler: Any = None,
-        transport: Callable[[str], Transport] | None = None,
+        self, program: Program, hand: Hand | None = None, store: Callable[[str], Store] | None = None,
+        options: ActorOptions | None = None, transport: Callable[[str], Transport] | None = None,
+        environment: Callable[[str], Environment] | None = None, players: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.system, self.program = _compiled(**{"max_units": units, **(settings or {})})
+        self.program, self.players = program, dict(players or program.players)
         self.clock, self.network = HandClock(), Network(hand)
-        self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
-        self.handler = handler or SimulatedHandler()
         self.options = options or ActorOptions(seed=0, reopen_pause=0.01)
-        self.disks = {name: Disk() for name in ROLES}
+        names = dict.fromkeys(self.players.values())
+        self.disks = {name: Disk() for name in names}
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._transport = transport or (lambda name: MemoryTransport(self.network, name))
-        keys = {name: PrivateKey.generate() for name in ROLES}
-        trust = Trust()
-        for name, role in ROLES.items():
-            trust = add(trust, name, role, keys[name].public, "" if transport else f"memory:{name}")
-        self._identities = {name: Identity(name, keys[name], trust) for name in ROLES}
+        self._made = environment or (lambda name: Environment())
+        keys, trust = {name: PrivateKey.generate() for name in names}, Trust()
+        for name in names:
+            trust = add(trust, name, self.roles(name)[0], keys[name].public, "" if transport else f"memory:{name}")
+        self._identities = {name: Identity(name, keys[name], trust) for name in names}
         self.actors: dict[str, Actor] = {}
-        self._number = 0
 
-    async def __aenter__(self) -> Cluster:
-        for name in ROLES:
+    def roles(self, name: str) -> tuple[str, ...]:
+        """The roles that an actor plays."""
+        return tuple(dict.fromkeys(self.program.machines[m][0].role for m, n in self.players.items() if n == name))
+
+    async def __aenter__(self) -> Self:
+        for name in self.disks:
             await self.start(name)
         return self
 
@@ -115,13 +122,15 @@ class Cluster:
 
     async def start(self, name: str) -> Actor:
         """Starts an actor, which recovers what its store has."""
-        role = ROLES[name]
         actor = self.actors[name] = Actor(
-            self._identities[name], self.program, (role,), self._store(name), self._transport(name),
+            self._identities[name], self.program, self.roles(name), self._store(name), self._transport(name),
             self.clock, self._environment(name), self.options,
         )  # fmt: skip
         self._publish(name, await actor.start())
         return actor
+
+    def _environment(self, name: str) -> Environment:
+        return replace(self._made(name), peers=self.players)
 
     def _publish(self, name: str, address: str) -> None:
         """All learn where an actor is reached: of some transports that is known only once it listens."""
@@ -134,11 +143,55 @@ class Cluster:
         await self.actors[name].kill()
         self.disks[name].crash()
 
+    def held(self, run: str, machine: str) -> MachineInstance | None:
+        """A machine of a run; None where its actor has none."""
+        return self.actors[self.players[machine]].table.instances.get(RecordKey(run, machine))
+
+    async def settle(self, turns: int = 2_000) -> None:
+        """Waits until nothing is left to do at this time; looked at twice, as work changes hands between two turns."""
+        quiet = 0
+        for _ in range(turns):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            idle = all(actor.idle for actor in self.actors.values()) and not self.network.busy
+            quiet = quiet + 1 if idle else 0
+            if quiet == 2:
+                return
+        raise TimeoutError("the cluster does not come to rest")
+
+    async def advance(self, ticks: int = 1) -> None:
+        """Moves the clock, tick by tick, and waits each time until nothing is left to do."""
+        for _ in range(ticks):
+            await self.clock.advance()
+            await self.settle()
+
+
+class Cluster(SystemCluster):
+    """A service manager, a broker and a site of so many units.
+
+    Args:
+        units: of the site.
+        settings: constants of the lease's specification.
+        handler: of the site's units; left out: a simulated world, `world`.
+        rest: as `SystemCluster` takes it.
+    """
+
+    def __init__(
+        self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
+        store: Callable[[str], Store] | None = None, options: ActorOptions | None = None, handler: Any = None,
+        transport: Callable[[str], Transport] | None = None,
+    ) -> None:  # fmt: skip
+        self.system, program = _compiled(**{"max_units": units, **(settings or {})})
+        self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
+        self.handler = handler or SimulatedHandler()
+        super().__init__(program, hand, store, options, transport, players={r: name for name, r in ROLES.items()})
+        self._number = 0
+
     def _environment(self, name: str) -> Environment:
-        player = {role: actor for actor, role in ROLES.items()}
-        roles, null = (ROLES[name],), NullHandler()
-        handlers = {"service_manager": null, "authority": self.handler}
-        return lease_environment(self.program, self._identities[name], roles, player, self.inventory, handlers.get)
+        handlers = {"service_manager": NullHandler(), "authority": self.handler}
+        return lease_environment(
+            self.program, self._identities[name], self.roles(name), self.players, self.inventory, handlers.get
+        )
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
         """Asks for units until a time, in terms of so many ticks; returns the name of the lease."""
@@ -169,21 +222,3 @@ class Cluster:
         """The demand for a lease, as its policy keeps it."""
         policy: FixedDemand = self.tenant.environment.policies["service_manager"]  # type: ignore[assignment]
         return policy.wish(lease)
-
-    async def settle(self, turns: int = 2_000) -> None:
-        """Waits until nothing is left to do at this time; looked at twice, as work changes hands between two turns."""
-        quiet = 0
-        for _ in range(turns):
-            for _ in range(5):
-                await asyncio.sleep(0)
-            idle = all(actor.idle for actor in self.actors.values()) and not self.network.busy
-            quiet = quiet + 1 if idle else 0
-            if quiet == 2:
-                return
-        raise TimeoutError("the cluster does not come to rest")
-
-    async def advance(self, ticks: int = 1) -> None:
-        """Moves the clock, tick by tick, and waits each time until nothing is left to do."""
-        for _ in range(ticks):
-            await self.clock.advance()
-            await self.settle()

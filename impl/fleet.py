@@ -1,4 +1,4 @@
-"""A service manager, a broker and a site as three processes of this machine: for the demo, tests and benchmarks.
+"""The actors of a system as processes of this machine: for `leasehold up`, the demo, tests and benchmarks.
 
 Everything is as in production: `leasehold run` with configurations, key files and a trust set in one folder, which
 anybody may look at. A folder that was used before goes on where it was.
@@ -15,19 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import yaml
 
+from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.words import choices
+from leasehold.spec import SHIPPED, load
 
 TENANT, BROKER, SITE = "tenant", "broker", "site"
 ROLES: Mapping[str, str] = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
@@ -55,32 +58,47 @@ class FleetError(Exception):
     """An actor did not start; its last words are in the message."""
 
 
-class Fleet:
-    """Three actors as processes.
+class SystemFleet:
+    """The actors of a system as processes: one for each declared actor, and for each machine that none plays.
 
     Args:
-        folder: where they keep everything.
-        units: of the site.
+        system: a shipped system, or the folder of one.
+        folder: where the actors keep everything.
+        settings: constants of the specification.
         tick_seconds: of the clock.
         store: the URL of an actor's store, by its name; left out: SQLite in the folder.
-        handler: of the site's units; left out: each unit is a process group.
         more: further keys of every configuration.
+        players: for each machine the actor that plays it; left out: as the system declares.
 
     Attributes:
+        roles: the role of each actor.
         listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a free port.
         environment: variables of an actor's next start, by its name.
         prefix: the words before the command of its next start, by its name.
+
+    Raises:
+        SpecError: the system is wrong, or cannot run.
+        FleetError: an actor would play two roles; a process plays one.
     """
 
     answer_seconds = 30.0
 
     def __init__(
-        self, folder: Path, units: int = 6, tick_seconds: float = 0.5, store: Callable[[str], str] | None = None,
-        handler: Mapping[str, Any] | str | None = None, more: Mapping[str, Any] | None = None,
+        self, system: str, folder: Path, settings: Mapping[str, Any] | None = None, tick_seconds: float = 0.5,
+        store: Callable[[str], str] | None = None, more: Mapping[str, Any] | None = None,
+        players: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.folder, self.units, self.tick_seconds = folder, units, tick_seconds
+        self.system, self.folder, self.tick_seconds = system, folder, tick_seconds
+        self.settings = dict(settings or {})
+        self.model = load(system, self.settings)
+        self.program = compile_system(self.model)
+        self.players = dict(players or self.program.players)
+        self.roles: dict[str, str] = {}
+        for machine, name in self.players.items():
+            role = machine.partition("[")[0]
+            if self.roles.setdefault(name, role) != role:
+                raise FleetError(f"{name} would play {self.roles[name]} and {role}, and a process plays one role")
         self._store = store or (lambda name: f"sqlite:{name}.db")
-        self._handler = handler or {"name": "process", "directory": "units"}
         self._more = dict(more or {})
         self.listens: dict[str, Any] = {}
         self.addresses: dict[str, str] = {}
@@ -88,12 +106,12 @@ class Fleet:
         self.environment: dict[str, dict[str, str]] = {}
         self.prefix: dict[str, list[str]] = {}
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> Self:
         self.prepare()
         try:
-            for name in ROLES:
+            for name in self.roles:
                 self.start(name)
-            for name in ROLES:
+            for name in self.roles:
                 self.await_ready(name)
         except BaseException:
             self.stop()
@@ -108,23 +126,20 @@ class Fleet:
     def prepare(self) -> None:
         """Writes keys, trust set and configurations, where they are not there yet."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        free = {name: f"http://127.0.0.1:{port}" for name, port in zip(ROLES, free_ports(len(ROLES)), strict=True)}
-        addresses = free | self.addresses
-        keys = {name: self._key(name) for name in ROLES}
+        ports = zip(self.roles, free_ports(len(self.roles)), strict=True)
+        addresses = {name: f"http://127.0.0.1:{port}" for name, port in ports} | self.addresses
+        keys = {name: self._key(name) for name in self.roles}
         if not (self.folder / "trust.yaml").exists():
             trust = Trust()
-            for name, role in ROLES.items():
+            for name, role in self.roles.items():
                 trust = add(trust, name, role, keys[name].public, addresses[name])
             trust_file.save(self.folder / "trust.yaml", trust)
         trust = trust_file.load(self.folder / "trust.yaml")
-        for name in ROLES:
+        for name in self.roles:
             file = self.folder / f"{name}.yaml"
             if not file.exists():
-                file.write_text(
-                    yaml.safe_dump(
-                        self._config(name, self.listens.get(name, trust.find(name).address)), sort_keys=False
-                    )
-                )
+                listen = self.listens.get(name, trust.find(name).address)
+                file.write_text(yaml.safe_dump(self._config(name, listen), sort_keys=False))
 
     def _key(self, name: str) -> PrivateKey:
         file = self.folder / f"{name}.key"
@@ -133,29 +148,31 @@ class Fleet:
         return PrivateKey.load(file)
 
     def _config(self, name: str, listen: Any) -> dict[str, Any]:
-        config: dict[str, Any] = {
+        return {
             "name": name,
+            "system": self._place(),
             "store": self._store(name),
             "listen": listen,
             "key": f"{name}.key",
             "trust": "trust.yaml",
-            "settings": {"max_units": self.units, "handler_limit": round(HANDLER_SECONDS / self.tick_seconds)},
+            "settings": self.settings,
             "clock": {"tick_seconds": self.tick_seconds},
             "log": {"form": "json"},
             "reopen_pause_seconds": 0.2,
+            **({"peers": self.players} if any("[" in machine for machine in self.players) else {}),
+            **{kind: None for kind in ("policy", "handler") if verbs(self.model, (self.roles[name],), kind)},
             **self._more,
         }
-        if name != TENANT:
-            config["inventory"] = {"units": [{"name": "unit", "count": self.units}]}
-        if name != BROKER:
-            config["handler"] = self._handler if name == SITE else None
-        return config
+
+    def _place(self) -> str:
+        """The system, as an actor finds it from the folder."""
+        return self.system if self.system in SHIPPED else str(Path(self.system).resolve())
 
     # Processes
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
-        arguments = ["run", ROLES[name], "--config", str(self.folder / f"{name}.yaml")]
+        arguments = ["run", self.roles[name], "--config", str(self.folder / f"{name}.yaml")]
         self.processes[name] = self._launch(name, arguments, self.folder / f"{name}.log")
 
     def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:
@@ -204,7 +221,7 @@ class Fleet:
 
     def kill(self, name: str) -> None:
         """Ends an actor as `kill -9` does."""
-        process = self.processes[check_actor(name)]
+        process = self.processes[check_actor(name, self.roles)]
         process.kill()
         process.wait()
 
@@ -219,6 +236,36 @@ class Fleet:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+class Fleet(SystemFleet):
+    """A service manager, a broker and a site as processes.
+
+    Args:
+        folder: where they keep everything.
+        units: of the site.
+        handler: of the site's units; left out: each unit is a process group.
+        rest: as `SystemFleet` takes it.
+    """
+
+    def __init__(
+        self, folder: Path, units: int = 6, tick_seconds: float = 0.5, store: Callable[[str], str] | None = None,
+        handler: Mapping[str, Any] | str | None = None, more: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        settings = {"max_units": units, "handler_limit": round(HANDLER_SECONDS / tick_seconds)}
+        players = {role: name for name, role in ROLES.items()}
+        super().__init__("lease", folder, settings, tick_seconds, store, more, players)
+        self.units = units
+        self._handler = handler or {"name": "process", "directory": "units"}
+
+    def _config(self, name: str, listen: Any) -> dict[str, Any]:
+        config = super()._config(name, listen)
+        del config["policy"]  # each role of the lease has one that it takes by itself
+        if name != TENANT:
+            config["inventory"] = {"units": [{"name": "unit", "count": self.units}]}
+        if name == SITE:
+            config["handler"] = self._handler
+        return config
 
     def unit_places(self) -> list[UnitDirectory]:
         """The folders of all units that there are or were, by name."""
@@ -235,14 +282,14 @@ class Fleet:
             processes.send(member, signal.SIGKILL)
 
 
-def check_actor(name: str) -> str:
-    """The name of one of the three.
+def check_actor(name: str, names: Collection[str] = ROLES) -> str:
+    """The name of an actor of a fleet.
 
     Raises:
         ValueError: it is none.
     """
-    if name not in ROLES:
-        raise ValueError(f"there is no actor {name!r}{choices(name, list(ROLES))}")
+    if name not in names:
+        raise ValueError(f"there is no actor {name!r}{choices(name, list(names))}")
     return name
 
 

@@ -233,6 +233,7 @@ class Actor:
                 raise with_command(error, self.program, self.store, self.identity.name) from error
         self.upcalls.recovered()
         ready = Ready(now)
+        self.stepper.stand(ready)
         if table.instances:
             self._describe(ready)
         if table.instances and COMMITS not in table.metadata:  # the store's name is durable before anybody hears it

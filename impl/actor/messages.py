@@ -7,7 +7,7 @@ neighbour. What third parties have signed travels with it as a credential, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from leasehold.impl.actor.environment import ActorError, CredentialRequest, Credentials
 from leasehold.impl.actor.ready import Deliver, Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MachineInstance, origin_of
+from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance, origin_of
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
+from leasehold.impl.identity import membership
 from leasehold.impl.identity.envelope import FINGERPRINT, Envelope, body_of, frame_of, open_frame
 from leasehold.impl.identity.keys import Purpose
 from leasehold.impl.identity.signed import (
@@ -116,13 +117,19 @@ class EnvelopeCodec:
             receiving_machine=self.machine_at(instance, message.send.neighbour), message=request.message,
             number=request.number, epoch=self.epoch, fields=dict(request.fields), credential=credential,
             reply_to=self.address or None, store=self.store, began=self.began, commits=self.commits,
+            membership=self._membership(instance, message.send.neighbour),
         )  # fmt: skip
         return body_of(envelope)
 
     def machine_at(self, instance: MachineInstance, neighbour: int) -> str:
         """The name of a machine's neighbour."""
-        role, index = instance.core.neighbours[neighbour]
-        return self.program.roles[role].machine(instance.number if index < 0 else index)
+        return self.program.neighbour(instance.core, instance.number, neighbour)
+
+    @staticmethod
+    def _membership(instance: MachineInstance, neighbour: int) -> str | None:
+        """The membership of the run, for a neighbour that has said nothing yet and may not know it."""
+        heard = instance.record[instance.core.received_at][neighbour]
+        return None if heard else instance.metadata.get(MEMBERSHIP)
 
     def open(self, frame: bytes) -> Deliver:
         """The message of a frame whose sender may speak for the machine that it names.
@@ -257,19 +264,24 @@ class MessageHandler:
         if named is None or named[0].role not in table.roles or named[0].subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
         core, number = named
+        event = codec.event(envelope, core, number)
         key = RecordKey(envelope.lease, envelope.receiving_machine)
         instance = table.instances.get(key)
         fresh = instance is None
         if instance is None:
+            if codec.program.standing:
+                raise Refusal(f"this actor does not play {key.machine} of {key.lease[:80]}")
             if key.lease in table.pruned:
                 raise Refusal(f"the lease {key.lease[:80]} is over and forgotten")
-            check_origin(envelope, codec.identity.trust)
+            members = self._members(envelope)
             instance = table.new(key, core, number)
-        event = codec.event(envelope, core, number)
+            self.stepper.introduce(instance, members)
         peer = instance.peers[event[2]]
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")
         kept = codec.credentials.accept(envelope, instance.metadata) if codec.credentials is not None else {}
+        if fresh and envelope.membership is not None:
+            kept[MEMBERSHIP] = envelope.membership
         if self.notices.subscribers:
             altered = self._told(ready, envelope)
             if altered is not envelope:
@@ -289,12 +301,35 @@ class MessageHandler:
         elif kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):
             instance.metadata.update(missed)  # it was not known yet when this was heard first
             ready.change(instance)
+        if not peer and kind != "refused" and event[2] in table.unaddressed.get(key, ()):
+            self.stepper.send_owed(ready)
         if fresh and kind != "taken":
             del table.instances[key]  # nothing has begun
             ready.undo(key)
         if kind == "refused":
             raise Refusal(f"{core.role} refuses {envelope.message}: {outcome.reason}")
         return outcome
+
+    def _members(self, envelope: Envelope) -> Mapping[str, str]:
+        """Who plays the machines of a run that a message begins here; the sender alone, where nothing says more.
+
+        Raises:
+            Refusal: the run's origin does not vouch for it, or for the sender or this actor in it.
+        """
+        identity, text = self.codec.identity, envelope.membership
+        if text is not None and not self.codec.program.has_membership:
+            raise Malformed(f"runs of {envelope.system} have no membership")
+        origin = check_origin(envelope, identity.trust, relayed=text is not None)
+        if text is None:
+            return {envelope.sending_machine: envelope.sender}
+        members = membership.read(text, identity.trust, envelope.lease, origin)
+        for machine, actor in (
+            (envelope.sending_machine, envelope.sender),
+            (envelope.receiving_machine, identity.name),
+        ):
+            if members.get(machine) != actor:
+                raise Unauthorised(f"{actor} does not play {machine} in {envelope.lease[:80]}")
+        return members
 
     def _told(self, ready: Ready, envelope: Envelope) -> Envelope:
         """The envelope, as subscribers leave it."""
@@ -346,8 +381,13 @@ class MessageHandler:
         return (actor.address if actor is not None and actor.address else "") or (heard.decode() if heard else "")
 
 
-def check_origin(envelope: Envelope, trust: Trust) -> None:
-    """Nobody begins a lease in another's name.
+def check_origin(envelope: Envelope, trust: Trust, relayed: bool = False) -> str:
+    """Nobody begins a lease (or run) in another's name; returns the origin's name.
+
+    Args:
+        envelope: the first message of the lease here.
+        trust: whom this actor trusts.
+        relayed: the origin's own word for it comes along, so another member may have sent this.
 
     Raises:
         Refusal: somebody does.
@@ -356,8 +396,9 @@ def check_origin(envelope: Envelope, trust: Trust) -> None:
     if named is None:
         raise Refusal(f"a lease is named ORIGIN:NUMBER, not {envelope.lease[:60]!r}")
     origin = trust.sender(named[0])
-    if origin.name != envelope.sender and origin.kind == trust.sender(envelope.sender).kind:
+    if not relayed and origin.name != envelope.sender:
         raise Refusal(f"{envelope.lease[:80]} is not a lease of {envelope.sender}")
+    return origin.name
 
 
 def answer_to(refusal: Refusal) -> Delivery:

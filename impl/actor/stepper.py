@@ -22,9 +22,11 @@ from leasehold.impl.actor.ready import (
     Tick,
     TickPolicies,
 )
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec, origin_of
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec, origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
+from leasehold.impl.identity import membership
+from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
@@ -41,7 +43,8 @@ class Stepper:
     """
 
     def __init__(self, context: ActorContext, rows: RowCodec) -> None:
-        self.name, self.program, self.table = context.identity.name, context.program, context.table
+        self.identity, self.name = context.identity, context.identity.name
+        self.program, self.table = context.program, context.table
         self.environment, self.retire_after = context.environment, context.options.retire_after
         self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
 
@@ -85,6 +88,8 @@ class Stepper:
         self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
     ) -> Outcome:
         lease, machine = key
+        if self.program.standing:
+            raise ActorError(f"{self.program.system} stands: its machines are there; tell them what has happened")
         named = self.program.machines.get(machine)
         if named is None or named[0].role not in self.table.roles or named[0].subsidiary:
             raise ActorError(f"this actor has no machine {machine[:60]}")
@@ -93,11 +98,7 @@ class Stepper:
         if key in self.table.instances or lease in self.table.pruned:
             raise ActorError(f"there is, or was, a lease {lease[:80]}")
         instance = self.table.new(key, *named)
-        for n, (role, index) in enumerate(instance.core.neighbours):
-            name = self.program.roles[role].machine(instance.number if index < 0 else index)
-            instance.peers[n] = peers.get(name, "")
-            if not instance.peers[n]:
-                raise ActorError(f"nobody was named to play {name} for {lease[:80]}")
+        self._gather(instance, peers)
         heard = _local(instance, event, fields, -1)
         self.table.instances[key] = instance
         outcome = self.step(ready, instance, heard)
@@ -106,6 +107,51 @@ class Stepper:
             ready.undo(key)
             raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
         return outcome
+
+    def _gather(self, instance: MachineInstance, peers: Mapping[str, str]) -> None:
+        """The members of a run that begins here: its machine learns its neighbours', and signs them for all."""
+        program, key, identity = self.program, instance.key, self.identity
+        near = (program.neighbour(instance.core, instance.number, n) for n in range(len(instance.peers)))
+        members = {key.machine: identity.name}
+        for name in program.talking if program.has_membership else near:
+            if name != key.machine:
+                members[name] = peers.get(name) or self.environment.peers.get(name, "")
+            if not members[name]:
+                raise ActorError(f"nobody was named to play {name} for {key.lease[:80]}")
+        self.introduce(instance, members)
+        if program.has_membership:
+            try:
+                instance.metadata[MEMBERSHIP] = membership.issue(identity.key, identity.name, key.lease, members)
+            except Refusal as refusal:
+                raise ActorError(f"{key.lease[:80]} cannot begin: {refusal}") from refusal
+
+    def stand(self, ready: Ready) -> None:
+        """The machines of a standing system that this actor plays are there from its first start on.
+
+        The settings say who plays which machine, and may have changed since the last start.
+        """
+        program, peers = self.program, self.environment.peers
+        for name in program.talking if program.standing else ():
+            core, number = program.machines[name]
+            key = RecordKey(program.only_run, name)
+            plays = peers.get(name) == self.name or (name not in peers and not core.indexed)
+            instance = self.table.instances.get(key)
+            if instance is None and core.role in self.table.roles and plays:
+                instance = self.table.instances[key] = self.table.new(key, core, number)
+                self.table.moved(instance, ready.now)
+                ready.change(instance)
+            if instance is not None:
+                near = [program.neighbour(core, number, n) for n in range(len(instance.peers))]
+                now = [peers.get(name) or known for name, known in zip(near, instance.peers, strict=True)]
+                if now != instance.peers:
+                    instance.peers = now
+                    ready.change(instance)
+
+    def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
+        """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
+        for n, known in enumerate(instance.peers):
+            name = self.program.neighbour(instance.core, instance.number, n)
+            instance.peers[n] = known or members.get(name) or self.environment.peers.get(name, "")
 
     def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
         instance = self._find(key)
@@ -151,6 +197,7 @@ class Stepper:
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
+        self.send_owed(ready)
         ready.effects.append(TickPolicies(now))
 
     def expire(self, ready: Ready) -> None:
@@ -230,11 +277,42 @@ class Stepper:
                 case DriveWork():
                     self._drive(ready, instance, piece, record)
                 case SendWork():
-                    if instance.peers[piece.neighbour]:  # else nobody was heard of that could be told
-                        number = record[instance.core.sent_at][piece.neighbour]
-                        ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
+                    self._send(ready, instance, piece, record)
                 case CallWork():
                     ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at]))
+
+    def _send(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
+        """A message to a neighbour; one whose actor is not known yet is owed until it is."""
+        key, at = instance.key, piece.neighbour
+        number = record[instance.core.sent_at][at]
+        if not number:
+            return  # a first state sends nothing before it is entered again
+        if not instance.peers[at]:
+            self.introduce(instance, {})
+            ready.change(instance)
+        owed = self.table.unaddressed.setdefault(key, set())
+        if instance.peers[at]:
+            owed.discard(at)
+            ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
+        elif at not in owed:
+            owed.add(at)
+            self.counts["unaddressed"] += 1
+            name = self.program.neighbour(instance.core, instance.number, at)
+            log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, piece.message, name)
+        if not owed:
+            del self.table.unaddressed[key]
+
+    def send_owed(self, ready: Ready) -> None:
+        """Sends what is owed to neighbours that have become known; what a state asks for no more is owed no more."""
+        for key, owed in tuple(self.table.unaddressed.items()):
+            if (instance := self.table.instances.get(key)) is None:
+                del self.table.unaddressed[key]
+                continue
+            work = [w for w in instance.core.work[instance.state](instance.record) if isinstance(w, SendWork)]
+            owed &= {piece.neighbour for piece in work}
+            for piece in work:
+                if piece.neighbour in owed:
+                    self._send(ready, instance, piece, instance.record)
 
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine

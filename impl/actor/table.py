@@ -18,6 +18,7 @@ from leasehold.impl.policy.policy import Lease
 from leasehold.impl.store.store import RecordKey
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor
+MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
 PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
 _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
@@ -109,6 +110,7 @@ class MachineTable:
         driven: for each lease, the subsidiary machines that it was the last to drive.
         pruned: the leases that are forgotten.
         metadata: what the actor keeps about itself, as it is in the store.
+        unaddressed: by machine, the neighbours that are owed a message, and whose actors are not known.
     """
 
     def __init__(self, program: Program, roles: frozenset[str]) -> None:
@@ -125,6 +127,7 @@ class MachineTable:
         self.below = {sub.role: Machines(sub.first) for role in self.roles for sub in self.program.roles[role].below}
         self.drivers: dict[RecordKey, set[RecordKey]] = {}
         self.driven: dict[str, set[RecordKey]] = {}
+        self.unaddressed: dict[RecordKey, set[int]] = {}
         self.pruned = Pruned()
         self._named: dict[str, int] = {}  # names that were given out
         self._wakes: list[tuple[int, RecordKey]] = []
@@ -257,6 +260,8 @@ class MachineTable:
     def _note_end(self, instance: MachineInstance, now: int) -> None:
         """A machine is forgotten some time after its end; a subsidiary one never, as it outlives all leases."""
         core, metadata = instance.core, instance.metadata
+        if self.program.standing:
+            return
         if instance.state in core.ends and not core.subsidiary and "over" not in metadata:
             metadata["over"] = now
             heappush(self._ended, (now, instance.key))

@@ -113,7 +113,14 @@ def compile_system(system: System) -> Program:
     exec(compile(source, name, "exec"), module.__dict__)
     program: Program = module.__dict__["PROGRAM"]
     return Program(
-        program.system, program.digest, program.constants, program.messages, program.roles, program.actors, source
+        program.system,
+        program.digest,
+        program.constants,
+        program.messages,
+        program.roles,
+        program.actors,
+        program.standing,
+        source,
     )
 
 
@@ -147,6 +154,7 @@ def _module(system: System) -> Iterator[str]:
         {
             "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.values()),
             "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
+            "standing": repr(system.standing),
         },
     )  # fmt: skip
 
@@ -159,6 +167,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
     ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
     ends = [s.name for s in role.states.values() if all(c.target == s.name for cs in s.on.values() for c in cs)]
+    begun = any(m.name in role.initial.on for m in system.received_by(role.name))
     fields = [f"Field({datum.name!r}, {datum.type!r}, {datum.initial!r})" for datum in role.data.values()]
     events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]
     yield from _made(
@@ -171,6 +180,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             "subsidiary": repr(role.parent is not None),
             **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes")},
             "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
+            "introduced": repr(made.near.size > 1 and begun),
         },
     )  # fmt: skip
     yield ""

@@ -65,6 +65,7 @@ class Core:
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
         ends: the states that nothing leads out of.
+        introduced: a message may begin its machines, and they may speak to others than its sender.
     """
 
     role: str
@@ -83,6 +84,7 @@ class Core:
     wakes: Wakes
     heard_answers: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
+    introduced: bool = False
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
@@ -170,6 +172,7 @@ class Program:
         messages: all messages.
         roles: all roles, the subsidiary ones too.
         actors: which actor plays which roles; a role that is not named here is an actor of its own.
+        standing: its machines are there from the start and live on; else they are made for each run.
         source: the generated source.
     """
 
@@ -179,12 +182,43 @@ class Program:
     messages: Mapping[str, MessageShape]
     roles: Mapping[str, Core]
     actors: Mapping[str, tuple[str, ...]]
+    standing: bool = False
     source: str = field(default="", repr=False, compare=False)
 
     @cached_property
     def machines(self) -> Mapping[str, tuple[Core, int]]:
         """The role and the number of each machine, by its one name: records are kept under it."""
         return {core.machine(n): (core, n) for core in self.roles.values() for n in range(core.count)}
+
+    def neighbour(self, core: Core, number: int, at: int) -> str:
+        """The name of a neighbour of a role's machine of some number."""
+        role, index = core.neighbours[at]
+        return self.roles[role].machine(number if index < 0 else index)
+
+    @cached_property
+    def talking(self) -> tuple[str, ...]:
+        """The machines that send and receive messages."""
+        return tuple(name for name, (core, _) in self.machines.items() if core.neighbours and not core.subsidiary)
+
+    @cached_property
+    def players(self) -> dict[str, str]:
+        """For each machine that is no subsidiary the actor that plays it: the declared one, or one of its own."""
+        declared = {role: actor for actor, roles in self.actors.items() for role in roles}
+        return {
+            name: declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
+            for name, (core, number) in self.machines.items()
+            if not core.subsidiary
+        }
+
+    @cached_property
+    def has_membership(self) -> bool:
+        """Whether a run's machines may have to learn who plays others; those of a standing system have settings."""
+        return not self.standing and any(core.introduced for core in self.roles.values())
+
+    @property
+    def only_run(self) -> str:
+        """The name under which the machines of a standing system are kept."""
+        return f"{self.system}:1"
 
     @cached_property
     def agreement(self) -> str:

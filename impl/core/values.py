@@ -44,6 +44,11 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Bool():
             if isinstance(plain, bool):
                 return plain
+        case t.Instance(name=name, count=count) if isinstance(plain, str):  # as the language writes it
+            for n in range(count):
+                if plain == t.show(kind, n):
+                    return n
+            raise ValueFault(f"{_short(plain)} is none of {name}[0] to {name}[{count - 1}]")
         case t.Int() | t.Time() | t.Instance():
             if isinstance(plain, int) and not isinstance(plain, bool):
                 low, high = bounds(kind)

@@ -47,6 +47,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         store: what the sender's store is known by, through all its incarnations.
         began: how many commits it had when this incarnation began.
         commits: how many it has with the one that this message follows from.
+        membership: who plays the machines of the run, signed by its origin, where the receiver may not know it.
         version: of this form.
     """
 
@@ -67,6 +68,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store: signed.Name = "_"
     began: signed.Natural = 0
     commits: signed.Natural = 0
+    membership: signed.Text | None = None
 
 
 _encoder = msgspec.json.Encoder()

@@ -130,6 +130,7 @@ class Metrics(Collector):
             "epoch": lambda: actor.epoch,
             "virtual_time_ticks": actor.clock.now,
             "outbox_messages": lambda: len(actor.outbox) if actor.running else 0,
+            "unaddressed_messages": lambda: sum(map(len, actor.table.unaddressed.values())),
             "calls_under_way": lambda: actor.calls.under_way() if actor.running else 0,
             "loop_stalled_seconds": lambda: self._watchdog.stalled_seconds,
         }.items():

@@ -33,7 +33,7 @@ from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import TransportError
 from leasehold.impl.words import choices
 from leasehold.spec import System, load
-from leasehold.spec.language.model import Call
+from leasehold.spec.language.model import Call, machine_name
 
 
 class LiveIdentity(Identity):
@@ -69,7 +69,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     program = compile_system(system)
     identity = _identity(config, system, roles)
     inventory = _inventory(config)
-    policies = _policies(config, program, roles, inventory)
+    policies = _policies(config, system, program, roles, inventory)
     handlers = _handlers(config, system, roles)
     _check_units(system, roles, inventory)
     peers = _peers(config, system, identity, roles)
@@ -142,13 +142,20 @@ def _inventory(config: Config) -> Inventory | None:
 
 
 def _policies(
-    config: Config, program: Program, roles: tuple[str, ...], inventory: Inventory | None
+    config: Config, system: System, program: Program, roles: tuple[str, ...], inventory: Inventory | None
 ) -> dict[str, Policy]:
     """The policies; one that takes the inventory, or a constant of the specification, by its name is given it."""
     found: dict[str, Policy] = {}
     for role in roles:
         wanted = plug(config.policy, "policy") if config.policy else Plug(DEFAULT_POLICIES.get(role, ""), {})
+        if config.policy is None:
+            continue
         if not wanted.name:
+            if questions := verbs(system, (role,), "policy"):
+                raise ConfigError(
+                    f"policy: is missing, and {role} asks it for {', '.join(questions)}; name one, or write "
+                    "`policy: null`, and tell the machine the answers"
+                )
             continue
         settings = dict(wanted.settings)
         with _of_key("policy", PluginError, ValueError):
@@ -162,13 +169,13 @@ def _policies(
     return found
 
 
-def verbs(system: System, roles: tuple[str, ...]) -> list[str]:
-    """The handlers that an actor of some roles needs: `setup`, `modify`, `teardown`."""
+def verbs(system: System, roles: tuple[str, ...], of: str = "handler") -> list[str]:
+    """The verbs that the tasks of some roles call: `setup`, `modify`, `teardown` of handlers, or those of policies."""
     wanted = []
     for role in system.roles.values():
         if role.name in roles or role.parent in roles:
             for task in role.tasks.values():
-                if isinstance(task, Call) and task.target.startswith("handler."):
+                if isinstance(task, Call) and task.target.startswith(f"{of}."):
                     wanted.append(task.target.partition(".")[2])
     return list(dict.fromkeys(wanted))
 
@@ -236,6 +243,26 @@ class LivePeers(Mapping[str, str]):
         return only | self._named
 
 
+def _check_places(config: Config, system: System, roles: tuple[str, ...]) -> None:
+    """Whether the configuration says which machines of a standing system this actor plays, and who plays the others."""
+    machines = [
+        machine_name(role, n) for role in system.roles.values() if role.parent is None for n in range(role.count)
+    ]
+    for machine in config.peers:
+        if machine not in machines:
+            raise ConfigError(f"peers: {system.name} has no machine {machine[:60]!r}{choices(machine, machines)}")
+    missing = [m for m in machines if "[" in m and m not in config.peers]
+    if missing:
+        raise ConfigError(
+            f"peers: {missing[0]} is missing; the machines of {system.name} are there from the start, so `peers` says "
+            f"which actor plays each: peers: {{{missing[0]}: {config.name}, ...}}"
+        )
+    mine = [m for m, name in config.peers.items() if name == config.name]
+    for role in roles:
+        if system.roles[role].indexed and not any(m.startswith(f"{role}[") for m in mine):
+            raise ConfigError(f"peers: {config.name} is to run as {role}, and plays none of its machines")
+
+
 def _peers(config: Config, system: System, identity: Identity, roles: tuple[str, ...]) -> LivePeers:
     """The actors of the other roles: from the configuration, or the one actor of that role in the trust set."""
     trust = identity.trust
@@ -248,5 +275,7 @@ def _peers(config: Config, system: System, identity: Identity, roles: tuple[str,
             raise ConfigError(f"peers: no actor {name[:60]!r} is trusted{choices(name, sorted(trust.actors))}")
         if found.kind != role:
             raise ConfigError(f"peers: {name} is trusted as {found.kind}, and cannot play {machine}")
+    if system.standing:
+        _check_places(config, system, roles)
     others = [role for role in system.roles.values() if role.parent is None and role.name not in roles]
     return LivePeers(config.peers, tuple(role.name for role in others if not role.indexed), identity)

@@ -65,7 +65,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         control: the Unix socket for its operator's and clients' words; left out: NAME.sock.
         metrics: HOST:PORT of `/metrics`, `/healthz` and `/readyz`; left out: nowhere.
         traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
-        policy: by name, or with settings; left out: the role's first policy.
+        policy: by name, or with settings; left out: the role's first policy; null: none, clients tell the answers.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
         inventory: a file, or the inventory itself.
@@ -87,7 +87,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     metrics: str = ""
     traces: bool = False
     clock: ClockSettings = ClockSettings()
-    policy: str | dict[str, Any] = ""
+    policy: str | dict[str, Any] | None = ""
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
     inventory: str | dict[str, Any] = ""

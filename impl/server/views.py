@@ -11,6 +11,7 @@ import msgspec
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.values import to_plain
+from leasehold.impl.core.work import SendWork
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
@@ -127,8 +128,7 @@ class Views:
                 f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
             },
             "peers": {
-                self.actor.program.roles[role].machine(index if index >= 0 else held.number): peer
-                for (role, index), peer in zip(held.core.neighbours, held.peers, strict=True)
+                self.actor.program.neighbour(held.core, held.number, n): peer for n, peer in enumerate(held.peers)
             },
             "wish": wishes[0] if wishes and not held.core.subsidiary else None,
             "units": self._driven(held),
@@ -162,6 +162,15 @@ class Views:
                 "times": pending.times, "taken": pending.tries == 0 and pending.times > 0 and pending.task is None,
                 "reason": pending.reason, "again_seconds": again,
             }  # fmt: skip
+        work = held.core.work[held.state](held.record)
+        owed = self.actor.table.unaddressed.get(held.key, ())
+        for piece in work:
+            if isinstance(piece, SendWork) and piece.neighbour in owed:
+                machine = self.actor.program.neighbour(held.core, held.number, piece.neighbour)
+                yield {
+                    "message": piece.message, "number": held.record[held.core.sent_at][piece.neighbour], "to": "",
+                    "times": 0, "taken": False, "reason": f"nobody is known to play {machine}", "again_seconds": None,
+                }  # fmt: skip
 
     def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         """The events by which a state is left, from the specification."""

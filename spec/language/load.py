@@ -120,6 +120,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         digest=files.digest(),
         defaults=declarer.defaults,
         faults=builder.faults(),
+        standing=text_of(files.system, "standing") == "true",
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )

@@ -419,6 +419,7 @@ class System:
     bounding: frozenset[str] = frozenset()  # those that types, first values, budgets and worked-out numbers are made of
     migrations: tuple[Migration, ...] = ()
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
+    standing: bool = False  # at run time its machines live on, instead of once for each run
 
     def values(self) -> dict[str, Value]:
         """The constants' values by name."""

@@ -188,7 +188,7 @@ def test_who_does_not_agree_with_the_sender_says_in_what(twins: Program) -> None
         ("ann:1", "ann", None),
         ("bob:1", "bob", None),
         ("bob:1", "bert", Refusal),  # who is of bob's kind
-        ("ann:1", "bob", None),  # who answers her
+        ("ann:1", "bob", Refusal),  # who answers her, and begins nothing for her without her word
         ("dora:1", "ann", UnknownSender),
         ("ann", "ann", Refusal),
         ("ann:0", "ann", Refusal),

@@ -174,3 +174,54 @@ def test_what_does_not_fit_is_refused_before_anything_begins(
 def test_a_constant_that_the_specification_does_not_know(folder: Path) -> None:
     with pytest.raises(SpecError, match="did you mean `max_units`"):
         build(parse({**SITE, "settings": {"max_unit": 2}}), ("authority",))
+
+
+# Systems of one's own
+
+RING = {
+    "name": "a", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "a.key", "trust": "trust.yaml",
+    "system": str(Path(__file__).parents[3] / "examples/ring"), "settings": {"nodes": 2},
+}  # fmt: skip
+
+
+def _nodes(folder: Path) -> None:
+    trust = Trust()
+    for name in ("a", "b"):
+        key = PrivateKey.generate()
+        key.save(folder / f"{name}.key")
+        trust = add(trust, name, "node", key.public, f"http://127.0.0.1:{ord(name)}")
+    trust_file.save(folder / "trust.yaml", trust)
+
+
+def test_a_node_of_a_ring_knows_who_plays_which(folder: Path) -> None:
+    _nodes(folder)
+    built = build(parse({**RING, "peers": {"node[0]": "b", "node[1]": "a"}}), ("node",))
+    assert built.actor.environment.peers == {"node[0]": "b", "node[1]": "a"}
+
+
+@pytest.mark.parametrize(
+    ("peers", "words"),
+    [
+        ({}, r"peers: node\[0\] is missing; .* peers: {node\[0\]: a, \.\.\.}"),
+        ({"node[0]": "a"}, r"peers: node\[1\] is missing"),
+        ({"node[0]": "a", "node[1]": "b", "node[2]": "b"}, r"peers: ring has no machine 'node\[2\]'"),
+        ({"node": "a", "node[0]": "a", "node[1]": "b"}, r"peers: ring has no machine 'node'"),
+        ({"node[0]": "b", "node[1]": "b"}, "peers: a is to run as node, and plays none of its machines"),
+        ({"node[0]": "a", "node[1]": "c"}, "peers: no actor 'c' is trusted"),
+    ],
+)
+def test_a_standing_system_needs_to_know_who_plays_what(folder: Path, peers: dict[str, str], words: str) -> None:
+    _nodes(folder)
+    with pytest.raises(ConfigError, match=words):
+        build(parse({**RING, "peers": peers}), ("node",))
+
+
+def test_a_role_that_asks_a_policy_has_one_or_says_that_it_has_none(folder: Path) -> None:
+    key = PrivateKey.generate()
+    key.save(folder / "chief.key")
+    trust_file.save(folder / "trust.yaml", add(Trust(), "chief", "participant", key.public, "http://127.0.0.1:9"))
+    config = {**SITE, "name": "chief", "key": "chief.key", "system": "two_phase_commit", "inventory": ""}
+    assert verbs(load("two_phase_commit"), ("participant",), "policy") == ["vote"]
+    with pytest.raises(ConfigError, match=r"policy: is missing, and participant asks it for vote; .* `policy: null`"):
+        build(parse(config), ("participant",))
+    assert build(parse({**config, "policy": None}), ("participant",)).actor.environment.policies == {}

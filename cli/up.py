@@ -1,0 +1,110 @@
+"""`leasehold up`: the actors of any system as processes of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from leasehold.cli.common import Exit, console, print_json, set_option, verb
+from leasehold.impl.fleet import FleetError, SystemFleet
+
+LOOK_SECONDS = 0.2
+
+
+@verb(refusals={FleetError: Exit.BAD_SPEC})
+@click.argument("system")
+@set_option
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
+    help="Keep keys, configurations and stores there; left out: nowhere.",
+)  # fmt: skip
+@click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
+@click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON.")
+def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: float, as_json: bool) -> Exit:
+    """Run every actor of SYSTEM as a process, until Ctrl-C.
+
+    Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Policies
+    are not asked and handlers do nothing: `tell` gives a machine the answer instead. An actor that ends
+    is started again after a second, so kill them as you like.
+
+    Example:  leasehold up two_phase_commit --set participants=2
+              leasehold up ./my_system --dir running
+    """
+    kept = folder is not None
+    base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
+    fleet = SystemFleet(system, base, settings, tick)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with fleet:
+            _tell(fleet, as_json)
+            _watch(fleet)
+    except KeyboardInterrupt:
+        return Exit.HOLDS
+    finally:
+        if not kept:
+            shutil.rmtree(base, ignore_errors=True)
+    return Exit.HOLDS
+
+
+def _rows(fleet: SystemFleet) -> list[dict[str, Any]]:
+    return [
+        {
+            "actor": name,
+            "machines": [machine for machine, player in fleet.players.items() if player == name],
+            "pid": fleet.processes[name].pid,
+            "socket": str(fleet.folder / f"{name}.sock"),
+        }
+        for name in fleet.roles
+    ]
+
+
+def _tell(fleet: SystemFleet, as_json: bool) -> None:
+    """Prints the actors, and what can be done next."""
+    rows, program = _rows(fleet), fleet.program
+    run = program.only_run if program.standing else None
+    if as_json:
+        print_json({"system": program.system, "folder": str(fleet.folder), "run": run, "actors": rows})
+        return
+    screen, table = console(), Table(box=None, pad_edge=False)
+    for heading in ("actor", "machines", "process", "socket"):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(row["actor"], ", ".join(row["machines"]), str(row["pid"]), row["socket"])
+    screen.print(table)
+    screen.print()
+    for machine, event in _first_events(fleet):
+        at = f"--at {fleet.folder / fleet.players[machine]}.sock"
+        words = f"tell {run} {event} --machine {machine}" if run else f"begin {machine} {event}"
+        screen.print(f"leasehold {words} {at}", markup=False, soft_wrap=True)
+    show = run or "RUN"
+    screen.print(f"leasehold show {show} --at {fleet.folder}", markup=False, soft_wrap=True)
+
+
+def _first_events(fleet: SystemFleet) -> list[tuple[str, str]]:
+    """The events from outside that the first machine of each role takes in its first state."""
+    found = []
+    for role in fleet.model.roles.values():
+        machine = fleet.program.roles[role.name].machine(0)
+        if machine in fleet.players:
+            found += [(machine, event) for event in role.initial.on if event in role.events]
+    return found
+
+
+def _watch(fleet: SystemFleet) -> None:
+    """Starts actors again that have ended."""
+    while True:
+        time.sleep(LOOK_SECONDS)
+        for name, process in fleet.processes.items():
+            if (code := process.poll()) is not None:
+                click.echo(f"{name} has ended ({code}), and is started again", err=True)
+                time.sleep(1.0)
+                fleet.start(name)
