@@ -119,8 +119,10 @@ class PropertyMonitor:
         if action is not None:
             broken += [name for name, holds in self.properties.steps.items() if not holds(before, after, action)]
         what = "a commit of several steps" if action is None else f"{action.role or 'time'} {action.event}".strip()
+        clock = self.properties.layout.clock
+        now = self.sim.time.now if clock is None else after[clock]  # a commit may be settled in a later tick
         for name in broken:
-            self.broken.setdefault(name, f"at tick {self.sim.time.now}, after {what}")
+            self.broken.setdefault(name, f"at tick {now}, after {what}")
 
     def _action(self, notice: Notice) -> Action:
         role, _, rest = notice.machine.partition("[")

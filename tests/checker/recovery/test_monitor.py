@@ -1,0 +1,285 @@
+"""The monitor of real actors: on which states and steps it evaluates properties, and what it says of one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.store.store import RecordKey
+from tests.systems import load
+
+LEASE, OTHER = "service_manager:1", "service_manager:2"
+SYSTEM = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
+WAY = [
+    ("local", "service_manager", "demand"), ("deliver", "broker", "ticket"), ("local", "broker", "granted"),
+    ("deliver", "service_manager", "update_ticket"), ("local", "service_manager", "redeem_now"),
+    ("deliver", "authority", "redeem"), ("local", "authority", "placed"), None,
+    ("deliver", "service_manager", "update_lease"), ("local", "service_manager", "joined"),
+]  # fmt: skip
+EXTENSION = [
+    ("local", "service_manager", "extend"), ("deliver", "broker", "extend_ticket"), ("local", "broker", "granted"),
+    ("deliver", "service_manager", "update_ticket"), ("local", "service_manager", "extend_now"),
+    ("deliver", "authority", "extend_lease"), None, ("deliver", "service_manager", "update_lease"),
+    ("local", "service_manager", "joined"), ("clock", None, ""),
+]  # fmt: skip
+
+
+class Told(PropertyMonitor):
+    """A monitor with one property of states and one of steps, which write down what they are evaluated on.
+
+    Attributes:
+        states: in order; the first is that before the first evaluation.
+        steps: for each state but the first the step that led to it: kind, role and event; None: none was evaluated.
+        actions: the same steps, as properties have them.
+    """
+
+    def __init__(self, sim: Simulation, lease: str = LEASE) -> None:
+        properties = MonitoredProperties(SYSTEM)
+        properties.states, properties.steps = {"state": self._on_state}, {"step": self._on_step}
+        super().__init__(sim, properties, lease)
+        self.states = [list(self._state)]
+        self.steps: list[tuple[str, str | None, str] | None] = []
+        self.actions: list[Action | None] = []
+        self.fails_in = self.fails_after = "nothing"
+
+    def _on_state(self, state: list[Any], *_: Any) -> bool:
+        self.states.append(list(state))
+        self.steps.append(None)
+        self.actions.append(None)
+        return self.control(state)[0] != self.fails_in
+
+    def _on_step(self, before: list[Any], after: list[Any], action: Action) -> bool:
+        assert [before, after] == self.states[-2:]
+        self.steps[-1] = action.kind, action.role, action.event
+        self.actions[-1] = action
+        return action.event != self.fails_after
+
+    def control(self, state: list[Any]) -> tuple[str, ...]:
+        layout = self.properties.layout
+        return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())
+
+    def since(self, n: int) -> list[tuple[str, str | None, str] | None]:
+        self.settle()
+        return self.steps[n:]
+
+    def up(self) -> list[bool]:
+        return [self.state[self.properties.world.up[actor.name]] for actor in self.properties.layout.actors]
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    made = Simulation(compile_system(SYSTEM), units=2)
+    yield made
+    made.close()
+
+
+def demand(sim: Simulation, lease: str = LEASE, units: int = 1, until: int = 4) -> None:
+    sim.wish("demand", lease, units, until, 3)
+    sim.loop.advance(1.0)
+
+
+def test_what_reads_messages_in_transit_is_left_out_and_all_else_is_evaluated() -> None:
+    properties = MonitoredProperties(SYSTEM)
+    claims = {p.name: p.kind for p in SYSTEM.properties.values() if p.kind in ("always", "step")}
+    assert {*properties.left_out} == {
+        "ticket_is_as_issued", "site_gives_what_a_ticket_grants", "one_number_one_message", "the_end_is_obeyed"
+    }  # fmt: skip
+    assert {*properties.states} | {*properties.steps} | {*properties.left_out} == {*claims}
+    assert {claims[name] for name in properties.states} == {"always"}
+    assert {claims[name] for name in properties.steps} == {"step"}
+    assert properties.driven == {"setup", "modify", "teardown"}
+
+
+def test_a_property_holds_where_what_it_is_about_is_not_so() -> None:
+    """`when` is a condition of the state: a property with one says nothing of other states."""
+    properties = MonitoredProperties(SYSTEM)
+    first = list(properties.world.initial_states()[0])
+    conditional = [p.name for p in SYSTEM.properties.values() if p.kind == "always" and p.when is not None]
+    assert [name for name in conditional if name in properties.states]
+    assert all(holds(first, (), -1) for holds in properties.states.values())
+    clock = Action("clock", None, 0, "")
+    assert all(holds(first, first, clock) for holds in properties.steps.values())
+
+
+def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: Simulation) -> None:
+    monitor = Told(sim)
+    sim.start_all()
+    assert monitor.since(0) == [None] * 3, "three actors come up, which is no step of a machine"
+    assert monitor.up() == [True] * 3
+    demand(sim)
+    assert monitor.since(3) == WAY
+    assert [monitor.control(state) for state in monitor.states[4:]] == [
+        ("ticketing", "nascent", "nascent", "idle", "idle"), ("ticketing", "ticketing", "nascent", "idle", "idle"),
+        ("ticketing", "ticketed", "nascent", "idle", "idle"), ("ticketed", "ticketed", "nascent", "idle", "idle"),
+        ("redeeming", "ticketed", "nascent", "idle", "idle"), ("redeeming", "ticketed", "priming", "idle", "idle"),
+        ("redeeming", "ticketed", "priming", "priming", "idle"), ("redeeming", "ticketed", "active", "active", "idle"),
+        ("joining", "ticketed", "active", "active", "idle"), ("active", "ticketed", "active", "active", "idle"),
+    ]  # fmt: skip
+    names = [action.transition.name for action in monitor.actions if action is not None and action.transition]
+    assert names[:2] == ["service_manager/nascent#demand", "broker/nascent#ticket"]
+    assert len(names) == 9
+    assert {action.instance for action in monitor.actions if action is not None} == {0}
+    assert monitor.asked == 13
+    assert monitor.broken == {}
+
+
+def test_a_state_has_the_data_of_each_machine_and_the_time(sim: Simulation) -> None:
+    monitor, layout = Told(sim), MonitoredProperties(SYSTEM).layout
+    sim.start_all()
+    demand(sim)
+    sim.tick(0.0)
+    found = monitor.state
+    for role, data in {
+        "service_manager": {"ticket_units": 1, "ticket_end": 3, "lease_units": 1, "lease_end": 3},
+        "broker": {"units": 1, "term_end": 3}, "authority": {"units": 1, "end": 3, "assigned": frozenset({0})},
+    }.items():  # fmt: skip
+        assert {name: found[layout.at(role, 0, name)] for name in data} == data
+    assert layout.clock is not None
+    assert found[layout.clock] == 1
+
+
+def test_time_is_a_step_of_its_own_and_what_falls_due_comes_after_it(sim: Simulation) -> None:
+    monitor = Told(sim)
+    sim.start_all()
+    demand(sim)
+    monitor.settle()
+    begun = len(monitor.steps)
+    sim.tick(1.0)
+    monitor.tick()
+    assert monitor.since(begun) == [("clock", None, "")]
+    sim.tick(1.0)  # the policy extends the lease a tick before its end
+    monitor.tick()
+    assert monitor.since(begun + 1) == EXTENSION
+    assert monitor.control(monitor.states[-1]) == ("active", "ticketed", "active", "active", "idle")
+
+
+def test_who_is_down_has_its_last_records(sim: Simulation) -> None:
+    monitor = Told(sim)
+    sim.start_all()
+    demand(sim)
+    monitor.settle()
+    control, begun = monitor.control(monitor.states[-1]), len(monitor.steps)
+    sim.crash("site")
+    assert monitor.up() == [True, True, False]
+    assert monitor.control(monitor.state) == control
+    sim.start("site")
+    assert {*monitor.since(begun)} == {None}
+    assert monitor.control(monitor.states[-1]) == control
+    assert monitor.up() == [True] * 3
+
+
+def test_other_leases_are_no_step_of_this_one(sim: Simulation) -> None:
+    """Nor is a unit that goes to another lease: it counts as one that was never used."""
+    monitor, other = Told(sim), Told(sim, OTHER)
+    sim.start_all()
+    assert monitor.since(0) == other.since(0) == [None] * 3
+    demand(sim, OTHER)
+    assert monitor.since(3) == [None], "the site is up"
+    assert other.since(3) == WAY
+    demand(sim)
+    assert monitor.since(4) == WAY
+    assert monitor.control(monitor.states[-1]) == ("active", "ticketed", "active", "idle", "active")
+    assert len(other.since(3)) == len(WAY)
+    sim.wish("stop", OTHER)
+    for _ in range(4):
+        sim.tick(1.0)
+        other.tick()
+    assert other.control(other.states[-1]) == ("closed", "closed", "closed", "closed", "idle")
+    begun = len(other.steps)
+    demand(sim, "service_manager:3", until=40)
+    assert other.since(begun) == [None]
+    assert other.control(other.state) == ("closed", "closed", "closed", "idle", "idle")
+
+
+def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: Simulation) -> None:
+    monitor = Told(sim)
+    monitor.fails_in, monitor.fails_after = "active", "ticket"
+    sim.start_all()
+    demand(sim)
+    for _ in range(3):
+        sim.tick(1.0)
+        monitor.tick()
+    assert monitor.broken == {
+        "state": "at tick 0, after service_manager joined", "step": "at tick 0, after broker ticket"
+    }  # fmt: skip
+
+
+def test_what_time_breaks_and_what_several_steps_break_is_said_to_be_theirs(sim: Simulation) -> None:
+    monitor = Told(sim)
+    monitor.fails_in = "nascent"
+    sim.start_all()
+    monitor.settle()
+    assert monitor.broken == {"state": "at tick 0, after a commit of several steps"}
+    monitor.broken.clear()
+    sim.tick()
+    monitor.tick()
+    assert monitor.broken == {"state": "at tick 1, after time"}
+
+
+# What an actor finds when it restarts
+
+
+def committed(sim: Simulation) -> tuple[DurabilityMonitor, RecordKey]:
+    monitor = DurabilityMonitor(sim)
+    sim.start_all()
+    demand(sim)
+    return monitor, next(key for key in sim.disks["broker"].records if key.lease == LEASE)
+
+
+def test_who_finds_what_it_had_committed_has_lost_nothing(sim: Simulation) -> None:
+    monitor, _ = committed(sim)
+    for name in ("broker", "site", "service_manager"):
+        sim.crash(name)
+        sim.start(name)
+        monitor.compare(name)
+    assert monitor.lost == []
+
+
+def test_a_record_that_is_older_is_said_once(sim: Simulation) -> None:
+    """With what differs, as it is and as it was."""
+    monitor, key = committed(sim)
+    rows = sim.disks["broker"].records
+    before = rows[key]
+    for _ in range(2):  # until it is extended
+        sim.tick(1.0)
+    assert rows[key] != before
+    sim.crash("broker")
+    rows[key] = before
+    sim.start("broker")
+    monitor.compare("broker")
+    monitor.compare("broker")
+    (words,) = monitor.lost
+    assert words.startswith(f"broker has another broker of {LEASE}: ")
+    assert "term_end is 3, not 4" in words
+    assert " units is " not in words, "what is as it was is not said"
+
+
+def test_a_record_that_is_gone_is_said(sim: Simulation) -> None:
+    monitor, key = committed(sim)
+    sim.crash("broker")
+    del sim.disks["broker"].records[key]
+    sim.start("broker")
+    monitor.compare("broker")
+    assert monitor.lost == [f"broker has no broker of {LEASE} any more, which it had committed"]
+
+
+def test_what_recovery_commits_at_once_is_compared_before(sim: Simulation) -> None:
+    """What a lease drives is done when the actor restarts: the record is then another one, and nothing is lost."""
+    monitor, key = committed(sim)
+    sim.crash("broker")
+    for _ in range(8):  # the lease's end is over when it restarts
+        sim.tick(1.0)
+    sim.start("broker")
+    sim.loop.advance(1.0)
+    held = sim.held(LEASE, "broker")
+    assert held is not None
+    assert held.state == "closed"
+    monitor.compare("broker")
+    assert monitor.lost == []
+    assert key in sim.disks["broker"].records
