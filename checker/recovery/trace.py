@@ -28,6 +28,8 @@ class TraceRecorder:
         self._heard: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by machine: message, sender, fields
         self._control: dict[str, str] = {}
         self._data: dict[str, str] = {}
+        self._down: set[str] = set()
+        self._coming_back: set[str] = set()  # actors whose recovery is a step already, and not done
         units = len(simulation.inventory)
         self._machines: dict[str, Core] = {}
         for core in simulation.program.roles.values():
@@ -45,10 +47,15 @@ class TraceRecorder:
         return Path(self._initial, tuple(self._steps))
 
     def _hear(self, notice: Notice) -> None:
-        if notice.kind is Kind.RECOVERED and self._steps:
-            self._add("recover", self._first(notice.actor), f"recover:{notice.actor}")
+        if notice.kind is Kind.RECOVERED:
+            if notice.actor not in self._coming_back:
+                self._recovers(notice.actor)
+            self._coming_back.discard(notice.actor)
         if notice.machine not in self._machines or not self.sim.concerns(notice, self.lease):
             return
+        if notice.actor in self._down:  # what a recovery does is told before that it is done
+            self._coming_back.add(notice.actor)
+            self._recovers(notice.actor)
         match notice.kind:
             case Kind.RECEIVE:
                 self._heard[notice.machine] = notice.name, notice.data["peer"], _shown(notice.data["fields"])
@@ -57,8 +64,7 @@ class TraceRecorder:
                 change = {"transition": notice.name, "before": notice.data["from"], "after": notice.data["to"]}
                 self._consumed(notice, event_of(notice), **change)
             case Kind.IGNORED if notice.data["kind"] not in UNTRACED:
-                kind = {"kind": "duplicate"} if notice.data["kind"] == "duplicate" else {}
-                self._consumed(notice, notice.name, **kind)
+                self._consumed(notice, notice.name, "duplicate" if notice.data["kind"] == "duplicate" else "deliver")
             case Kind.SEND:
                 sent = Sent(notice.name, notice.machine, notice.data["peer"], _shown(notice.data["fields"]))
                 numbers = reversed(range(len(self._steps)))
@@ -71,16 +77,24 @@ class TraceRecorder:
         recovery = step.kind == "recover" and step.event.endswith(f":{notice.actor}")
         return step.machine == notice.machine or recovery
 
-    def _consumed(self, notice: Notice, event: str, **changes: Any) -> None:
+    def _consumed(self, notice: Notice, event: str, how: ActionKind = "deliver", **changes: Any) -> None:
+        """A message, received in one way or the other, or an event of the machine's own."""
         message, sender, fields = self._heard.pop(notice.machine, ("", "", {}))
         if message == event:
-            self._add("deliver", notice.machine, event, fields, sender, **changes)
+            self._add(how, notice.machine, event, fields, sender, **changes)
         else:
             self._add("tick" if event == "tick" else "local", notice.machine, event, **changes)
 
     def _crashed(self, actor: str) -> None:
+        self._down.add(actor)
+        self._coming_back.discard(actor)
         if self._steps:
             self._add("crash", self._first(actor), f"crash:{actor}")
+
+    def _recovers(self, actor: str) -> None:
+        self._down.discard(actor)
+        if self._steps:
+            self._add("recover", self._first(actor), f"recover:{actor}")
 
     def _first(self, actor: str) -> str:
         return next(name for name, core in self._machines.items() if self.sim.player[core.role] == actor)

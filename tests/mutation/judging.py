@@ -121,7 +121,7 @@ class Coverage:
             self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
         names = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
-        if len(names) <= 1:  # it runs when the module is imported: whoever uses the module may find it
+        if len(names) <= 1 or _at_import(mutant):  # whoever uses the module may find it
             names = {name for some in lines.values() for name in some}
         own = f"tests/{Path(mutant.path).parent}/"
         if len(names) <= 1:  # it runs in a process that coverage does not see
@@ -133,6 +133,12 @@ class Coverage:
         """The first of some tests, as many as a time has room for, and at least one."""
         totals = accumulate(self.seconds[name] for name in names)
         return [name for n, (name, total) in enumerate(zip(names, totals, strict=True)) if not n or total <= limit]
+
+
+def _at_import(mutant: Mutant) -> bool:
+    """Whether a mistake is in a module's or class's own lines: they run in the first test of a process alone."""
+    innermost = mutant.function.rpartition(".")[2].lstrip("_")
+    return not innermost or innermost[0].isupper()
 
 
 class Copy:

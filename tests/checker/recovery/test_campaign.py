@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections import Counter
@@ -22,12 +23,14 @@ from leasehold.checker.recovery.campaign import (
     Finding,
     UnknownCase,
     completed,
+    silent,
     spread,
 )
 from leasehold.checker.recovery.cases.campaign import LOST, CaseCampaign, RecoveryCase, _work, campaign
 from leasehold.checker.recovery.cases.case import BYSTANDER, LEASE, NEXT, CaseRun
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.faults import Budget, crash_points
 from tests.seeded_bugs import named
 from tests.systems import lease_cases, load
@@ -103,6 +106,47 @@ def test_work_that_nobody_waits_for_is_stopped() -> None:
     assert next(results) == 1
     results.close()
     assert stopped == [1]
+
+
+def test_work_that_was_not_begun_is_dropped_where_nobody_waits_for_it() -> None:
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            ends.append((wait, cancel_futures))
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+    ends: list[tuple[bool, bool]] = []
+    assert sorted(completed(Pool(1), abs, [-1, -2], 2)) == [1, 2]
+    assert ends == [(True, True)]
+
+
+def test_a_campaign_that_has_not_begun_has_nothing() -> None:
+    for found in (Campaign(), CaseCampaign(system=SYSTEM), RandomCampaign()):
+        assert (found.played, found.passed, found.asked, found.crashes, found.seconds) == (0, 0, 0, 0, 0.0)
+        assert (found.ends, found.failures, found.skipped, found.interrupted) == ({}, [], [], False)
+        assert found.holds
+    cases, runs = CaseCampaign(system=SYSTEM), RandomCampaign()
+    assert (cases.explored, cases.scripts, cases.exploring, cases.cases, cases.drawn) == (0, 0, 0.0, {}, {})
+    assert (cases.by_cell, cases.by_point) == ({}, {})
+    assert (runs.first, runs.acts, runs.lost) == (0, {}, 0)
+    outcome = CaseOutcome("a")
+    assert (outcome.findings, outcome.end, outcome.skipped, outcome.path) == ([], "", "", None)
+    assert (outcome.asked, outcome.crashes, outcome.passed) == (0, 0, True)
+
+
+def test_nothing_is_logged_by_actors_that_meet_faults(caplog: pytest.LogCaptureFixture) -> None:
+    """In this process: what was logged before is logged again afterwards."""
+    log = logging.getLogger("leasehold.test")
+
+    def warn(n: int) -> int:
+        log.critical("it fails")
+        return n
+
+    assert [*spread(warn, [1, 2], 0)] == [1, 2]
+    assert caplog.records == []
+    with pytest.raises(ZeroDivisionError), silent():
+        raise ZeroDivisionError
+    log.critical("now")
+    assert [record.message for record in caplog.records] == ["now"]
 
 
 def test_no_more_work_is_taken_than_the_pool_has_room_for() -> None:
