@@ -222,7 +222,7 @@ class Replayer:
         """The actor takes the step, as far as the point."""
         if where == BEFORE:
             self._subscribe(actor, Kind.COMMIT, SimulatedCrash())
-        elif where == f"{AFTER}-commit":
+        elif where == AFTER:
             self._subscribe(actor, Kind.COMMITTED, SimulatedCrash())
         elif where != ACKNOWLEDGE:
             actor.notices.subscribe(partial(self._only, step))
