@@ -358,3 +358,35 @@ def test_a_start_that_fails_leaves_no_connection(nats_server, receiver):
         assert len(os.listdir("/proc/self/fd")) < files
 
     asyncio.run(talk())
+
+
+def test_a_start_that_fails_in_any_way_is_an_error_of_the_transport(receiver, monkeypatch):
+    """Whoever starts an actor handles TransportError; what the client library raises is told in its words."""
+    closed = []
+
+    class Refuses:
+        is_connected = True
+
+        async def subscribe(self, subject, cb):
+            raise ValueError("not this subject")
+
+        async def close(self):
+            closed.append(True)
+
+    async def nothing(self, client):
+        pass
+
+    async def connected(self, server):
+        self._clients[server] = asyncio.create_task(asyncio.sleep(0, Refuses()))
+        return await self._clients[server]
+
+    async def talk():
+        transport = NatsTransport("nats://127.0.0.1:4222/a.b")
+        monkeypatch.setattr(NatsTransport, "_client", connected)
+        monkeypatch.setattr(NatsTransport, "_check_free", nothing)
+        with pytest.raises(TransportError, match=r"does not let us listen on a.b: ValueError\('not this subject'\)"):
+            await transport.start(receiver)
+        assert transport._clients == {}
+
+    asyncio.run(talk())
+    assert closed == [True]
