@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leasehold.faults import Budget, BudgetError
-from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, UP, cuts, lower_with_faults
+from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
 from leasehold.spec.language.lower import FaultCell, Relation, Variable
 from tests.systems import load
 
@@ -110,6 +111,25 @@ def test_one_actor_cannot_be_parted() -> None:
     names = [a.name for a in lower_with_faults(alone, Budget()).actors]
     assert len(names) == 3
     assert list(cuts(names[:1])) == []
+
+
+def test_where_there_is_nobody_to_part_a_partition_adds_nothing() -> None:
+    relation = lowered("none")
+    alone = replace(relation, actors=relation.actors[:1])
+    assert KINDS["partition"](alone, 1) is alone
+
+
+@pytest.mark.parametrize("second", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
+@pytest.mark.parametrize("first", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
+def test_a_kind_adds_to_what_another_has_added(first: str, second: str) -> None:
+    """In whatever order a catalogue has them."""
+    bare = lowered("none")
+    one, other = KINDS[first](bare, 1), KINDS[second](bare, 1)
+    both = KINDS[second](one, 1)
+    assert both.crashes == (*one.crashes, *other.crashes)
+    assert both.changes == (*one.changes, *other.changes)
+    assert both.variables == (*one.variables, *other.variables[len(bare.variables) :])
+    assert both.retries == (one.retries or other.retries)
 
 
 def test_a_clock_gains_a_tick_at_a_time_up_to_the_bound_and_waits_for_its_own_timers() -> None:
