@@ -126,9 +126,10 @@ def test_a_kind_adds_to_what_another_has_added(first: str, second: str) -> None:
     bare = lowered("none")
     one, other = KINDS[first](bare, 1), KINDS[second](bare, 1)
     both = KINDS[second](one, 1)
-    assert both.crashes == (*one.crashes, *other.crashes)
-    assert both.changes == (*one.changes, *other.changes)
-    assert both.variables == (*one.variables, *other.variables[len(bare.variables) :])
+    for parts in (lambda r: [c.name for c in r.crashes], lambda r: [(c.kind, c.name) for c in r.changes]):
+        assert parts(both) == [*parts(one), *parts(other)]
+    names = [[v.name for v in relation.variables] for relation in (bare, one, other, both)]
+    assert names[3] == [*names[1], *names[2][len(names[0]) :]]
     assert both.retries == (one.retries or other.retries)
 
 

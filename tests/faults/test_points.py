@@ -51,6 +51,12 @@ def test_points_of_a_state_without_work() -> None:
     assert described("authority", "nascent", max_units=1) == {**rest, "before-acknowledge": ("before-acknowledge",)}
 
 
+def test_a_message_that_is_only_ignored_or_refused_is_acknowledged_too() -> None:
+    """Where no message leads into the state, and none out of it."""
+    assert "before-acknowledge" in described("service_manager", "nascent", max_units=1)
+    assert "before-acknowledge" in described("coordinator", "idle", "two_phase_commit")
+
+
 def test_points_of_a_state_that_sends() -> None:
     """What was sent to one is sent; when all work is done only the acknowledgement is left."""
     assert described("authority", "closed", max_units=2) == {

@@ -29,7 +29,9 @@ PATIENCE = 3.0  # a mutant's tests may take so many times as long as they took w
 START_SECONDS = 30.0
 DURATIONS = "LEASEHOLD_DURATIONS"  # the variable that names the file of the tests' seconds
 # In a namespace of processes, as the child of its first process: the first one has no parent, which tests look at.
-APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$0" "$@"; exit $?')
+# No file grows beyond a gigabyte: the mistake may be to fill a disk that is not small, or the memory.
+LIMITED = 'ulimit -f 2097152; "$0" "$@"; exit $?'
+APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", LIMITED)
 
 SETTINGS = """\
 [run]
