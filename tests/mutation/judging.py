@@ -123,8 +123,9 @@ class Coverage:
             self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
         names = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
-        if len(names) <= 1 or _at_import(mutant):  # whoever uses the module may find it
-            names = {name for some in lines.values() for name in some}
+        if len(names) <= 1 or _at_import(mutant):  # whoever uses the module may find it, or only reads what it defines
+            files = {name.partition("::")[0] for some in lines.values() for name in some}
+            names = {name for name in self.seconds if name.partition("::")[0] in files}
         own = f"tests/{Path(mutant.path).parent}/"
         if len(names) <= 1:  # it runs in a process that coverage does not see
             names = {name for name in self.seconds if name.startswith(own)}
