@@ -41,6 +41,12 @@ def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: floa
     kept = folder is not None
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
     fleet = SystemFleet(system, base, settings, tick)
+    driven = [role.name for role in fleet.model.roles.values() if role.parent is not None]
+    if driven:
+        raise click.UsageError(
+            f"{fleet.program.system} has units ({', '.join(driven)}), which need an inventory and handlers; "
+            "`leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
+        )
     for number in (signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
         signal.signal(number, signal.default_int_handler)
     try:

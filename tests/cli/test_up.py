@@ -18,6 +18,7 @@ from leasehold.impl.server.config import read
         (["nothing_there"], "nothing_there"),
         (["two_phase_commit", "--set", "participants=0"], "participants"),
         (["two_phase_commit", "--tick", "0"], "--tick"),
+        (["lease"], "lease has units (unit), which need an inventory"),
     ],
 )
 def test_what_cannot_be_started_is_told(words: list[str], told: str) -> None:
