@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from leasehold.checker.recovery.campaign import Campaign, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
+from leasehold.checker.recovery.cases.lease.runner import plays_leases
 from leasehold.checker.recovery.processes.campaign import NO_TIME, ProcessCampaign
 from leasehold.checker.recovery.processes.campaign import campaign as process_campaign
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign, random_campaign
@@ -39,10 +41,6 @@ def crash_real(
     model: System, *, only: str | None, pairs: bool, jobs: int | None, as_json: bool, out: Path | None
 ) -> NoReturn:  # fmt: skip
     """Plays every case in simulation, prints the outcomes, and exits."""
-    if "service_manager" not in model.roles:
-        raise click.UsageError(
-            f"--real plays leases: {model.name} has no service manager. Without --real its crashes are explored"
-        )
     found = _watched(
         "exploring, so as to know the cases", "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
@@ -122,7 +120,7 @@ def _lines(screen: Console, found: Campaign, lines: Sequence[str], time_spent: s
     screen.print(f"{found.seconds:,.1f} s{time_spent}", style="dim")
 
 
-def _failures(screen: Console, found: Campaign) -> None:
+def _failures(screen: Console, found: Campaign, system: str) -> None:
     """A table of the first failures, and the command that plays one again."""
     if not found.failures:
         return
@@ -135,7 +133,8 @@ def _failures(screen: Console, found: Campaign) -> None:
     screen.print(table)
     if len(found.failures) > MOST:
         screen.print(f"and {len(found.failures) - MOST:,} more; --json has all")
-    screen.print(f"to see one again: {escape(rerun(found.failures[0].name))}", style="dim", soft_wrap=True)
+    again = rerun(found.failures[0].name, system)
+    screen.print(f"to see one again: {escape(again)}", style="dim", soft_wrap=True)
 
 
 def _interrupted(found: Campaign) -> str:
@@ -152,14 +151,30 @@ def _print_cases(screen: Console, found: CaseCampaign) -> None:
         f"[bold]{found.system.name}[/]  {escape(constants)}  spec {found.system.digest[:12]}",
         f"{counted(found.played, 'case')} of {found.scripts:,} (cells x crash points x modes), played by real actors: "
         f"{found.passed:,} passed, {len(found.failures):,} failed{_interrupted(found)}",
-        f"{found.ends['same']:,} came to where they are without the crash, {found.ends['ended']:,} have ended and "
-        f"their units served the next request; invariants asked at {found.asked:,} states",
+        f"{_ends(found)}; invariants asked at {found.asked:,} states",
+        *(f"{count:,} not played: {escape(why)}" for why, count in _not_played(found)),
     )
     _lines(screen, found, lines, f", {found.exploring:,.1f} s of them to find the cases")
     if found.played == 1:
         for path in found.drawn.values():
             tables.path(screen, path, brief=False)
-    _failures(screen, found)
+    _failures(screen, found, found.system.name)
+
+
+def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
+    """Why cases were not played, and how many each time."""
+    return sorted(Counter(outcome.skipped for outcome in found.skipped).items())
+
+
+def _ends(found: CaseCampaign) -> str:
+    if plays_leases(found.system):
+        same, ended = found.ends["same"], found.ends["ended"]
+        return (
+            f"{same:,} came to where they are without the crash, {ended:,} have ended and their units served the next "
+            "request"
+        )
+    ends = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()))
+    return f"ends: {', '.join(ends) or 'none'}"
 
 
 def _print_random(model: System, screen: Console, found: RandomCampaign) -> None:
@@ -195,4 +210,4 @@ def _print_processes(model: System, screen: Console, found: ProcessCampaign) -> 
             screen.print(f"skipped {escape(outcome.name)}: {escape(outcome.skipped)}", soft_wrap=True)
     if late:
         screen.print(f"for {counted(len(late), 'case')} no time was left; --json names them, --hours gives more")
-    _failures(screen, found)
+    _failures(screen, found, model.name)

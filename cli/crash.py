@@ -73,7 +73,7 @@ class Hours(click.FloatRange):
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), help="With --random: the first run's seed; 0.")
 @click.option("--jobs", type=click.IntRange(min=1), help="With --real: processes; one for each processor.")
 @click.option("--processes", is_flag=True, help="With --real: with processes, real stores and real faults.")
-@click.option("--only", metavar="NAME", help="With --processes: the case of that name, or all that begin so.")
+@click.option("--only", metavar="NAME", help="With --real: the case of that name, or all that begin so.")
 @click.option("--quick", is_flag=True, help="With --processes: a selection that takes some two minutes.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path),
@@ -98,9 +98,11 @@ def crash(
     over. The constants that system.yaml sets for faults are used, unless --set gives them.
 
     With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart. Then the
-    lease, the actors, their policies and the units are checked. In place of SYSTEM the name of a case may stand,
-    POINT@MODE@CELL, or the beginning of one. With --random or --hours, random runs are played instead: many leases,
-    contention and mixes of faults. A run that fails is printed with its seed and the smallest plan that still fails.
+    lease, the actors, their policies and the units are checked; of another system, whatever the specification allows
+    happens next, and has to be a run of it that comes to an end. --only names a case, POINT@MODE@CELL, or the beginning
+    of one, which may stand in place of SYSTEM for the lease. With --random or --hours, random runs of the lease are
+    played instead: many leases, contention and mixes of faults. A run that fails is printed with its seed and the
+    smallest plan that still fails.
 
     Example:  leasehold crash two_phase_commit --set participants=2
               leasehold crash ./my_system --time 10m
@@ -108,14 +110,15 @@ def crash(
               leasehold crash lease --faults deep --hours 8 --json
               leasehold crash lease --points
               leasehold crash lease --case active/ticketed/active --point crash:unit/active#recovering
+              leasehold crash two_phase_commit --real
               leasehold crash lease --real --out recovery
               leasehold crash --real crash:authority/priming#after-setup@over
               leasehold crash lease --real --random 10000
               leasehold crash lease --real --hours 8
               leasehold crash lease --real --processes --only kill/site/before-commit
     """
-    if (processes and not real) or ((only is not None or quick) and not processes):
-        raise click.UsageError("--processes goes with --real; --only and --quick go with --processes")
+    if (processes and not real) or (quick and not processes) or (only is not None and not real):
+        raise click.UsageError("--processes and --only go with --real; --quick goes with --processes")
     if real:
         from leasehold.cli import campaigns  # they take a while to load
     if processes:
@@ -127,6 +130,8 @@ def crash(
     if system.startswith(CASE):
         if not real:
             raise click.UsageError(f"{system[:60]} names a case, which is played with --real")
+        if only is not None:
+            raise click.UsageError(f"{system[:60]} names a case: --only would name another")
         system, only = PLAYED, system
     by_chance = runs is not None or (real and hours is not None) or seed is not None
     if (pairs or jobs is not None or by_chance) and not real:

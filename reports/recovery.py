@@ -13,12 +13,15 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from leasehold.checker.crash.cases import product_of
 from leasehold.checker.recovery.cases.campaign import CaseCampaign
+from leasehold.checker.recovery.cases.lease.runner import plays_leases
+from leasehold.checker.recovery.cases.open.case import AS_IN_THE_MODEL, CHECKS
+from leasehold.checker.recovery.lease_run import CHECKS as LEASE_CHECKS
 from leasehold.checker.recovery.processes.campaign import ProcessCampaign
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
-from leasehold.checker.recovery.simulated_run import CHECKS
 from leasehold.reports.json_report import path_json, system_json
-from leasehold.spec.language.model import System
+from leasehold.spec.language.model import System, machine_name
 from leasehold.spec.language.types import show
 
 STYLE = """
@@ -34,6 +37,7 @@ th.tall { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left
 .figures { display: flex; flex-wrap: wrap; gap: 1.2rem; padding: 0; list-style: none; }
 .figures b { display: block; font-size: 1.5rem; } code { font-size: 0.92em; overflow-wrap: anywhere; }
 """
+COUNTEREXAMPLES = " Counterexamples of the model under other faults are replayed, too: what they break has to break."
 
 
 def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, Any]:
@@ -49,8 +53,8 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
         "crash_points": len(found.by_point),
         "single": found.cases["single"],
         "pairs": found.cases["pairs"],
-        "came_back": found.ends["same"],
-        "ended": found.ends["ended"],
+        **_ends(found),
+        "not_played": len(found.skipped),
         "invariants_asked": found.asked,
         "explored_states": found.explored,
     }
@@ -58,10 +62,17 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
         values["seconds"] = round(found.seconds, 3)
         values["exploring_seconds"] = round(found.exploring, 3)
     values["failures"] = [
-        {"case": outcome.name, "rerun": rerun(outcome.name), "findings": to_builtins(outcome.findings)}
-        for outcome in found.failures
+        {"case": o.name, "rerun": rerun(o.name, found.system.name), "findings": to_builtins(o.findings)}
+        for o in found.failures
     ]
     return values
+
+
+def _ends(found: CaseCampaign) -> dict[str, Any]:
+    """How cases ended: of the lease, beside the run without the crash; of another system, in which of its ends."""
+    if plays_leases(found.system):
+        return {"came_back": found.ends["same"], "ended": found.ends["ended"]}
+    return {"counterexamples": found.cases["counterexamples"], "ends": dict(sorted(found.ends.items()))}
 
 
 def random_json(system: System, found: RandomCampaign) -> dict[str, Any]:
@@ -112,8 +123,10 @@ def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
     }
 
 
-def rerun(name: str) -> str:
-    """The command that plays a case again."""
+def rerun(name: str, system: str = "lease") -> str:
+    """The command that plays a case of a system again."""
+    if system != "lease":
+        return f"leasehold crash {system} --real --only {shlex.quote(name)}"
     if name.startswith("seed "):
         return f"leasehold crash lease --real --{name}"
     if name.startswith("crash:"):
@@ -129,7 +142,7 @@ def recovery_html(found: CaseCampaign) -> str:
             "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>", f"<h1>{escape(title)}</h1>",
-            *_summary(found), *_cells(found), *_points(found), *_failures(found), *_checks(), "</body></html>", "",
+            *_summary(found), *_cells(found), *_points(found), *_failures(found), *_checks(found), "</body></html>", "",
         ]
     )  # fmt: skip
 
@@ -143,28 +156,38 @@ def _summary(found: CaseCampaign) -> Iterator[str]:
         "path, one of them is stopped, and restarted. Each is played twice: what the crashed actor had sent comes all "
         "the same, or is lost with it."
         + (" Then an actor stops once more, at each point passed after the restart." if found.cases["pairs"] else "")
+        + (COUNTEREXAMPLES if found.cases["counterexamples"] else "")
         + "</p>"
     )  # fmt: skip
     figures = [
         (found.played, "cases"), (found.passed, "passed"), (len(found.failures), "failed"),
         (len(found.by_cell), "cells"), (len(found.by_point), "crash points"),
-        (found.ends["same"], "came to where they are without the crash"),
-        (found.ends["ended"], "ended, and their units served the next request"),
+        *_end_figures(found),
         (found.asked, "states at which invariants were asked"),
     ]  # fmt: skip
     yield '<ul class="figures">' + "".join(f"<li><b>{n:,}</b>{escape(w)}</li>" for n, w in figures) + "</ul>"
 
 
+def _end_figures(found: CaseCampaign) -> list[tuple[int, str]]:
+    if plays_leases(found.system):
+        same, ended = "came to where they are without the crash", "ended, and their units served the next request"
+        return [(found.ends["same"], same), (found.ends["ended"], ended)]
+    return [
+        (count, name if name == AS_IN_THE_MODEL else f"ended: {name}") for name, count in sorted(found.ends.items())
+    ]
+
+
 def _cells(found: CaseCampaign) -> Iterator[str]:
     """The product as a grid: one role down, the others across."""
-    roles = found.system.product
+    roles = [role for role, _ in product_of(found.system)]
+    names = [machine_name(found.system.roles[role], i) for role, i in product_of(found.system)]
     yield "<h2>Cells of the product</h2>"
     first, rest = _axis(found, 0), sorted({cell[1:] for cell in found.by_cell}, key=_order(found.system, roles[1:]))
     yield '<div class="scroll"><table>'
     yield (
-        f"<caption>Cases played in each cell: {escape(roles[0].replace('_', ' '))} down, "
-        f"{escape(', '.join(r.replace('_', ' ') for r in roles[1:]))} across. An empty cell is reached by no run with "
-        "one crash.</caption>"
+        f"<caption>Cases played in each cell: {escape(names[0].replace('_', ' '))} down, "
+        f"{escape(', '.join(name.replace('_', ' ') for name in names[1:]))} across. An empty cell is reached by no run "
+        "with one crash.</caption>"
     )
     yield "<thead><tr><th></th>" + "".join(f'<th class="tall">{escape("/".join(c))}</th>' for c in rest)
     yield "</tr></thead><tbody>"
@@ -176,7 +199,8 @@ def _cells(found: CaseCampaign) -> Iterator[str]:
 
 def _axis(found: CaseCampaign, at: int) -> list[str]:
     reached = {cell[at] for cell in found.by_cell}
-    return [state for state in found.system.roles[found.system.product[at]].states if state in reached]
+    role = [role for role, _ in product_of(found.system)][at]
+    return [state for state in found.system.roles[role].states if state in reached]
 
 
 def _order(system: System, roles: Sequence[str]) -> Any:
@@ -208,9 +232,9 @@ def _failures(found: CaseCampaign) -> Iterator[str]:
     ))  # fmt: skip
 
 
-def _checks() -> Iterator[str]:
+def _checks(found: CaseCampaign) -> Iterator[str]:
     yield "<h2>What is checked</h2>"
-    yield from _rows(("check", "what has to be so"), CHECKS.items())
+    yield from _rows(("check", "what has to be so"), (LEASE_CHECKS if plays_leases(found.system) else CHECKS).items())
 
 
 def _rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from leasehold import spec
 from leasehold.checker.recovery.cases.campaign import scripts_of
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import SHIPPED, System
 
 TRUTH = Path(__file__).parent / "truth"

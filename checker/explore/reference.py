@@ -367,6 +367,10 @@ class Reference:
         """Conditions under which time does not pass: its horizon is reached, or it has to wait for a timer."""
         return [self._is_over, *(self.timers_due(self.machines) if self._prompt else ())]
 
+    def time_may_pass(self, s: Any) -> bool:
+        """Whether the system has a clock, and nothing holds it."""
+        return self.layout.clock is not None and not any(holds(s) for holds in self._holding_time)
+
     def _is_over(self, s: Any) -> bool:
         passage, clock = self.relation.passage, self.layout.clock
         assert passage is not None and clock is not None
@@ -374,7 +378,7 @@ class Reference:
 
     def _passage(self, s: State, of: tuple[bool, ...]) -> Steps:
         """Time passes, unless something holds it."""
-        if not any(holds(s) for holds in self._holding_time):
+        if self.time_may_pass(s):
             yield from self._tick(s, of)
 
     def _tick(self, s: State, of: Sequence[bool]) -> Steps:

@@ -26,13 +26,15 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
 from leasehold.spec.language.python_source import Frame, source
 
+CRASH = Budget(crash=1)
+
 
 class MonitoredProperties:
     """The properties that can be evaluated on the states and steps of a running system."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, budget: Budget = CRASH) -> None:
         self.system = system
-        self.world = reference_of(system, Budget(crash=1))
+        self.world = reference_of(system, budget)
         self.layout = self.world.layout
         frame = Frame(self.layout, system.values(), before="o")
         lanes = {lane.cell for lane in self.layout.lanes}
@@ -62,12 +64,15 @@ class PropertyMonitor:
     Attributes:
         broken: when each property that does not hold was broken first.
         asked: how many states and steps were evaluated.
+        cells: the values of cells that faults have added to the model, where no record tells them: an actor that has
+            halted, a partition.
     """
 
     def __init__(self, simulation: Simulation, properties: MonitoredProperties, lease: str) -> None:
         self.sim, self.properties, self.lease = simulation, properties, lease
         self.broken: dict[str, str] = {}
         self.asked = 0
+        self.cells: dict[int, Any] = {}
         self._state = list(properties.world.initial_states()[0])
         self._moved: list[Notice] = []
         self._after: list[Any] | None = None
@@ -108,9 +113,13 @@ class PropertyMonitor:
 
     def tick(self) -> None:
         """Time has passed by one tick."""
+        self.passed("clock")
+
+    def passed(self, kind: str) -> None:
+        """A step of no machine: time has passed, or a fault has come or gone."""
         self.settle()
         after = self._look("")
-        self._ask(self._state, after, Action("clock", None, 0, ""))
+        self._ask(self._state, after, Action(kind, None, 0, ""))
 
     def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
         self._state = after
@@ -138,9 +147,10 @@ class PropertyMonitor:
         layout, found = self.properties.layout, list(self._state)
         for role, instance, _ in layout.machines():
             core = self.sim.program.roles[role.name]
-            if self.sim.player[role.name] != committed:
+            machine = core.machine(instance)
+            if self.sim.player[machine] != committed:
                 continue
-            held = self.sim.held(self.lease, core.machine(instance))
+            held = self.sim.held(self.lease, machine)
             record = held.record if held is not None else core.first(instance)
             at = layout.at(role.name, instance, None)
             if core.subsidiary and held is not None and held.metadata.get("lease") != self.lease:
@@ -149,10 +159,14 @@ class PropertyMonitor:
             found[at] = record[0]
             found[at + 1 : at + 1 + len(role.data)] = record[core.data_at : core.data_at + len(role.data)]
         for actor in layout.actors:
-            running = self.sim.actors.get(actor.name)  # who has no store takes no step either
+            role_name, number = actor.machines[0]
+            player = self.sim.player[self.sim.program.roles[role_name].machine(number)]
+            running = self.sim.actors.get(player)  # who has no store takes no step either
             found[self.properties.world.up[actor.name]] = UP if running is not None and running.running else DOWN
         if layout.clock is not None:
             found[layout.clock] = self.sim.time.now
+        for cell, value in self.cells.items():
+            found[cell] = value
         return found
 
 

@@ -1,39 +1,21 @@
-"""A run of real actors in simulation: how its leases are looked at and acted on, and what was found wrong."""
+"""A run of real actors of any system in simulation, and what was found wrong in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.checker.recovery.progress import owed
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 
-SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
-CHECKS = {
-    "drive": "The actors come to each state of the script as the model does.",
-    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
-    "lease": (
-        "The lease comes to the state that it has without the crash, and can be extended once more if it runs; or it "
-        "has ended, and its units serve the next request."
-    ),
-    "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
-    "progress": "No machine at rest owes what its state asks for: a timer's event, a handler's call, or a message.",
-    "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
-    "world": (
-        "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
-        "over."
-    ),
-    "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
-    "error": "No exception is left unhandled.",
-}
+S = TypeVar("S", bound=Simulation)
 
 
-class SimulatedRun:
+class SimulatedRun(Generic[S]):
     """What all runs in simulation share.
 
     Attributes:
@@ -41,7 +23,7 @@ class SimulatedRun:
         outcome: with what is wrong; without findings where nothing is.
     """
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: S, name: str) -> None:
         self.sim = simulation
         self.outcome = CaseOutcome(name)
 
@@ -54,51 +36,22 @@ class SimulatedRun:
             if not isinstance(raised, SimulatedCrash):
                 self.say("error", f"{context.get('message')}: {raised!r}")
 
-    # A lease
-
-    def state(self, lease: str, machine: str = SERVICE_MANAGER) -> str:
+    def state(self, lease: str, machine: str) -> str:
+        """The control state of a machine; empty where the actor does not run or has none."""
         held = self.sim.held(lease, machine)
         return "" if held is None else held.state
 
-    def data(self, lease: str, machine: str = SERVICE_MANAGER) -> Mapping[str, Any]:
+    def data(self, lease: str, machine: str) -> Mapping[str, Any]:
         """The data of a machine; empty where the actor does not run or has none."""
         held = self.sim.held(lease, machine)
         return {} if held is None else held.core.view(held.record)
 
-    def where(self, lease: str) -> str:
-        return "/".join(self.state(lease, role) or "-" for role in (SERVICE_MANAGER, BROKER, AUTHORITY))
-
-    def over(self, lease: str) -> bool:
-        """Whether service manager and broker are done with a lease; a lazy site may keep it once its term is over."""
-        if any(self.state(lease, r) not in ("", "nascent", "closed", "failed") for r in (SERVICE_MANAGER, BROKER)):
-            return False
-        data, lazy = self.data(lease, AUTHORITY), self.sim.program.constants.get("lazy_close", True)
-        kept = lazy and "end" in data and self.sim.time.now >= data["end"]
-        return bool(kept) or self.state(lease, AUTHORITY) in ("", "nascent", "closed")
-
-    def tell(self, role: str, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
-        """An operator's event for a machine of the actor that plays a role."""
-        actor = self.sim.actors[self.sim.player[role]]
+    def tell(self, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
+        """An operator's event for a machine."""
+        actor = self.sim.actors[self.sim.player[machine]]
         self.sim.loop.call(partial(actor.tell, lease, machine, event, dict(fields or {})))
-
-    # Units
-
-    def quarantined(self) -> list[int]:
-        """The numbers of the units that are in quarantine."""
-        units = range(len(self.sim.inventory))
-        return [n for n in units if self.data(BELOW, f"unit[{n}]").get("quarantined")]
-
-    def repair(self) -> None:
-        """An operator sees to the units that are in quarantine."""
-        for n in self.quarantined():
-            self.sim.repair(self.sim.inventory.units[n].name)
-            self.tell(AUTHORITY, f"unit[{n}]", BELOW, "repaired")
 
     def check_progress(self, monitor: PropertyMonitor) -> None:
         """Whether the machines of a lease have left anything undone, once its actors are at rest."""
         for words in owed(self.sim, monitor.properties, monitor.lease, monitor.state):
             self.say("progress", f"tick {self.sim.time.now}: {words}")
-
-    def check_overlaps(self) -> None:
-        if self.sim.units.overlaps:
-            self.say("world", f"two actions on one unit at once: {self.sim.units.overlaps[0]}")

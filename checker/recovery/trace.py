@@ -13,7 +13,6 @@ from typing import Any
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.monitor import event_of
 from leasehold.faults.simulation.simulation import Simulation
-from leasehold.impl.core.core import Core
 from leasehold.impl.notices import Kind, Notice
 
 UNTRACED = frozenset({"late", "stale"})  # events that change nothing
@@ -28,13 +27,9 @@ class TraceRecorder:
         self._heard: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by machine: message, sender, fields
         self._control: dict[str, str] = {}
         self._data: dict[str, str] = {}
+        self._machines = {name: core for name, (core, _) in simulation.program.machines.items()}
         self._down: set[str] = set()
         self._coming_back: set[str] = set()  # actors whose recovery is a step already, and not done
-        units = len(simulation.inventory)
-        self._machines: dict[str, Core] = {}
-        for core in simulation.program.roles.values():
-            for n in range(units if core.subsidiary else 1):
-                self._machines[core.machine(n)] = core
         for name, core in self._machines.items():
             self._control[name] = core.states[0]
         self._now = 0
@@ -97,7 +92,7 @@ class TraceRecorder:
             self._add("recover", self._first(actor), f"recover:{actor}")
 
     def _first(self, actor: str) -> str:
-        return next(name for name, core in self._machines.items() if self.sim.player[core.role] == actor)
+        return next(name for name in self._machines if self.sim.player[name] == actor)
 
     def _look(self, machine: str) -> None:
         held = self.sim.held(self.lease, machine)

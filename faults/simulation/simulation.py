@@ -1,8 +1,11 @@
-"""Real actors in simulation: compiled cores, signed messages, stores and policies, all on one virtual loop.
+"""Real actors of any system in simulation: compiled cores, signed messages and stores, all on one virtual loop.
 
 Theory of operation. One seed gives one run, to the byte: keys and jitter come from the seed, time is virtual, and the
 loop runs what is ready in one order. A crash takes an actor at once, between two callbacks: what it has in memory is
 gone, nothing more gets out of it, and its disk keeps what was committed.
+
+There is an actor for each actor that the system declares, and one for each machine of a role that no actor plays, as in
+the explorer. Its policies and handlers decide nothing by themselves (silent.py); lease.py has those of the lease.
 """
 
 from __future__ import annotations
@@ -16,19 +19,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
+from leasehold.faults.simulation.silent import silent_environment
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
+from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import Ready, Recheck, Request
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program
-from leasehold.impl.handlers.handler import Handler
-from leasehold.impl.handlers.simulated import SimulatedHandler
-from leasehold.impl.handlers.simulated import World as Units
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.notices import Notice, Subscriber
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey, Store
@@ -93,47 +92,46 @@ class Simulation:
     Args:
         program: the compiled system.
         seed: of keys and of everything that is left to chance.
-        units: of the site, where the system has one.
         store: makes the store of an actor, the same one again after a restart; left out: in memory, on `disks`.
         actor: what actors are made of.
 
     Attributes:
         actors: those that run, by name.
+        roles: by actor, the roles that it plays, without subsidiary ones.
+        player: by machine, the actor that plays it.
         subscribers: hear the notices of every actor, from its start on.
         ends: hear which actor has ended.
         crashes: how many actors have ended.
+        free: actors go on by themselves, though the network holds their packets.
     """
 
-    outside = False  # whether there is something of units outside of this process, which has to go in the end
+    retry = RetryPolicy(3, 0.1, 1e9)  # a silent handler ends only when its machine moves on
 
     def __init__(
-        self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
+        self, program: Program, seed: int = 0, store: Callable[[str], Store] | None = None,
         actor: type[ControlledActor] = ControlledActor,
     ) -> None:  # fmt: skip
         self.program, self.seed = program, seed
         self.loop = VirtualLoop()  # type: ignore[abstract]
         self.time, self.network = TrueTime(), SimulatedNetwork(seed)
-        self.units = Units(seed=seed)
-        self.inventory = Inventory.parse({"units": [{"name": f"unit-{n}"} for n in range(units)]})
         self.disks: dict[str, Disk] = {}
         self.actors: dict[str, ControlledActor] = {}
         self.subscribers: list[Subscriber] = []
         self.ends: list[Callable[[str], None]] = []
         self.crashes = 0
+        self.free = False
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._actor = actor
         self._transports: dict[str, SimulatedTransport] = {}
-        self.roles = {
-            name: tuple(r for r in roles if not program.roles[r].subsidiary) for name, roles in _cast(program)
-        }
-        self.player = {role: name for name, roles in _cast(program) for role in roles}
+        self.player = _players(program)
+        self.roles = _roles(program, self.player)
         keys = {name: _key(seed, name) for name in self.roles}
         trust = Trust()
         for name, roles in self.roles.items():
             trust = add(trust, name, roles[0], keys[name].public, SCHEME + name)
         self._identities = {name: Identity(name, keys[name], trust) for name in self.roles}
-        self.clocks = {name: SimulatedClock(self.time) for name in self.roles}
         self.disks = {name: Disk() for name in self.roles}
+        self.clocks = {name: SimulatedClock(self.time) for name in self.roles}
 
     # Actors
 
@@ -141,22 +139,18 @@ class Simulation:
         """Starts an actor, which recovers what its disk has."""
         at = list(self.roles).index(name)
         options = ActorOptions(
-            retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=RetryPolicy(3, 0.1, 30.0),
+            retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=self.retry,
             seed=self.seed * 64 + at,
         )  # fmt: skip
         transport = self._transports[name] = SimulatedTransport(self.network, name)
-        environment = lease_environment(
-            self.program, self._identities[name], self.roles[name], self.player, self.inventory,
-            lambda role: self._handler(name, role),
-        )  # fmt: skip
         actor = self._actor(
             self._identities[name], self.program, self.roles[name], self._store(name), transport, self.clocks[name],
-            environment, options,
+            self._environment(name), options,
         )  # fmt: skip
         for subscriber in self.subscribers:
             actor.notices.subscribe(subscriber)
         self.actors[name] = actor
-        actor.controlled = self.network.holds
+        actor.controlled = self.network.holds and not self.free
         self.loop.run(actor.start())
         self.loop.quiesce()
         return actor
@@ -180,51 +174,36 @@ class Simulation:
         self.loop.create_task(actor.kill())
         self.disks[name].crash()
 
-    def _handler(self, name: str, role: str) -> Handler:
-        """The handler of one incarnation of an actor, for a role that it plays."""
-        return SimulatedHandler(self.units)
-
-    # Units, as they are outside of the actors
-
-    def up(self) -> set[str]:
-        """The units that are up, and the leases that have joined, by name."""
-        return self.units.on()
-
-    def serves(self, unit: str, lease: str) -> bool:
-        """Whether a unit that is up is so for a lease."""
-        return self.units.units[unit].lease == lease
-
-    def repair(self, unit: str) -> None:
-        """An operator sees to it that nothing is left of a unit."""
-        self.units.units[unit].on = False
-
-    def strays(self) -> list[str]:
-        """The remains of units that are not up, in words; simulated units leave none."""
-        return []
+    def _environment(self, name: str) -> Environment:
+        """The environment of one incarnation of an actor."""
+        roles = {self.program.machines[machine][0].role for machine, player in self.player.items() if player == name}
+        return silent_environment(sorted(roles), self.player)
 
     # Control
 
     def hold(self) -> None:
         """From now on nothing happens by itself: no packet arrives, no policy or handler answers, no tick is taken."""
         self.network.holds = self.time.held = True
+        self.free = False
         for actor in self.actors.values():
             actor.controlled = True
 
-    def release(self) -> None:
-        """Everything happens by itself again."""
+    def release(self, packets: bool = True) -> None:
+        """Everything happens by itself again; without `packets`, the network still holds what is sent."""
         self.time.held = False
+        self.free = True
         with self.loop.inside():
             for actor in self.actors.values():
                 actor.release()
-            self.network.release()
+            if packets:
+                self.network.release()
             self.time.notify()
         self.loop.quiesce()
 
     def held(self, lease: str, machine: str) -> MachineInstance | None:
         """A machine of a running actor; None where it has none, or does not run."""
-        role = machine.partition("[")[0]
-        actor = self.actors.get(self.player[role])
-        lease = BELOW if self.program.roles[role].subsidiary else lease
+        actor = self.actors.get(self.player[machine])
+        lease = BELOW if self.program.machines[machine][0].subsidiary else lease
         return None if actor is None else actor.table.instances.get(RecordKey(lease, machine))
 
     def concerns(self, notice: Notice, lease: str) -> bool:
@@ -239,30 +218,29 @@ class Simulation:
         self.time.advance()
         self.loop.advance(settle)
 
-    def wish(self, method: str, *arguments: Any, **options: Any) -> None:
-        """Passes a client's command to the service manager's policy."""
-        actor = self.actors[self.player["service_manager"]]
-        future = self.loop.call(lambda: actor.command("service_manager", method, *arguments, **options))
-        if future.done():
-            future.result()
-        else:
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    def policy(self, role: str) -> Any:
-        """The policy of a running actor."""
-        return self.actors[self.player[role]].environment.policies[role]
-
     def close(self) -> None:
         for name in tuple(self.actors):
             self.crash(name)
         self.loop.close()
 
 
-def _cast(program: Program) -> list[tuple[str, tuple[str, ...]]]:
-    """Every actor with its roles; a role that no actor is declared to play is an actor of its own."""
-    named: Mapping[str, tuple[str, ...]] = program.actors
-    placed = {role for roles in named.values() for role in roles}
-    return [*named.items(), *((role, (role,)) for role in program.roles if role not in placed)]
+def _players(program: Program) -> dict[str, str]:
+    """By machine, the actor that plays it: the one that is declared for its role, or one of its own."""
+    declared = {role: name for name, roles in program.actors.items() for role in roles}
+    return {
+        machine: declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
+        for machine, (core, number) in program.machines.items()
+    }
+
+
+def _roles(program: Program, player: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By actor, declared ones first, the roles that it plays, without subsidiary ones."""
+    found: dict[str, dict[str, None]] = {name: {} for name in program.actors}
+    for machine, name in player.items():
+        core, _ = program.machines[machine]
+        if not core.subsidiary:
+            found.setdefault(name, {})[core.role] = None
+    return {name: tuple(roles) for name, roles in found.items() if roles}
 
 
 def _key(seed: int, name: str) -> PrivateKey:

@@ -275,7 +275,8 @@ class MessageHandler:
                 raise Refusal(f"the lease {key.lease[:80]} is over and forgotten")
             members = self._members(envelope)
             instance = table.new(key, core, number)
-            self.stepper.introduce(instance, members)
+            if len(instance.peers) > 1:  # else its neighbour is the sender
+                self.stepper.introduce(instance, members)
         peer = instance.peers[event[2]]
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")

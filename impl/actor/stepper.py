@@ -93,8 +93,11 @@ class Stepper:
         named = self.program.machines.get(machine)
         if named is None or named[0].role not in self.table.roles or named[0].subsidiary:
             raise ActorError(f"this actor has no machine {machine[:60]}")
-        if origin_of(lease) is None:
+        named_after = origin_of(lease)
+        if named_after is None:
             raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
+        if named_after[0] != self.name:
+            raise ActorError(f"{lease[:80]} would be a lease of {named_after[0]}; this actor begins {self.name}:NUMBER")
         if key in self.table.instances or lease in self.table.pruned:
             raise ActorError(f"there is, or was, a lease {lease[:80]}")
         instance = self.table.new(key, *named)

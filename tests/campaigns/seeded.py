@@ -26,8 +26,8 @@ from typing import Any
 from leasehold.checker.recovery.campaign import Finding, spread
 from leasehold.checker.recovery.cases import campaign
 from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import System, load
 from tests.seeded_bugs import Bug, UnknownBug, bugs, named
 
@@ -42,7 +42,7 @@ class Caught:
         bug, class_: its name and class.
         cases: how many were played, the one that caught it among them.
         case: the name of that one; empty where the bug has survived.
-        checks: what caught it there (simulated_run.py, CHECKS), in the order in which it was found.
+        checks: what caught it there (lease_run.py, CHECKS), in the order in which it was found.
         words: what the first said.
         seconds: how long it took.
     """
@@ -76,7 +76,7 @@ def in_order(scripts: Sequence[Script], seed: int = SEED) -> Iterator[RecoveryCa
     return (RecoveryCase(shuffled[n], lost) for n in ranked for lost in (False, True))
 
 
-def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | None = None) -> Caught:
+def catch(bug: Bug, scripts: Sequence[Script], runner: LeaseCaseRunner, most: int | None = None) -> Caught:
     """Plays cases with a bug until one fails.
 
     Args:
@@ -103,7 +103,7 @@ def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | N
     return Caught(bug.name, bug.class_, played, seconds=time.perf_counter() - begun)
 
 
-def _play(runner: CaseRunner, case: RecoveryCase) -> list[Finding]:
+def _play(runner: LeaseCaseRunner, case: RecoveryCase) -> list[Finding]:
     try:
         return runner.play(case.script, case.lost).findings
     except Exception as error:  # a bug may spoil even the end of a case

@@ -29,7 +29,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import Done, Handler, HandlerAction
@@ -99,7 +99,7 @@ class RealHandler:
         self._loop.run(self._handler.close())
 
 
-class OnProcesses(Simulation):
+class OnProcesses(LeaseSimulation):
     """A world whose site has process groups of this machine for units; guests, who join and leave, are simulated.
 
     Args:

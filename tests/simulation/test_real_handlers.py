@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.case import CaseRun
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.lease.case import LeaseCaseRun
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.cases.steps import Script
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError
@@ -104,7 +104,7 @@ def said(outcome: CaseOutcome) -> dict[str, str]:
     return {f.check: f.words for f in reversed(outcome.findings)}
 
 
-def before(stage: CaseRunner, worlds: Worlds, script: Script) -> int:
+def before(stage: LeaseCaseRunner, worlds: Worlds, script: Script) -> int:
     """Which action is under way when the actor of a case crashes, counted from 1."""
     plain = stage.play(script)
     assert plain.passed, words(plain)
@@ -113,7 +113,9 @@ def before(stage: CaseRunner, worlds: Worlds, script: Script) -> int:
     return which
 
 
-def amid(stage: CaseRunner, worlds: Worlds, script: Script, which: int, point: str, lost: bool = False) -> CaseOutcome:
+def amid(
+    stage: LeaseCaseRunner, worlds: Worlds, script: Script, which: int, point: str, lost: bool = False
+) -> CaseOutcome:
     """Plays a case in which an action is ended at a point of the handler."""
     outcome = stage.play(script, lost, simulate=partial(worlds, amid=(which, point)))
     assert worlds.last.died is not None, f"nobody came to {point}"
@@ -126,7 +128,7 @@ def amid(stage: CaseRunner, worlds: Worlds, script: Script, which: int, point: s
 
 @pytest.mark.long
 def test_cases_around_setup_and_teardown(scripts: list[Script], worlds: Worlds) -> None:
-    stage = CaseRunner(SHORT, worlds)
+    stage = LeaseCaseRunner(SHORT, worlds)
     some = chosen(scripts, *AROUND)
     assert len(some) == 2 * len(AROUND)
     for script in some:
@@ -142,7 +144,7 @@ def test_cases_around_setup_and_teardown(scripts: list[Script], worlds: Worlds) 
 @pytest.mark.parametrize("point", [p for p in AMID if "modifying" not in p])
 def test_the_site_dies_amid_an_action(scripts: list[Script], worlds: Worlds, point: str) -> None:
     """What the action has left half done is found by the next, at each point of the handler."""
-    stage = CaseRunner(SHORT, worlds)
+    stage = LeaseCaseRunner(SHORT, worlds)
     modes = [(script, before(stage, worlds, script)) for script in chosen(scripts, point)]
     for n, at in enumerate(AMID[point][1]):
         outcome = amid(stage, worlds, *modes[n % 2], at, lost=n % 4 > 1)
@@ -153,7 +155,7 @@ def test_the_site_dies_amid_an_action(scripts: list[Script], worlds: Worlds, poi
 @pytest.mark.slow
 def test_each_point_of_the_site(worlds: Worlds) -> None:
     """The whole campaign's points, also amid each action, in both modes."""
-    stage = CaseRunner(WHOLE, worlds)
+    stage = LeaseCaseRunner(WHOLE, worlds)
     scripts = [
         s for s in lease_cases(max_units=1, last_end=2) if s.point.startswith(("crash:authority/", "crash:unit/"))
     ]
@@ -172,14 +174,14 @@ def test_each_point_of_the_site(worlds: Worlds) -> None:
     stage.close()
 
 
-def told(world: Simulation, stage: CaseRunner, script: Script) -> list[tuple[Any, ...]]:
+def told(world: LeaseSimulation, stage: LeaseCaseRunner, script: Script) -> list[tuple[Any, ...]]:
     """Every notice of a case up to the end of what follows at once; what handlers say of their actions is theirs."""
     heard: list[tuple[Any, ...]] = []
 
     def hear(notice: Notice) -> None:
         heard.append((notice.kind, notice.actor, notice.lease, notice.machine, notice.name))
 
-    played = CaseRun(stage.program, stage.properties, script, simulate=lambda program, units: world)
+    played = LeaseCaseRun(stage.program, stage.properties, script, simulate=lambda program, units: world)
     world.subscribers.append(hear)
     played.to_the_restart()
     played.at_once()
@@ -189,9 +191,9 @@ def told(world: Simulation, stage: CaseRunner, script: Script) -> list[tuple[Any
 
 @pytest.mark.long
 def test_actors_do_the_same_as_with_simulated_units(scripts: list[Script], worlds: Worlds) -> None:
-    stage = CaseRunner(SHORT)
+    stage = LeaseCaseRunner(SHORT)
     for script in chosen(scripts, "crash:unit/priming#before-commit", "crash:unit/closing#recovering"):
-        runs = [told(make(stage.program, units=2), stage, script) for make in (Simulation, worlds, worlds)]
+        runs = [told(make(stage.program, units=2), stage, script) for make in (LeaseSimulation, worlds, worlds)]
         assert len(runs[0]) > 20
         assert runs[0] == runs[1] == runs[2]
 
@@ -255,7 +257,7 @@ def test_a_handler_that_leaves_something_fails_a_case(
     scripts: list[Script], worlds: Worlds, handler: type[ProcessHandler], finding: str
 ) -> None:
     worlds.handler = handler
-    stage = CaseRunner(SHORT, worlds)
+    stage = LeaseCaseRunner(SHORT, worlds)
     outcome = stage.play(chosen(scripts, "crash:unit/priming#before-commit")[0])
     assert finding in said(outcome)["world"]
     stage.close()
@@ -264,7 +266,7 @@ def test_a_handler_that_leaves_something_fails_a_case(
 @pytest.mark.long
 def test_only_a_case_amid_an_action_shows_what_is_half_made(scripts: list[Script], worlds: Worlds) -> None:
     worlds.handler = Believes
-    stage = CaseRunner(SHORT, worlds)
+    stage = LeaseCaseRunner(SHORT, worlds)
     script = chosen(scripts, "crash:unit/priming#before-commit")[0]
     which = before(stage, worlds, script)
     assert amid(stage, worlds, script, which, "started").passed
@@ -316,7 +318,7 @@ def test_what_does_not_end_is_given_up(real: RealLoop) -> None:
 
 @pytest.fixture
 def world(worlds: Worlds) -> Iterator[OnProcesses]:
-    stage = CaseRunner(SHORT)
+    stage = LeaseCaseRunner(SHORT)
     world = worlds(stage.program, units=1)
     yield world
     world.close()

@@ -23,10 +23,10 @@ import pytest
 
 pytest.importorskip("apsw", reason="SQLite's calls of the operating system are simulated with apsw")
 
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.cases.steps import Script
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.store.store import Batch, Broken, RecordKey, Store, StoreError, Transient
 from tests.simulation.files import FileSystem
 from tests.simulation.sqlite_disk import Connection, Cursor, SqliteDisk
@@ -521,7 +521,7 @@ def test_records_are_what_was_committed(folder: Path, loop: VirtualLoop) -> None
 SYSTEM = load("lease", {"max_units": 1, "last_end": 2})
 
 
-class OnDisks(Simulation):
+class OnDisks(LeaseSimulation):
     """Actors whose stores are in SQLite's files, on disks on which a crash takes what was not synced."""
 
     folders: Iterator[Path]
@@ -548,7 +548,7 @@ def played(folder: Path, lies: bool, some: list[Script]) -> list[str]:
         lying = lies
 
     logging.disable(logging.CRITICAL)
-    stage = CaseRunner(SYSTEM, World)
+    stage = LeaseCaseRunner(SYSTEM, World)
     found: list[str] = []
     try:
         for n, script in enumerate(some):

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.network import Packet
-from leasehold.faults.simulation.simulation import ControlledActor, Simulation
+from leasehold.faults.simulation.simulation import ControlledActor
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.compiler.program import compile_system
@@ -80,7 +81,7 @@ class Actors:
                     raise
 
         units = int(constants.get("max_units", 2)) if name == "lease" else 0
-        self.sim = Simulation(
+        self.sim = LeaseSimulation(
             compile_system(load(name, constants)), units=units, store=lambda name: FailingStore(self.sim.disks[name]),
             actor=Traced,
         )  # fmt: skip

@@ -4,6 +4,9 @@ Theory of operation. The explorer decides what there is to try: `leasehold crash
 modes. Each case is run twice: once the messages of the actor that crashes arrive all the same, once they are lost with
 it. With `pairs`, an actor stops once more at every point that is passed after the restart. Cases are independent, so
 they are spread over processes; the order in which they end changes nothing of the result.
+
+What follows the restart is the lease's own where the system is the lease (cases/lease), and what the specification
+allows where it is any other (cases/open). Then counterexamples of the model under other faults are cases as well.
 """
 
 from __future__ import annotations
@@ -13,18 +16,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.checker.crash.analysis import crash
-from leasehold.checker.explore import Path, Progress
+from leasehold.checker.explore import Limits, Path, Progress, explore
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch, silent, spread
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script, ScriptGenerator
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner, plays_leases
+from leasehold.checker.recovery.cases.open.counterexample import Counterexample, counterexamples
+from leasehold.checker.recovery.cases.open.properties import Projection, Records
+from leasehold.checker.recovery.cases.open.runner import OpenCaseRunner
+from leasehold.checker.recovery.cases.script import ScriptGenerator
+from leasehold.checker.recovery.cases.steps import Script
 from leasehold.faults import Budget
 from leasehold.spec import System
 
 LOST = "!lost"  # at the end of a case's name: the messages of the crashed actor are lost
 SECOND = "+crash:"  # before the second point in a case's name
 TRACED = 3  # failures whose path is kept
+MOST_STATES = 1_000_000  # of the other graphs whose records are compared
 CHUNK = 24  # scripts that a process is given at a time
 
 
@@ -38,6 +47,7 @@ class RecoveryCase:
 
     @property
     def name(self) -> str:
+        """POINT@MODE@CELL, with the second point and the mark of lost messages."""
         second = f"+{self.second}" if self.second else ""
         return f"{self.script.name}{second}{LOST if self.lost else ''}"
 
@@ -50,7 +60,7 @@ class CaseCampaign(Campaign):
         system: with the constants by which it was explored.
         explored: states of the exploration that the cases are of.
         scripts: cells, points and modes.
-        cases: by kind (`single`, `pairs`), how many were played.
+        cases: by kind (`single`, `pairs`, `counterexamples`), how many were played.
         by_cell, by_point: how many cases, and how many failed.
         exploring: seconds before the first case.
         drawn: the paths of the first cases that failed, or of the one that was asked for, by name.
@@ -67,17 +77,50 @@ class CaseCampaign(Campaign):
 
     def add(self, case: RecoveryCase, outcome: CaseOutcome) -> None:
         super().add(case, outcome)
-        self.cases["pairs" if case.second else "single"] += 1
+        counterexample = isinstance(case.script, Counterexample)
+        self.cases["counterexamples" if counterexample else "pairs" if case.second else "single"] += 1
+        if counterexample:
+            return
         cell = self.by_cell.setdefault(case.script.cell, [0, 0])
         for counts in (cell, self.by_point.setdefault(case.script.point, [0, 0])):
             counts[0] += 1
             counts[1] += not outcome.passed
 
 
-def scripts_of(system: System, progress: Callable[[Progress], None] | None = None) -> tuple[int, list[Script]]:
-    """How many states a system has with one crash, and a script for each case."""
+# Record states that runs may have, by kind of case, and the properties that one crash breaks (OpenCaseRunner).
+Known: TypeAlias = tuple[dict[str, frozenset[Records]], frozenset[str]]
+
+
+class Explored(NamedTuple):
+    """What the explorer says of a system.
+
+    Attributes:
+        states: how many there are with one crash.
+        scripts: one for each case.
+        known: what runs of a system that is not the lease are compared with.
+    """
+
+    states: int
+    scripts: list[Script]
+    known: Known | tuple[()] = ()
+
+
+def scripts_of(system: System, progress: Callable[[Progress], None] | None = None, pairs: bool = False) -> Explored:
+    """Explores a system with one crash, and has a script for each case; with `pairs` also with two."""
     report = crash(system, Budget(crash=1), progress)
-    return report.faulty.distinct, list(ScriptGenerator(report).every())
+    scripts = list(ScriptGenerator(report).every())
+    if plays_leases(system):
+        return Explored(report.faulty.distinct, scripts)
+    paths = report.faulty.paths
+    known = {"": Projection(paths.world).every(paths.states)}
+    bare = replace(system, properties={}, ends=None)
+    for kind, budget in (("lost", Budget(crash=1, lose="any")), *([("second", Budget(crash=2))] if pairs else [])):
+        found = explore(bare, Limits(states=MOST_STATES), progress, budget=budget)
+        if found.complete:
+            known[kind] = Projection(found.paths.world).every(found.paths.states)
+    holding = frozenset(p.name for p in report.legal.properties if p.verdict != "violated")
+    scripts += counterexamples(system, holding)
+    return Explored(report.faulty.distinct, scripts, (known, frozenset(report.broken)))
 
 
 def campaign(
@@ -99,7 +142,8 @@ def campaign(
         UnknownCase: no case has the name of `only`.
     """
     begun = time.perf_counter()
-    explored, scripts = scripts_of(system, progress)
+    explored, scripts, *more = scripts_of(system, progress, pairs or SECOND in (only or ""))
+    known = more[0] if more else ()
     exploring = time.perf_counter() - begun
     found = CaseCampaign(system=system, explored=explored, scripts=len(scripts), exploring=exploring)
     work = list(_work(scripts, pairs, only))
@@ -108,19 +152,21 @@ def campaign(
     chunks = [work[n : n + size] for n in range(0, len(work), size)]
     here = jobs == 1 or len(chunks) == 1
     with found.timed():
-        found.collect(spread(_run, chunks, 0 if here else jobs, begin, (system,)), watch, total, stop_at)
-        found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found)
+        found.collect(spread(_run, chunks, 0 if here else jobs, begin, (system, *known)), watch, total, stop_at)
+        found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found, known)
     found.seconds += exploring
     return found
 
 
-def _drawn(system: System, cases: Sequence[RecoveryCase], found: CaseCampaign) -> dict[str, Path]:
+def _drawn(
+    system: System, cases: Sequence[RecoveryCase], found: CaseCampaign, known: Known | tuple[()]
+) -> dict[str, Path]:
     """The paths of the first failures, and of a case that is alone."""
     names = {outcome.name for outcome in found.failures[:TRACED]}
     wanted = list(cases) if len(cases) == 1 else [case for case in cases if case.name in names]
     if not wanted:
         return {}
-    runner = CaseRunner(system)
+    runner = runner_of(system, *known)
     with silent():
         paths = {case.name: runner.play(case.script, case.lost, case.second, traced=True).path for case in wanted}
     runner.close()
@@ -134,9 +180,12 @@ def _work(scripts: Sequence[Script], pairs: bool, only: str | None) -> Iterator[
     """The cases to be run, by script."""
     found = False
     for script in scripts:
-        cases = [RecoveryCase(script, lost) for lost in (False, True)]
+        single = isinstance(script, Counterexample)
+        cases = [RecoveryCase(script, lost) for lost in ((False,) if single else (False, True))]
         if only is not None:
             base, more, second = only.removesuffix(LOST).partition(SECOND)
+            if single and (more or only.endswith(LOST)):
+                continue
             if not (script.name == base or script.name.startswith(f"{base}@")):
                 continue
             cases = [
@@ -147,7 +196,7 @@ def _work(scripts: Sequence[Script], pairs: bool, only: str | None) -> Iterator[
             if script.name == base and not only.endswith(LOST):
                 cases = cases[:1]
         found = True
-        yield script, tuple(cases), pairs
+        yield script, tuple(cases), pairs and not single
     if not found:
         raise UnknownCase(_unknown(scripts, only or ""))
 
@@ -161,13 +210,18 @@ def _unknown(scripts: Sequence[Script], name: str) -> str:
     return f"no case is named {name[:120]!r}{hint} (names are POINT@MODE@CELL; POINT@MODE or POINT stand for several)"
 
 
-runner: CaseRunner  # of this process
+runner: LeaseCaseRunner | OpenCaseRunner  # of this process
 
 
-def begin(system: System) -> None:
+def runner_of(system: System, *known: Any) -> LeaseCaseRunner | OpenCaseRunner:
+    """What runs the cases of a system."""
+    return LeaseCaseRunner(system) if plays_leases(system) else OpenCaseRunner(system, *known)
+
+
+def begin(system: System, *known: Any) -> None:
     """Makes the runner of a process."""
     global runner
-    runner = CaseRunner(system)
+    runner = runner_of(system, *known)
 
 
 def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, CaseOutcome]]:

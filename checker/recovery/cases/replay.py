@@ -12,64 +12,53 @@ suppressed; when nothing is left to do, the process ends without having acknowle
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from leasehold.checker.recovery.cases.script import Machine, Script, ScriptStep
+from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
-from leasehold.faults.simulation.network import Packet
+from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.ready import Consume
-from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.core import Named
+from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 
 
+class Unplayable(Exception):
+    """A script has a step that no actor may take: it would begin a machine in the name of another's run."""
+
+
 class ReplayDiverged(Exception):
     """The real actors did not do what the model did: a fault of either, or of the replay."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayTarget:
-    """The lease that a script is replayed for.
-
-    Attributes:
-        lease: its name.
-        begins: the role whose machine begins it, by a local event.
-        shift: by how much numbers of units are greater in the simulation than in the script.
-    """
-
-    lease: str
-    begins: str
-    shift: int = 1
-
-
 class Replayer:
-    """Replays a script in a simulation."""
+    """Replays a script in a simulation, for one lease (or run)."""
 
-    def __init__(self, simulation: Simulation, system: System, script: Script, role: ReplayTarget) -> None:
-        self.sim, self.system, self.script, self.role = simulation, system, script, role
+    def __init__(self, simulation: Simulation, system: System, script: Script, lease: str) -> None:
+        self.sim, self.system, self.script, self.lease = simulation, system, script, lease
+        self._at = 0  # the step that is replayed
         self.sent: list[Packet] = []  # every packet that was seen under way
 
     # Names
 
-    def _machine(self, machine: Machine) -> str:
+    def machine(self, machine: Machine) -> str:
+        """The name of a machine of the script in the simulation."""
         role, instance = machine
-        core = self.sim.program.roles[role]
-        return core.machine(instance + self.role.shift if core.subsidiary else instance)
+        return self.sim.program.roles[role].machine(instance)
 
-    def _fields(self, shape: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        found: list[Any] = []
-        for (_, kind), value in zip(shape, values, strict=True):
-            units = isinstance(kind, t.Set) and isinstance(kind.of, t.Instance)
-            if isinstance(kind, t.Opaque):
-                found.append({"script": value})  # other than what a record has at first
-            else:
-                found.append(frozenset(n + self.role.shift for n in value) if units else value)
-        return tuple(found)
+    def player(self, machine: Machine) -> str:
+        """The actor that plays a machine of the script."""
+        return self.sim.player[self.machine(machine)]
+
+    def fields(self, shape: Named, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The fields of an event of the script in the simulation."""
+        return values
 
     # Steps
 
@@ -80,6 +69,7 @@ class Replayer:
             ReplayDiverged: the actors came to other states than the model.
         """
         self._see()
+        self._at = n
         down = False
         match step.kind:
             case "clock":
@@ -100,9 +90,14 @@ class Replayer:
                     self._stillborn(step)
             case "recover":
                 assert step.machine is not None
-                name = self.sim.player[step.machine[0]]
+                name = self.player(step.machine)
                 if name not in self.sim.actors:
                     self.sim.start(name)
+            case "halt":
+                assert step.machine is not None
+                self.sim.crash(self.player(step.machine))
+            case "partition" | "heal" | "retry":
+                pass  # while it holds, the network delivers what the script says, and has what was sent before
             case _:
                 self._do(step)
         self.sim.loop.quiesce()
@@ -117,10 +112,10 @@ class Replayer:
     def _compare(self, step: ScriptStep, n: int, down: bool) -> None:
         """Whether the machines that run are where the model has them."""
         for (role, instance), state in zip(self.script.machines, step.control, strict=True):
-            name = self._machine((role, instance))
-            if self.sim.player[role] not in self.sim.actors:
+            name = self.machine((role, instance))
+            if self.sim.player[name] not in self.sim.actors:
                 continue
-            held = self.sim.held(self.role.lease, name)
+            held = self.sim.held(self.lease, name)
             found = held.state if held is not None else self.sim.program.roles[role].states[0]
             if found != state:
                 raise ReplayDiverged(
@@ -132,31 +127,51 @@ class Replayer:
         assert step.machine is not None
         kind = step.kind if step.kind != "crash" else step.event.partition(" ")[0]
         event = step.event if step.kind != "crash" else step.event.partition(" ")[2]
-        actor = self.sim.actors[self.sim.player[step.machine[0]]]
+        name = self.machine(step.machine)
         if kind in ("deliver", "duplicate"):
             packet = self._find(step, self.sim.network.in_transit) or self._find(step, self.sent[::-1])
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
             self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
             return
-        name = self._machine(step.machine)
-        held = self.sim.held(self.role.lease, name)
-        if held is None and step.machine[0] == self.role.begins:
-            core = actor.program.roles[step.machine[0]]
-            fields = dict(zip((n for n, _ in core.events[event]), step.fields, strict=True))
-            peers = {role: self.sim.player[role] for role, _ in core.neighbours}
-            self._put(actor, partial(actor.begin, self.role.lease, name, event, fields, peers))
-            return
-        if held is None:
+        if self.sim.held(self.lease, name) is None and self._has_moved(step.machine):
             raise ReplayDiverged(f"there is no {name} to take {event}")
-        what = (
-            TICK
-            if kind == "tick"
-            else local(event, self._fields(held.core.events[event], step.fields), held.state_epoch)
-        )
-        self._put(actor, lambda: actor.put(Consume(held.key, what)))
+        self.consume(name, event, step.fields)
 
-    def _put(self, actor: ControlledActor, put: Callable[[], Any]) -> None:
+    def _has_moved(self, machine: Machine) -> bool:
+        """Whether the model has a machine in another state than the first before the step that is replayed."""
+        if self._at == 0 or machine not in self.script.machines:
+            return False
+        before = self.script.steps[self._at - 1].control[self.script.machines.index(machine)]
+        return before != self.sim.program.roles[machine[0]].states[0]
+
+    def consume(self, machine: str, event: str, values: tuple[Any, ...]) -> None:
+        """Gives a machine a local event, or a tick; the first event of a machine begins it.
+
+        Raises:
+            ReplayDiverged: there is no such machine.
+            Unplayable: there is none yet, and only the origin of the run may begin one.
+        """
+        actor = self.sim.actors[self.sim.player[machine]]
+        core, _ = self.sim.program.machines[machine]
+        held = self.sim.held(self.lease, machine)
+        if held is None and (core.subsidiary or event == "tick" or event not in core.table[core.states[0]]):
+            raise ReplayDiverged(f"there is no {machine} to take {event}")
+        shape = core.events.get(event, ())
+        if held is None and not self.may_begin(machine):
+            raise Unplayable(f"{machine} has not heard of {self.lease} yet, and takes {event} in the script")
+        if held is None:
+            plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
+            self._put(partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
+            return
+        what = TICK if event == "tick" else local(event, self.fields(shape, values), _state_epoch(held, event))
+        self._put(partial(actor.put, Consume(held.key, what)))
+
+    def may_begin(self, machine: str) -> bool:
+        """Whether the player of a machine that is not there yet may begin it: the run is its own."""
+        return self.sim.player[machine] == self.lease.rpartition(":")[0]
+
+    def _put(self, put: Callable[[], Any]) -> None:
         future = self.sim.loop.call(put)
         if future.done() and not future.cancelled() and future.exception() is not None:
             future.exception()
@@ -172,18 +187,18 @@ class Replayer:
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]
     ) -> bool:
         said = packet.envelope
-        if (said["lease"], said["message"]) != (self.role.lease, event):
+        if (said["lease"], said["message"]) != (self.lease, event):
             return False
-        if said["receiving_machine"] != self._machine(receiver):
+        if said["receiving_machine"] != self.machine(receiver):
             return False
-        if sender is not None and said["sending_machine"] != self._machine(sender):
+        if sender is not None and said["sending_machine"] != self.machine(sender):
             return False
         shape = self.sim.program.messages[event].fields
         try:
             found = named_fields(shape, said["fields"])
         except ValueFault:
             return False
-        wanted = self._fields(shape, fields)
+        wanted = self.fields(shape, fields)
         return all(
             isinstance(kind, t.Opaque) or a == b for (_, kind), a, b in zip(shape, found, wanted, strict=True)
         )  # fmt: skip
@@ -198,18 +213,19 @@ class Replayer:
 
     def _crash(self, step: ScriptStep) -> None:
         assert step.machine is not None
-        name = self.sim.player[step.machine[0]]
+        name = self.player(step.machine)
         where = step.point.partition("@")[0].partition("#")[2]
         newest = max((p.number for p in self.sent), default=0)
         if step.event:
             self._stop_within(step, self.sim.actors[name], where)
-        if name in self.sim.actors:
-            self.sim.crash(name)
+        stopped = {name, *map(self.player, step.along)}
+        for one in sorted(stopped & self.sim.actors.keys()):
+            self.sim.crash(one)
         if where.startswith(RECOVERING):
             self._stillborn(step)
         self._see()
         for packet in tuple(self.sim.network.in_transit):
-            if packet.source.endswith(f":{name}") and not any(
+            if packet.source.removeprefix(SCHEME) in stopped and not any(
                 self._is(packet, None, receiver, event, fields) for receiver, event, fields in step.in_transit
             ):
                 if where == BEFORE and packet.number > newest:
@@ -251,10 +267,16 @@ class Replayer:
     def _stillborn(self, step: ScriptStep) -> None:
         """The actor restarts, does as much of its recovery as the point says, and ends."""
         assert step.machine is not None
-        name = self.sim.player[step.machine[0]]
+        name = self.player(step.machine)
         self.sim.subscribers.append(watch := partial(self._only, step))
         try:
             self.sim.start(name)
         finally:
             self.sim.subscribers.remove(watch)
         self.sim.crash(name)
+
+
+def _state_epoch(held: MachineInstance, event: str) -> int:
+    """The state epoch that an answer names: that at which its task began."""
+    task = next((task for task, events in held.core.since.items() if event in events), "")
+    return held.core.began(held.record, task)

@@ -14,78 +14,21 @@ handlers differ are met at rest too, after a step into the state; real actors ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.crash.cases import Case, CaseFinder
-from leasehold.checker.explore import channels
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State, with_cell
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep, StepWriter
 from leasehold.faults.lowering import DOWN
 from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
 from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
-from leasehold.spec.language.types import Value
-
-Machine = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptStep:
-    """One step of a script.
-
-    Attributes:
-        kind: `local`, `deliver`, `duplicate`, `tick`, `clock`, `crash`, `recover`, or `stillborn`: a restart that is
-            stopped before it has done anything.
-        machine: which machine steps; of `crash` and `recover`, one of the actor's. None: time passes.
-        event, fields: what it consumes, if it does; of a crash, what it was consuming.
-        sender: of a message.
-        point: of a crash, its name in the catalogue.
-        done: of a crash, the tasks whose work was done.
-        control: where all machines are after it, in the system's order.
-        in_transit: the messages under way after a crash, of the actor that crashed: receiver, name, fields.
-    """
-
-    kind: str
-    machine: Machine | None
-    event: str
-    fields: tuple[Value, ...]
-    sender: Machine | None
-    point: str
-    done: tuple[str, ...]
-    control: tuple[str, ...]
-    in_transit: tuple[tuple[Machine, str, tuple[Value, ...]], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """The script of a case.
-
-    Attributes:
-        cell: the control states of the product when the actor stops.
-        point: where in its work it stops.
-        mode: which of the system's modes holds when it restarts.
-        steps: from the first state to the restart.
-        at: the position of the crash among them.
-        machines: those whose places each step tells.
-    """
-
-    cell: tuple[str, ...]
-    point: str
-    mode: str
-    steps: tuple[ScriptStep, ...]
-    at: int
-    machines: tuple[Machine, ...]
-
-    @property
-    def name(self) -> str:
-        """`crash:broker/ticketed#after-tell@alive@active/ticketed/active`."""
-        return f"{self.point}@{self.mode}@{'/'.join(self.cell)}"
 
 
 class ScriptGenerator:
@@ -96,7 +39,8 @@ class ScriptGenerator:
         self.finder: CaseFinder = report.finder
         self.world: Reference = self.finder.world
         self.states = self.finder.states
-        self.tasks = {point.name: point.done for point in report.points}
+        self.writer = StepWriter(self.world, report.points)
+        self.tasks = self.writer.tasks
         self.labels = self.finder.paths.labels
         self._into: dict[int, list[int]] = {}
         graph = self.finder.graph
@@ -187,7 +131,7 @@ class ScriptGenerator:
         if at is None:  # the actor is down, and its recovery does not get far
             chain = self.finder.paths.chain(state)
             steps = [self._taken(a, b) for a, b in pairwise(chain)]
-            control = self._control(self.states[state])
+            control = self.writer.control(self.states[state])
             steps.append(ScriptStep("stillborn", actor.machines[0], "", (), None, point, (), control))
         else:
             chain, crash = self._crash(state, at)
@@ -196,7 +140,7 @@ class ScriptGenerator:
                 n, crash, state = entry
                 chain = self.finder.paths.chain(n)
             steps = [self._taken(a, b) for a, b in pairwise(chain)]
-            steps.append(self._stop(self.states[chain[-1]], crash, self.states[state], point, actor))
+            steps.append(self.writer.stop(self.states[chain[-1]], crash, self.states[state], point, actor))
         at_step = len(steps) - 1
         key = state, actor.name, mode
         if key not in self._ways:
@@ -227,62 +171,5 @@ class ScriptGenerator:
     def _taken(self, source: int, target: int) -> ScriptStep:
         """A step between two states: many cases have it."""
         if (source, target) not in self._steps:
-            self._steps[source, target] = self._find_step(self.states[source], self.states[target])
+            self._steps[source, target] = self.writer.between(self.states[source], self.states[target])
         return self._steps[source, target]
-
-    def _find_step(self, before: State, after: State) -> ScriptStep:
-        crash: Action | None = None
-        for action, state in self.world.successors(before):
-            if state == after and action.kind != "crash":
-                return self._step(action, after)
-            if state == after:
-                crash = crash or action
-        if crash is not None and crash.role is not None:
-            return self._stop(before, crash, after, crash.point, self.world.layout.of[crash.role, crash.instance])
-        raise LookupError("there is no such step")
-
-    def _step(self, action: Action, after: State) -> ScriptStep:
-        machine = None if action.role is None else (action.role, action.instance)
-        sender = None if action.lane is None else (action.lane.channel.sender, action.lane.sender)
-        return ScriptStep(action.kind, machine, action.event, action.fields, sender, "", (), self._control(after))
-
-    def _stop(self, before: State, crash: Action, after: State, point: str, actor: ModelActor) -> ScriptStep:
-        """The crash, at the point that the case names."""
-        bare = point.partition("@")[0]
-        role, _, rest = bare.removeprefix("crash:").partition("/")
-        where = rest.partition("#")[2]
-        machine: Machine = (crash.role or role, crash.instance)  # that takes the step, and may drive the point's own
-        taken: Action | None = crash if crash.transition is not None else None
-        if where == BEFORE:
-            machine = next((m for m in actor.machines if m[0] == role), actor.machines[0])
-            taken = self._next(before, machine)
-        elif crash.lane is not None:
-            taken = crash
-        if taken is None:
-            event, fields, sender, kind = "", (), None, ""
-        else:
-            event, fields = taken.event, taken.fields
-            sender = None if taken.lane is None else (taken.lane.channel.sender, taken.lane.sender)
-            kind = "deliver" if sender else "tick" if event == "tick" else "local"
-        lanes = [lane for lane in self.world.layout.lanes if (lane.channel.sender, lane.sender) in actor.machines]
-        in_transit = tuple(
-            ((lane.channel.receiver, lane.receiver), name, fields_)
-            for lane in lanes
-            for _, name, fields_ in channels.entries(lane.channel.kind, after[lane.cell])
-        )
-        return ScriptStep(
-            "crash", machine, f"{kind} {event}" if event else "", fields, sender, point, self.tasks.get(bare, ()),
-            self._control(after), in_transit,
-        )  # fmt: skip
-
-    def _next(self, state: State, machine: Machine) -> Action | None:
-        """A step that a machine could take next."""
-        for action, _ in self.world.successors(state):
-            takes = action.kind in ("local", "deliver", "tick") and action.transition is not None
-            if takes and (action.role, action.instance) == machine and not action.fault:
-                return action
-        return None
-
-    def _control(self, state: State) -> tuple[str, ...]:
-        layout = self.world.layout
-        return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())

@@ -51,11 +51,11 @@ class SecondCrash:
 
     def _where(self) -> str:
         """The states of the lease's machines."""
-        states = (self._state(role) for role, core in self.sim.program.roles.items() if not core.subsidiary)
-        return "/".join(states)
+        machines = self.sim.program.machines.items()
+        return "/".join(self._state(machine) for machine, (core, _) in machines if not core.subsidiary)
 
-    def _state(self, role: str) -> str:
-        held = self.sim.held(self.lease, role)
+    def _state(self, machine: str) -> str:
+        held = self.sim.held(self.lease, machine)
         return "-" if held is None else held.state
 
     def restart(self) -> None:

@@ -17,14 +17,14 @@ from functools import cache, partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.lease_run import BROKER, SERVICE_MANAGER, LeaseRun
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
-from leasehold.checker.recovery.simulated_run import BROKER, SERVICE_MANAGER, SimulatedRun
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.network import NO_FAULTS, SCHEME, NetworkConditions
-from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -42,7 +42,7 @@ def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
     return compile_system(system), MonitoredProperties(system)
 
 
-class RandomRun(SimulatedRun):
+class RandomRun(LeaseRun):
     """A run of one plan."""
 
     def __init__(self, plan: RunPlan, draw: str = "") -> None:
@@ -51,7 +51,7 @@ class RandomRun(SimulatedRun):
         program, self.properties = compiled(plan.units, plan.lazy)
         self.chance = random.Random(plan.seed)
         self.disks = {name: FailingDisk(self.chance) for name in ACTORS}
-        simulation = Simulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name]))
+        simulation = LeaseSimulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name]))
         super().__init__(simulation, f"seed {plan.seed}")
         self.sim.disks = self.disks  # type: ignore[assignment]
         self.sim.units._delay, self.sim.units._fails = self._delay, self._fails

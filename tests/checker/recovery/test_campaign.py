@@ -27,9 +27,9 @@ from leasehold.checker.recovery.campaign import (
     spread,
 )
 from leasehold.checker.recovery.cases.campaign import LOST, CaseCampaign, RecoveryCase, _work, campaign
-from leasehold.checker.recovery.cases.case import BYSTANDER, LEASE, NEXT, CaseRun
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.faults import Budget, crash_points
 from tests.seeded_bugs import named
@@ -44,8 +44,8 @@ def scripts() -> list[Script]:
 
 
 @pytest.fixture(scope="module")
-def stage() -> CaseRunner:
-    return CaseRunner(SYSTEM)
+def stage() -> LeaseCaseRunner:
+    return LeaseCaseRunner(SYSTEM)
 
 
 def _words(outcome: CaseOutcome) -> str:
@@ -175,8 +175,8 @@ def few() -> list[Script]:
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[CaseRunner]:
-    made = CaseRunner(load("lease", SMALL))
+def small() -> Iterator[LeaseCaseRunner]:
+    made = LeaseCaseRunner(load("lease", SMALL))
     yield made
     made.close()
 
@@ -266,7 +266,7 @@ def test_a_stop_has_what_was_done_and_what_is_under_way(few: list[Script]) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("half", [0, 1])
-def test_each_point_once(few: list[Script], small: CaseRunner, half: int) -> None:
+def test_each_point_once(few: list[Script], small: LeaseCaseRunner, half: int) -> None:
     """Real actors stop at it and come back, their messages lost or not."""
     ends = set()
     for n, script in enumerate(points_of(few)[half::4]):
@@ -278,7 +278,7 @@ def test_each_point_once(few: list[Script], small: CaseRunner, half: int) -> Non
     assert "same" in ends
 
 
-def test_a_case_is_traced_from_its_first_step_to_its_end(few: list[Script], small: CaseRunner) -> None:
+def test_a_case_is_traced_from_its_first_step_to_its_end(few: list[Script], small: LeaseCaseRunner) -> None:
     script = next(s for s in few if s.point == "crash:authority/active#after-commit")
     path = small.play(script, traced=True).path
     assert path is not None
@@ -295,7 +295,7 @@ def test_a_case_is_traced_from_its_first_step_to_its_end(few: list[Script], smal
     assert small.play(script).path is None
 
 
-def test_a_second_point_is_met_or_said_not_to_be(few: list[Script], small: CaseRunner) -> None:
+def test_a_second_point_is_met_or_said_not_to_be(few: list[Script], small: LeaseCaseRunner) -> None:
     script = next(s for s in few if s.point == "crash:broker/ticketed#after-commit")
     points = small.second_points(script)
     assert len(points) == len({*points}) > 3
@@ -313,7 +313,7 @@ def test_a_second_point_is_met_or_said_not_to_be(few: list[Script], small: CaseR
     ]
 
 
-def test_who_does_not_follow_the_script_is_found(few: list[Script], small: CaseRunner) -> None:
+def test_who_does_not_follow_the_script_is_found(few: list[Script], small: LeaseCaseRunner) -> None:
     """A step of which the actors do something else, or nothing."""
     script = next(s for s in few if s.point == "crash:authority/active#after-commit")
     for n in range(1, script.at):
@@ -329,12 +329,12 @@ def test_who_does_not_follow_the_script_is_found(few: list[Script], small: CaseR
 
 
 @pytest.fixture
-def restarted(few: list[Script], small: CaseRunner) -> Iterator[CaseRun]:
+def restarted(few: list[Script], small: LeaseCaseRunner) -> Iterator[LeaseCaseRun]:
     """A lease that runs, beside the bystander's, after a restart of the site."""
     script = next(
         s for s in few if s.cell == ("active", "ticketed", "active") and s.point.startswith("crash:authority")
     )
-    run = CaseRun(small.program, small.properties, script)
+    run = LeaseCaseRun(small.program, small.properties, script)
     run.to_the_restart()
     run.at_once()
     assert (run.state(LEASE), run.outcome.findings) == ("active", [])
@@ -342,11 +342,11 @@ def restarted(few: list[Script], small: CaseRunner) -> Iterator[CaseRun]:
     run.close()
 
 
-def found_by(run: CaseRun) -> list[tuple[str, str]]:
+def found_by(run: LeaseCaseRun) -> list[tuple[str, str]]:
     return [(finding.check, finding.words) for finding in run.outcome.findings]
 
 
-def test_at_rest_nothing_is_found_where_nothing_is_wrong(restarted: CaseRun) -> None:
+def test_at_rest_nothing_is_found_where_nothing_is_wrong(restarted: LeaseCaseRun) -> None:
     restarted.rest("now")
     assert found_by(restarted) == []
     assert restarted.where(LEASE) == "active/ticketed/active"
@@ -354,44 +354,44 @@ def test_at_rest_nothing_is_found_where_nothing_is_wrong(restarted: CaseRun) -> 
     assert restarted.over("service_manager:99"), "there never was one"
 
 
-def _off(run: CaseRun) -> None:
+def _off(run: LeaseCaseRun) -> None:
     run.sim.units.units["unit-1"].on = False
 
 
-def _on(run: CaseRun) -> None:
-    run.tell("service_manager", "service_manager", LEASE, "close")
+def _on(run: LeaseCaseRun) -> None:
+    run.tell("service_manager", LEASE, "close")
     run.sim.loop.advance(2.0)
     run.sim.units.units["unit-1"].on = True
 
 
-def _calendar(run: CaseRun) -> None:
+def _calendar(run: LeaseCaseRun) -> None:
     run.sim.policy("broker").calendar._holdings.clear()
 
 
-def _promise(run: CaseRun) -> None:
+def _promise(run: LeaseCaseRun) -> None:
     run.sim.policy("broker")._more += 1
 
 
-def _taken_for_free(run: CaseRun) -> None:
+def _taken_for_free(run: LeaseCaseRun) -> None:
     run.sim.policy("authority")._free["unit"].add(1)
 
 
-def _not_free(run: CaseRun) -> None:
-    run.tell("service_manager", "service_manager", LEASE, "close")
+def _not_free(run: LeaseCaseRun) -> None:
+    run.tell("service_manager", LEASE, "close")
     run.sim.loop.advance(2.0)
     run.sim.policy("authority")._free["unit"].clear()
 
 
-def _overlap(run: CaseRun) -> None:
+def _overlap(run: LeaseCaseRun) -> None:
     run.sim.units.overlaps.append("setup and teardown of unit-1")
 
 
-def _bystander(run: CaseRun) -> None:
+def _bystander(run: LeaseCaseRun) -> None:
     run.sim.hold()
     run.sim.network.cut |= {("memory:service_manager", "memory:site")}
     held = run.sim.held(BYSTANDER, "service_manager")
     assert held is not None
-    run.tell("service_manager", "service_manager", BYSTANDER, "close")
+    run.tell("service_manager", BYSTANDER, "close")
 
 
 @pytest.mark.parametrize(
@@ -408,14 +408,14 @@ def _bystander(run: CaseRun) -> None:
     ],
 )
 def test_what_is_wrong_at_rest_is_found(
-    restarted: CaseRun, spoil: Callable[[CaseRun], None], check: str, words: str
+    restarted: LeaseCaseRun, spoil: Callable[[LeaseCaseRun], None], check: str, words: str
 ) -> None:
     spoil(restarted)
     restarted.rest("now")
     assert any(found == check and said.startswith(words) for found, said in found_by(restarted)), found_by(restarted)
 
 
-def test_a_lease_that_is_extended_ends_later(restarted: CaseRun) -> None:
+def test_a_lease_that_is_extended_ends_later(restarted: LeaseCaseRun) -> None:
     before = restarted.data(LEASE)["lease_end"]
     restarted._extend()
     assert found_by(restarted) == []
@@ -426,7 +426,7 @@ def test_a_lease_that_is_extended_ends_later(restarted: CaseRun) -> None:
     assert "it cannot be extended: extending_ticket/" in found_by(restarted)[0][1]
 
 
-def test_a_lease_that_does_not_end_is_found(restarted: CaseRun) -> None:
+def test_a_lease_that_does_not_end_is_found(restarted: LeaseCaseRun) -> None:
     site = ("memory:service_manager", "memory:site")
     restarted.sim.network.cut |= {site, site[::-1]}
     restarted.sim.time.held = True  # and nobody hears of the end of its term
@@ -434,7 +434,7 @@ def test_a_lease_that_does_not_end_is_found(restarted: CaseRun) -> None:
     assert any(check == "lease" and words.startswith("it does not end: ") for check, words in found_by(restarted))
 
 
-def test_the_next_request_has_the_units_of_the_one_before(restarted: CaseRun) -> None:
+def test_the_next_request_has_the_units_of_the_one_before(restarted: LeaseCaseRun) -> None:
     restarted._end()
     restarted._next_request()
     assert found_by(restarted) == []
@@ -445,7 +445,7 @@ def test_the_next_request_has_the_units_of_the_one_before(restarted: CaseRun) ->
     assert restarted.sim.up() == set()
 
 
-def test_a_request_that_is_not_served_or_cannot_be_said_is_found(restarted: CaseRun) -> None:
+def test_a_request_that_is_not_served_or_cannot_be_said_is_found(restarted: LeaseCaseRun) -> None:
     restarted.sim.crash("broker")
     restarted._next_request()
     assert any(w.startswith("the next request is not served: ticketing/") for _, w in found_by(restarted))
@@ -455,7 +455,7 @@ def test_a_request_that_is_not_served_or_cannot_be_said_is_found(restarted: Case
     assert found_by(restarted)[0][1].startswith(f"{NEXT} cannot be asked for: ")
 
 
-def test_what_is_left_in_the_end_is_found(restarted: CaseRun) -> None:
+def test_what_is_left_in_the_end_is_found(restarted: LeaseCaseRun) -> None:
     restarted._end()
     restarted._next_request()
     restarted.sim.units.units["unit-1"].lease = "somebody"
@@ -466,12 +466,12 @@ def test_what_is_left_in_the_end_is_found(restarted: CaseRun) -> None:
 
 
 def test_a_lease_that_is_elsewhere_than_without_the_crash_is_found(
-    restarted: CaseRun, few: list[Script], small: CaseRunner
+    restarted: LeaseCaseRun, few: list[Script], small: LeaseCaseRunner
 ) -> None:
     reference = small.reference(restarted.script)
     restarted._compare(reference)
     assert (restarted.outcome.end, found_by(restarted)) == ("same", [])
-    restarted.tell("service_manager", "service_manager", LEASE, "close")
+    restarted.tell("service_manager", LEASE, "close")
     restarted.sim.loop.advance(2.0)
     restarted._compare(reference)
     assert restarted.outcome.end == "ended"
@@ -479,7 +479,7 @@ def test_a_lease_that_is_elsewhere_than_without_the_crash_is_found(
     assert "service_manager: ('closed', " in found_by(restarted)[0][1]
 
 
-def test_what_an_actor_has_lost_or_changed_is_found(restarted: CaseRun) -> None:
+def test_what_an_actor_has_lost_or_changed_is_found(restarted: LeaseCaseRun) -> None:
     """At its restart, by what it had told that it has committed."""
     sim = restarted.sim
     for change, words in ((None, f"site has no authority of {LEASE} any more, which it had committed"), (b"", "")):
@@ -569,7 +569,9 @@ def test_a_campaign_counts_its_cases_by_kind_cell_and_point(few: list[Script]) -
 @pytest.fixture
 def explored(few: list[Script], monkeypatch: pytest.MonkeyPatch) -> None:
     """The exploration is not made again."""
-    monkeypatch.setattr("leasehold.checker.recovery.cases.campaign.scripts_of", lambda system, progress: (1123, few))
+    monkeypatch.setattr(
+        "leasehold.checker.recovery.cases.campaign.scripts_of", lambda system, progress, pairs: (1123, few)
+    )
 
 
 def test_a_small_campaign(explored: None, few: list[Script]) -> None:
@@ -592,7 +594,7 @@ def test_a_case_that_is_asked_for_alone_is_drawn(explored: None, few: list[Scrip
 
 
 @pytest.mark.long
-def test_with_pairs_each_second_point_is_a_case(explored: None, few: list[Script], small: CaseRunner) -> None:
+def test_with_pairs_each_second_point_is_a_case(explored: None, few: list[Script], small: LeaseCaseRunner) -> None:
     script = next(s for s in few if s.point == "crash:broker/ticketed#after-commit")
     found = campaign(load("lease", SMALL), jobs=1, only=script.name, pairs=True)
     points = small.second_points(script)
@@ -625,7 +627,7 @@ def test_a_script_for_each_case(scripts: list[Script]) -> None:
 
 
 @pytest.mark.slow
-def test_each_cell_and_each_point_once(scripts: list[Script], stage: CaseRunner) -> None:
+def test_each_cell_and_each_point_once(scripts: list[Script], stage: LeaseCaseRunner) -> None:
     """A case of each cell, and one of each crash point in each mode."""
     chosen = {script.name: script for script in {s.cell: s for s in scripts}.values()}
     chosen |= {script.name: script for script in {(s.point, s.mode): s for s in scripts}.values()}
@@ -640,7 +642,7 @@ def test_each_cell_and_each_point_once(scripts: list[Script], stage: CaseRunner)
 
 
 @pytest.mark.long
-def test_an_actor_stops_twice(scripts: list[Script], stage: CaseRunner) -> None:
+def test_an_actor_stops_twice(scripts: list[Script], stage: LeaseCaseRunner) -> None:
     """At every point that is passed after the restart of a case, in some cells."""
     struck = set()
     for script in scripts[100::800]:
@@ -668,15 +670,15 @@ def test_names_of_cases() -> None:
 RUN = """
 import hashlib, logging, pickle, sys
 logging.disable(logging.CRITICAL)
-from leasehold.checker.recovery.cases.case import CaseRun
-from leasehold.checker.recovery.cases.case import BYSTANDER, LEASE, NEXT, CaseRun
-from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.lease.case import LeaseCaseRun
+from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.spec import load
-stage = CaseRunner(load("lease", {"max_units": 1, "last_end": 2}))
+stage = LeaseCaseRunner(load("lease", {"max_units": 1, "last_end": 2}))
 with open(sys.argv[1], "rb") as file:
     scripts = pickle.load(file)
 for script in scripts:
-    played, told = CaseRun(stage.program, stage.properties, script), hashlib.sha256()
+    played, told = LeaseCaseRun(stage.program, stage.properties, script), hashlib.sha256()
     for actor in played.sim.actors.values():
         actor.notices.subscribe(lambda notice: told.update(repr(notice).encode()))
     played.sim.subscribers.append(lambda notice: told.update(repr(notice).encode()))

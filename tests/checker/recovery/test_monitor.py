@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import RecordKey
 from tests.systems import load
@@ -39,7 +39,7 @@ class Told(PropertyMonitor):
         actions: the same steps, as properties have them.
     """
 
-    def __init__(self, sim: Simulation, lease: str = LEASE) -> None:
+    def __init__(self, sim: LeaseSimulation, lease: str = LEASE) -> None:
         properties = MonitoredProperties(SYSTEM)
         properties.states, properties.steps = {"state": self._on_state}, {"step": self._on_step}
         super().__init__(sim, properties, lease)
@@ -73,13 +73,13 @@ class Told(PropertyMonitor):
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    made = Simulation(compile_system(SYSTEM), units=2)
+def sim() -> Iterator[LeaseSimulation]:
+    made = LeaseSimulation(compile_system(SYSTEM), units=2)
     yield made
     made.close()
 
 
-def demand(sim: Simulation, lease: str = LEASE, units: int = 1, until: int = 4) -> None:
+def demand(sim: LeaseSimulation, lease: str = LEASE, units: int = 1, until: int = 4) -> None:
     sim.wish("demand", lease, units, until, 3)
     sim.loop.advance(1.0)
 
@@ -107,7 +107,7 @@ def test_a_property_holds_where_what_it_is_about_is_not_so() -> None:
     assert all(holds(first, first, clock) for holds in properties.steps.values())
 
 
-def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: Simulation) -> None:
+def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     sim.start_all()
     assert monitor.since(0) == [None] * 3, "three actors come up, which is no step of a machine"
@@ -129,7 +129,7 @@ def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: Simulation)
     assert monitor.broken == {}
 
 
-def test_a_state_has_the_data_of_each_machine_and_the_time(sim: Simulation) -> None:
+def test_a_state_has_the_data_of_each_machine_and_the_time(sim: LeaseSimulation) -> None:
     monitor, layout = Told(sim), MonitoredProperties(SYSTEM).layout
     sim.start_all()
     demand(sim)
@@ -144,7 +144,7 @@ def test_a_state_has_the_data_of_each_machine_and_the_time(sim: Simulation) -> N
     assert found[layout.clock] == 1
 
 
-def test_time_is_a_step_of_its_own_and_what_falls_due_comes_after_it(sim: Simulation) -> None:
+def test_time_is_a_step_of_its_own_and_what_falls_due_comes_after_it(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     sim.start_all()
     demand(sim)
@@ -159,7 +159,7 @@ def test_time_is_a_step_of_its_own_and_what_falls_due_comes_after_it(sim: Simula
     assert monitor.control(monitor.states[-1]) == ("active", "ticketed", "active", "active", "idle")
 
 
-def test_who_is_down_has_its_last_records(sim: Simulation) -> None:
+def test_who_is_down_has_its_last_records(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     sim.start_all()
     demand(sim)
@@ -174,7 +174,7 @@ def test_who_is_down_has_its_last_records(sim: Simulation) -> None:
     assert monitor.up() == [True] * 3
 
 
-def test_other_leases_are_no_step_of_this_one(sim: Simulation) -> None:
+def test_other_leases_are_no_step_of_this_one(sim: LeaseSimulation) -> None:
     """Nor is a unit that goes to another lease: it counts as one that was never used."""
     monitor, other = Told(sim), Told(sim, OTHER)
     sim.start_all()
@@ -197,7 +197,7 @@ def test_other_leases_are_no_step_of_this_one(sim: Simulation) -> None:
     assert other.control(other.state) == ("closed", "closed", "closed", "idle", "idle")
 
 
-def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: Simulation) -> None:
+def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     monitor.fails_in, monitor.fails_after = "active", "ticket"
     sim.start_all()
@@ -210,7 +210,7 @@ def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: Simulation)
     }  # fmt: skip
 
 
-def test_what_time_breaks_and_what_several_steps_break_is_said_to_be_theirs(sim: Simulation) -> None:
+def test_what_time_breaks_and_what_several_steps_break_is_said_to_be_theirs(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     monitor.fails_in = "nascent"
     sim.start_all()
@@ -225,14 +225,14 @@ def test_what_time_breaks_and_what_several_steps_break_is_said_to_be_theirs(sim:
 # What an actor finds when it restarts
 
 
-def committed(sim: Simulation) -> tuple[DurabilityMonitor, RecordKey]:
+def committed(sim: LeaseSimulation) -> tuple[DurabilityMonitor, RecordKey]:
     monitor = DurabilityMonitor(sim)
     sim.start_all()
     demand(sim)
     return monitor, next(key for key in sim.disks["broker"].records if key.lease == LEASE)
 
 
-def test_who_finds_what_it_had_committed_has_lost_nothing(sim: Simulation) -> None:
+def test_who_finds_what_it_had_committed_has_lost_nothing(sim: LeaseSimulation) -> None:
     monitor, _ = committed(sim)
     for name in ("broker", "site", "service_manager"):
         sim.crash(name)
@@ -241,7 +241,7 @@ def test_who_finds_what_it_had_committed_has_lost_nothing(sim: Simulation) -> No
     assert monitor.lost == []
 
 
-def test_a_record_that_is_older_is_said_once(sim: Simulation) -> None:
+def test_a_record_that_is_older_is_said_once(sim: LeaseSimulation) -> None:
     """With what differs, as it is and as it was."""
     monitor, key = committed(sim)
     rows = sim.disks["broker"].records
@@ -260,7 +260,7 @@ def test_a_record_that_is_older_is_said_once(sim: Simulation) -> None:
     assert " units is " not in words, "what is as it was is not said"
 
 
-def test_a_record_that_is_gone_is_said(sim: Simulation) -> None:
+def test_a_record_that_is_gone_is_said(sim: LeaseSimulation) -> None:
     monitor, key = committed(sim)
     sim.crash("broker")
     del sim.disks["broker"].records[key]
@@ -269,7 +269,7 @@ def test_a_record_that_is_gone_is_said(sim: Simulation) -> None:
     assert monitor.lost == [f"broker has no broker of {LEASE} any more, which it had committed"]
 
 
-def test_what_recovery_commits_at_once_is_compared_before(sim: Simulation) -> None:
+def test_what_recovery_commits_at_once_is_compared_before(sim: LeaseSimulation) -> None:
     """What a lease drives is done when the actor restarts: the record is then another one, and nothing is lost."""
     monitor, key = committed(sim)
     sim.crash("broker")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold.checker.recovery.cases.runner import CaseRunner
-from leasehold.checker.recovery.cases.script import Script
-from leasehold.checker.recovery.simulated_run import CHECKS
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.lease_run import CHECKS
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.effects import Upcalls
 from leasehold.impl.actor.outbox import Outbox
@@ -89,7 +89,7 @@ def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None
 
 @pytest.mark.long
 def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[Script]) -> None:
-    stage = CaseRunner(system)
+    stage = LeaseCaseRunner(system)
     for case in islice(in_order(scripts), 100):
         assert stage.play(case.script, case.lost).findings == [], case.name
     stage.close()
@@ -125,18 +125,18 @@ AT_ONCE = (
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[CaseRunner, list[Script]]:
+def small() -> tuple[LeaseCaseRunner, list[Script]]:
     settings = {"max_units": 1, "last_end": 1, "expiry": False}
-    return CaseRunner(load("lease", settings)), lease_cases(**settings)
+    return LeaseCaseRunner(load("lease", settings)), lease_cases(**settings)
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_a_bug_that_the_first_cases_catch(small: tuple[CaseRunner, list[Script]], name: str) -> None:
+def test_a_bug_that_the_first_cases_catch(small: tuple[LeaseCaseRunner, list[Script]], name: str) -> None:
     runner, scripts = small
     check([catch(named(name), scripts, runner, 16)])
 
 
-def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[CaseRunner, list[Script]]) -> None:
+def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[LeaseCaseRunner, list[Script]]) -> None:
     runner, scripts = small
     for case in islice(in_order(scripts), 16):
         assert runner.play(case.script, case.lost).findings == [], case.name
@@ -172,7 +172,7 @@ RAREST = ("said_again_under_a_new_number",)
 )
 def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
     some = [script for script in scripts if script.point.startswith(point)]
-    check([catch(named(name), some, CaseRunner(system), 300)])
+    check([catch(named(name), some, LeaseCaseRunner(system), 300)])
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_every_bug_is_caught_in_the_campaign(system: System, scripts: list[Scrip
 
 @pytest.mark.long
 def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
-    stage = CaseRunner(system)
+    stage = LeaseCaseRunner(system)
     heard: list[tuple[int, int, str]] = []
     caught = catch(named("sent_numbers_not_saved"), scripts, stage)
     assert not caught.survived
@@ -210,5 +210,5 @@ def test_a_bug_in_this_process(system: System, scripts: list[Script]) -> None:
 def test_what_does_no_harm_alone(system: System, scripts: list[Script], alone: object) -> None:
     """Half of a bug: what it needs to do harm is not what is caught."""
     half = Bug("half", "recovery", "Half of a bug.", "", alone)  # type: ignore[arg-type]
-    caught = catch(half, scripts, CaseRunner(system), 600)
+    caught = catch(half, scripts, LeaseCaseRunner(system), 600)
     assert caught.survived, caught

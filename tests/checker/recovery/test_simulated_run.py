@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery import progress, simulated_run
-from leasehold.checker.recovery.simulated_run import SimulatedRun
+from leasehold.checker.recovery.lease_run import LeaseRun
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.spec.language.model import Call
@@ -16,7 +16,7 @@ from leasehold.spec.language.model import Call
 LEASE = "service_manager:1"
 
 
-class Run(SimulatedRun):
+class Run(LeaseRun):
     """A run of which the machines are given: state and data by machine."""
 
     def __init__(self, lazy: bool | None = True) -> None:
@@ -25,7 +25,8 @@ class Run(SimulatedRun):
         actor = SimpleNamespace(tell=lambda *what: self.told.append(what))
         units = [SimpleNamespace(name=f"u{n}") for n in range(3)]
         sim = SimpleNamespace(
-            held=self._held, time=SimpleNamespace(now=5), actors={"site": actor}, player={"authority": "site"},
+            held=self._held, time=SimpleNamespace(now=5), actors={"site": actor},
+            player={"authority": "site", "unit[2]": "site"},
             loop=SimpleNamespace(call=lambda what: what(), errors=[]), units=SimpleNamespace(overlaps=[]),
             program=SimpleNamespace(constants={} if lazy is None else {"lazy_close": lazy}),
             inventory=type("Units", (), {"__len__": lambda self: 3, "units": units})(),
@@ -87,7 +88,7 @@ def test_only_units_in_quarantine_are_repaired() -> None:
 
 def test_an_event_is_told_with_its_fields() -> None:
     run = Run()
-    run.tell("authority", "authority", LEASE, "reclaim", {"units": 1})
+    run.tell("authority", LEASE, "reclaim", {"units": 1})
     assert run.told == [(LEASE, "authority", "reclaim", {"units": 1})]
 
 

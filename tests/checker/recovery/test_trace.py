@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.checker.explore.result import Step
 from leasehold.checker.recovery.trace import TraceRecorder, _word
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.compiler.program import compile_system
 from tests.systems import load
 
@@ -17,9 +17,9 @@ LEASE, OTHER = "service_manager:1", "service_manager:2"
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
+def sim() -> Iterator[LeaseSimulation]:
     system = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
-    made = Simulation(compile_system(system), units=2)
+    made = LeaseSimulation(compile_system(system), units=2)
     yield made
     made.close()
 
@@ -42,12 +42,12 @@ def steps(trace: TraceRecorder, since: int = 0) -> list[str]:
     return [shown(step) for step in trace.path().steps[since:]]
 
 
-def demand(sim: Simulation, lease: str = LEASE, until: int = 4) -> None:
+def demand(sim: LeaseSimulation, lease: str = LEASE, until: int = 4) -> None:
     sim.wish("demand", lease, 1, until, 3)
     sim.loop.advance(1.0)
 
 
-def traced(sim: Simulation) -> TraceRecorder:
+def traced(sim: LeaseSimulation) -> TraceRecorder:
     made = TraceRecorder(sim, LEASE)
     sim.start_all()
     demand(sim)
@@ -72,7 +72,7 @@ UP = [
 ]
 
 
-def test_a_lease_is_traced_from_its_demand_on(sim: Simulation) -> None:
+def test_a_lease_is_traced_from_its_demand_on(sim: LeaseSimulation) -> None:
     """What is done for others is no step of it."""
     trace = traced(sim)
     demand(sim, OTHER)
@@ -96,7 +96,7 @@ def test_a_lease_is_traced_from_its_demand_on(sim: Simulation) -> None:
     assert sent[0].fields == {"units": "1", "end": "3"}
 
 
-def test_time_is_a_step_before_the_first_that_comes_after_it(sim: Simulation) -> None:
+def test_time_is_a_step_before_the_first_that_comes_after_it(sim: LeaseSimulation) -> None:
     trace = traced(sim)
     demand(sim, OTHER, until=40)
     sim.tick(1.0)
@@ -119,7 +119,7 @@ def test_time_is_a_step_before_the_first_that_comes_after_it(sim: Simulation) ->
     assert {*ticks} == {f"4 tick: {name} tick" for name in ("service_manager", "broker", "authority")}
 
 
-def test_the_first_step_may_come_after_some_time(sim: Simulation) -> None:
+def test_the_first_step_may_come_after_some_time(sim: LeaseSimulation) -> None:
     trace = TraceRecorder(sim, LEASE)
     sim.start_all()
     for _ in range(3):
@@ -132,7 +132,7 @@ def test_the_first_step_may_come_after_some_time(sim: Simulation) -> None:
     assert trace.path().steps[0].state.control == trace.path().initial.control
 
 
-def test_what_a_recovery_sends_is_its_own(sim: Simulation) -> None:
+def test_what_a_recovery_sends_is_its_own(sim: LeaseSimulation) -> None:
     """Not of the crash before it, though the actor tells that it has recovered last of all."""
     trace = TraceRecorder(sim, LEASE)
     sim.start_all()
@@ -160,7 +160,7 @@ def test_what_a_recovery_sends_is_its_own(sim: Simulation) -> None:
     ]  # fmt: skip
 
 
-def test_a_message_that_is_ignored_is_a_step_without_a_transition(sim: Simulation) -> None:
+def test_a_message_that_is_ignored_is_a_step_without_a_transition(sim: LeaseSimulation) -> None:
     trace = traced(sim)
     actor = sim.actors["service_manager"]
     sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "close", {}))

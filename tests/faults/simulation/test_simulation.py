@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
@@ -17,12 +17,12 @@ LEASE = "service_manager:1"
 ROLES = ("service_manager", "broker", "authority")
 
 
-def simulation(seed: int = 0, **more: object) -> Simulation:
-    return Simulation(compile_system(load("lease", {"max_units": 2})), seed, **more)  # type: ignore[arg-type]
+def simulation(seed: int = 0, **more: object) -> LeaseSimulation:
+    return LeaseSimulation(compile_system(load("lease", {"max_units": 2})), seed, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
+def sim() -> Iterator[LeaseSimulation]:
     made = simulation()
     made.start_all()
     yield made
@@ -30,22 +30,22 @@ def sim() -> Iterator[Simulation]:
     assert made.loop.errors == []
 
 
-def states(sim: Simulation, lease: str = LEASE) -> tuple[str, ...]:
+def states(sim: LeaseSimulation, lease: str = LEASE) -> tuple[str, ...]:
     held = (sim.held(lease, role) for role in ROLES)
     return tuple("" if one is None else one.state for one in held)
 
 
-def demand(sim: Simulation, lease: str = LEASE, until: int = 50, term: int = 5) -> None:
+def demand(sim: LeaseSimulation, lease: str = LEASE, until: int = 50, term: int = 5) -> None:
     sim.wish("demand", lease, 1, until, term)
 
 
-def extend(sim: Simulation) -> None:
+def extend(sim: LeaseSimulation) -> None:
     """An operator extends the lease: no policy is asked."""
     actor = sim.actors["service_manager"]
     sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", {"units": 1, "end": 20}))
 
 
-def deliver(sim: Simulation) -> None:
+def deliver(sim: LeaseSimulation) -> None:
     """What is under way arrives."""
     for packet in tuple(sim.network.in_transit):
         sim.loop.call(lambda packet=packet: sim.network.deliver(packet))  # type: ignore[misc]
@@ -54,7 +54,7 @@ def deliver(sim: Simulation) -> None:
 ACTIVE = ("active", "ticketed", "active")
 
 
-def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: Simulation) -> None:
+def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: LeaseSimulation) -> None:
     demand(sim, until=4)
     sim.loop.advance(1.0)
     assert (states(sim), sim.up(), sim.time.now) == (ACTIVE, {"unit-0", LEASE}, 0)
@@ -67,8 +67,9 @@ def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: Simulatio
     assert sim.loop.time() == 5.0
 
 
-def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: Simulation) -> None:
-    assert sim.player == {"service_manager": "service_manager", "broker": "broker", "authority": "site", "unit": "site"}
+def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: LeaseSimulation) -> None:
+    units = {"unit[0]": "site", "unit[1]": "site"}
+    assert sim.player == {"service_manager": "service_manager", "broker": "broker", "authority": "site", **units}
     assert sim.roles == {"service_manager": ("service_manager",), "broker": ("broker",), "site": ("authority",)}
     assert [type(sim.policy(role)).__name__ for role in ROLES] == ["FixedDemand", "FirstComeFirstServed", "FirstFit"]
     assert [unit.name for unit in sim.inventory.units] == ["unit-0", "unit-1"]
@@ -76,7 +77,7 @@ def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: Simulation) ->
 
 
 @pytest.mark.parametrize("name", ["service_manager", "broker", "site"])
-def test_a_crash_takes_what_is_in_memory_and_leaves_what_was_committed(sim: Simulation, name: str) -> None:
+def test_a_crash_takes_what_is_in_memory_and_leaves_what_was_committed(sim: LeaseSimulation, name: str) -> None:
     demand(sim)
     sim.loop.advance(1.0)
     ends: list[str] = []
@@ -115,7 +116,7 @@ def test_nothing_gets_out_of_an_actor_that_is_gone() -> None:
     sim.close()
 
 
-def test_while_it_is_held_nothing_happens_by_itself(sim: Simulation) -> None:
+def test_while_it_is_held_nothing_happens_by_itself(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
     sim.hold()
@@ -135,7 +136,7 @@ def test_while_it_is_held_nothing_happens_by_itself(sim: Simulation) -> None:
     assert (sim.network.holds, sim.time.held, sim.network.in_transit) == (False, False, [])
 
 
-def test_what_was_held_back_is_done_when_it_is_released(sim: Simulation) -> None:
+def test_what_was_held_back_is_done_when_it_is_released(sim: LeaseSimulation) -> None:
     """Decisions of policies, and what has come true of units."""
     sim.hold()
     demand(sim)
@@ -155,7 +156,7 @@ def test_what_was_held_back_is_done_when_it_is_released(sim: Simulation) -> None
     assert states(sim) == ACTIVE
 
 
-def test_who_starts_while_it_is_held_is_held_too(sim: Simulation) -> None:
+def test_who_starts_while_it_is_held_is_held_too(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
     sim.hold()
@@ -171,7 +172,7 @@ def test_who_starts_while_it_is_held_is_held_too(sim: Simulation) -> None:
     assert states(sim)[:2] == ("closed", "closed")
 
 
-def test_a_wish_that_cannot_be_is_refused_to_who_says_it(sim: Simulation) -> None:
+def test_a_wish_that_cannot_be_is_refused_to_who_says_it(sim: LeaseSimulation) -> None:
     with pytest.raises(ActorError, match="at least one unit"):
         sim.wish("demand", LEASE, 0, 50, 5)
     demand(sim)
@@ -200,7 +201,7 @@ def test_a_wish_whose_actor_ends_before_it_is_heard_is_nobodys_error() -> None:
     sim.close()
 
 
-def test_subscribers_hear_every_actor_from_its_start(sim: Simulation) -> None:
+def test_subscribers_hear_every_actor_from_its_start(sim: LeaseSimulation) -> None:
     heard: list[tuple[str, Kind]] = []
     sim.subscribers.append(lambda notice: heard.append((notice.actor, notice.kind)))
     for name in ("service_manager", "broker", "site"):
@@ -209,7 +210,7 @@ def test_subscribers_hear_every_actor_from_its_start(sim: Simulation) -> None:
         assert (name, Kind.RECOVERED) in heard
 
 
-def test_a_notice_concerns_the_lease_that_it_names_or_that_its_unit_serves(sim: Simulation) -> None:
+def test_a_notice_concerns_the_lease_that_it_names_or_that_its_unit_serves(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
 
@@ -230,7 +231,7 @@ def test_a_notice_concerns_the_lease_that_it_names_or_that_its_unit_serves(sim: 
     assert sim.held(LEASE, "authority") is None
 
 
-def test_an_operator_repairs_a_unit(sim: Simulation) -> None:
+def test_an_operator_repairs_a_unit(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
     sim.repair("unit-0")

@@ -11,8 +11,8 @@ from leasehold.checker.explore import Path
 from leasehold.checker.explore.result import Snapshot
 from leasehold.checker.recovery.campaign import CaseOutcome, Finding, UnknownCase
 from leasehold.checker.recovery.cases import campaign as module
-from leasehold.checker.recovery.cases.campaign import CHUNK, TRACED, RecoveryCase, campaign
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.campaign import CHUNK, TRACED, Explored, RecoveryCase, campaign
+from leasehold.checker.recovery.cases.steps import Script
 from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 1, "expiry": False})
@@ -65,9 +65,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         begin(*arguments)
         return map(do, work)
 
-    monkeypatch.setattr(module, "CaseRunner", Runner)
+    monkeypatch.setattr(module, "LeaseCaseRunner", Runner)
     monkeypatch.setattr(module, "spread", here)
-    monkeypatch.setattr(module, "scripts_of", lambda system, progress: (77, SCRIPTS))
+    monkeypatch.setattr(module, "scripts_of", lambda system, progress, pairs: Explored(77, SCRIPTS))
     monkeypatch.setattr(Runner, "played", [])
     monkeypatch.setattr(Runner, "failing", set())
     monkeypatch.setattr(Runner, "closed", [])
@@ -98,7 +98,7 @@ def test_each_script_is_played_with_its_messages_and_without(bare: list[Any]) ->
 def test_little_work_and_one_job_need_no_other_process(
     bare: list[Any], jobs: int | None, count: int, here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "scripts_of", lambda system, progress: (77, SCRIPTS[:count]))
+    monkeypatch.setattr(module, "scripts_of", lambda system, progress, pairs: Explored(77, SCRIPTS[:count]))
     assert campaign(SYSTEM, jobs=jobs).played == 2 * count
     assert bare[0][0] == (0 if here else jobs)
 
@@ -156,9 +156,9 @@ def test_a_name_of_no_case_is_said_before_anything_is_played(bare: list[Any]) ->
 def test_the_exploration_counts_to_the_time_of_a_campaign(bare: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
 
-    def explores(system: Any, progress: Any) -> tuple[int, list[Script]]:
+    def explores(system: Any, progress: Any, pairs: bool) -> Explored:
         clock[0] += 7.0
-        return 77, SCRIPTS[:1]
+        return Explored(77, SCRIPTS[:1])
 
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(module, "scripts_of", explores)

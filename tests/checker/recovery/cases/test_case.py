@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, CaseRun
+from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, LeaseCaseRun
 from leasehold.checker.recovery.cases.replay import ReplayDiverged
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
@@ -66,7 +66,7 @@ class Sim:
         self.told.append("close")
 
 
-class Run(CaseRun):
+class Run(LeaseCaseRun):
     """A case of which states, data and checks are given.
 
     Attributes:
@@ -80,18 +80,18 @@ class Run(CaseRun):
         self.outcome = CaseOutcome("case")
         self.states: dict[tuple[str, str], str] = {(BYSTANDER, SERVICE_MANAGER): "active"}
         self.records: dict[str, dict[str, int]] = {}
-        self.lost, self.reference = lost, reference
+        self.lost, self.reference, self.lease, self._compared = lost, reference, LEASE, None
         self.rests: list[str] = []
         self.told = self.sim.told
         machine = {"clock": None, "recover": (AUTHORITY, 0)}
-        steps = tuple(SimpleNamespace(kind=kind, machine=machine.get(kind, (BROKER, 0))) for kind in kinds)
+        steps = tuple(SimpleNamespace(kind=kind, machine=machine.get(kind, (BROKER, 0)), along=()) for kind in kinds)
         self.script: Any = SimpleNamespace(steps=steps)
         self.monitor: Any = SimpleNamespace(
             tick=lambda: self.told.append("monitor"), settle=lambda: self.told.append("settle"), broken={}, asked=17
         )
         self.committed: Any = SimpleNamespace(compare=lambda name: self.told.append(("compare", name)), lost=[])
         self.second: Any = SimpleNamespace(armed=False, stopped="", restart=self._restart)
-        self.replayer: Any = SimpleNamespace(step=self._step)
+        self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.player[machine[0]])
         self.crashes_at: int | None = None
 
     def _restart(self) -> None:
@@ -109,8 +109,8 @@ class Run(CaseRun):
     def data(self, lease: str, machine: str = SERVICE_MANAGER) -> dict[str, Any]:
         return self.records.get(lease, {})
 
-    def tell(self, role: str, machine: str, lease: str, event: str, fields: Any = None) -> None:
-        self.told.append(("tell", role, machine, lease, event, fields))
+    def tell(self, machine: str, lease: str, event: str, fields: Any = None) -> None:
+        self.told.append(("tell", machine, lease, event, fields))
 
     def repair(self) -> None:
         self.told.append("repair")
@@ -139,7 +139,8 @@ def test_the_stages_of_a_case(outside: bool) -> None:
     run = Run()
     order = staged(run, *STAGES)
     run.sim.outside = outside
-    run.run(Run())
+    run.compare_with(Run())
+    run.run()
     assert order == [
         "to_the_restart", "at_once", "_compare", "_extend", "_extend", "_end", "_next_request",
         *(["_close_all"] if outside else []),
@@ -167,10 +168,10 @@ def test_a_case_that_cannot_go_on_says_why_and_all_that_was_found_before(
 ) -> None:
     run = Run()
 
-    def fails(reference: CaseRun | None) -> None:
+    def fails() -> None:
         raise error
 
-    run._stages = fails  # type: ignore[method-assign]
+    run.stages = fails  # type: ignore[method-assign]
     run.monitor.broken["p"] = "at tick 1"
     run.committed.lost.append("broker has lost")
     run.sim.loop.errors += [{"message": "m", "exception": ValueError("v")}, {"exception": SimulatedCrash()}]
@@ -199,7 +200,7 @@ def test_a_script_is_replayed_after_the_bystander_has_its_lease() -> None:
 
 def test_a_reference_is_never_stopped_nor_compared_and_loses_nothing() -> None:
     run = Run(KINDS, lost=True, reference=True)
-    run._lose_messages = lambda machine: pytest.fail("it crashes not")  # type: ignore[method-assign]
+    run._lose_messages = lambda step: pytest.fail("it crashes not")  # type: ignore[method-assign]
     run.to_the_restart()
     assert run.told[3:] == [
         ("local", 0, True, False), ("crash", 1, True, False), ("clock", 2, True, False), "monitor",
@@ -360,7 +361,7 @@ def test_a_lease_is_extended_beyond_its_ticket_and_beyond_now(state: str, ticket
 
     run.sim.loop.advance = advance
     run._extend()
-    extend = ("tell", SERVICE_MANAGER, SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
+    extend = ("tell", SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
     assert run.told == [extend, ("deliver", 1, False), "release packets", ("advance", SETTLE)]
     assert run.found() == []
 
@@ -384,7 +385,7 @@ def over_after(run: Run, ticks: int) -> None:
     run.over = lambda lease: lease == LEASE and run.sim.time.now >= 3 + ticks  # type: ignore[method-assign]
 
 
-CLOSE = ("tell", SERVICE_MANAGER, SERVICE_MANAGER, LEASE, "close", None)
+CLOSE = ("tell", SERVICE_MANAGER, LEASE, "close", None)
 
 
 @pytest.mark.parametrize(
@@ -448,8 +449,8 @@ def test_in_the_end_all_leases_are_closed_also_where_a_site_keeps_them() -> None
     run.sim.up_ = {"unit-1"}
     run._close_all()
     assert run.told == [
-        *(("tell", SERVICE_MANAGER, SERVICE_MANAGER, lease, "close", None) for lease in (BYSTANDER, NEXT)),
-        ("advance", SETTLE), *[("tick", 1.0)] * 8, ("tell", AUTHORITY, AUTHORITY, NEXT, "reclaim", None),
+        *(("tell", SERVICE_MANAGER, lease, "close", None) for lease in (BYSTANDER, NEXT)),
+        ("advance", SETTLE), *[("tick", 1.0)] * 8, ("tell", AUTHORITY, NEXT, "reclaim", None),
         ("advance", SETTLE), "repair",
     ]  # fmt: skip
     assert run.rests == ["in the end"]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, ReplayTarget
-from leasehold.checker.recovery.cases.script import ScriptStep
+from leasehold.checker.recovery.cases.lease.case import LeaseReplayer
+from leasehold.checker.recovery.cases.replay import ReplayDiverged, Unplayable
+from leasehold.checker.recovery.cases.steps import ScriptStep
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from tests.systems import load
@@ -32,7 +33,7 @@ class Actor:
         self.notices = SimpleNamespace(subscribe=self.heard.append)
 
     def begin(self, lease: str, machine: str, event: str, fields: Any, peers: Any) -> Any:
-        self.told.append(("begin", self.name, lease, machine, event, fields, sorted(peers)))
+        self.told.append(("begin", self.name, lease, machine, event, fields, peers))
         return Done()
 
     def put(self, request: Any) -> Any:
@@ -59,7 +60,10 @@ class Sim:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.program = PROGRAM
-        self.player = {"service_manager": "service_manager", "broker": "broker", "authority": "site", "unit": "site"}
+        self.player = {
+            "service_manager": "service_manager", "broker": "broker", "authority": "site", "unit[0]": "site",
+            "unit[1]": "site",
+        }  # fmt: skip
         self.actors = {name: Actor(name, self.told) for name in ("service_manager", "broker", "site")}
         self.states: dict[str, str] = {}
         self.subscribers: list[Any] = []
@@ -89,7 +93,9 @@ class Sim:
         core = PROGRAM.roles[machine.partition("[")[0]]
         state = self.states.get(machine)
         key = SimpleNamespace(lease=lease, machine=machine)
-        return None if state is None else SimpleNamespace(state=state, core=core, key=key, state_epoch=7)
+        record = list(core.first())
+        record[core.state_epoch_at] = 7
+        return None if state is None else SimpleNamespace(state=state, core=core, key=key, record=tuple(record))
 
 
 @pytest.fixture
@@ -97,9 +103,8 @@ def sim() -> Sim:
     return Sim()
 
 
-def replayer(sim: Sim, machines: tuple[tuple[str, int], ...] = MACHINES) -> Replayer:
-    target = ReplayTarget(LEASE, "service_manager")
-    return Replayer(sim, SYSTEM, SimpleNamespace(machines=machines), target)  # type: ignore[arg-type]
+def replayer(sim: Sim, machines: tuple[tuple[str, int], ...] = MACHINES) -> LeaseReplayer:
+    return LeaseReplayer(sim, SYSTEM, SimpleNamespace(machines=machines), LEASE)  # type: ignore[arg-type]
 
 
 def step(
@@ -129,13 +134,13 @@ def acts(sim: Sim) -> list[Any]:
 def test_numbers_of_units_are_one_more_and_opaque_values_are_other_than_the_first(sim: Sim) -> None:
     """The bystander has the first unit."""
     replay = replayer(sim)
-    assert [replay._machine(m) for m in (*MACHINES, ("unit", 1))] == [
+    assert [replay.machine(m) for m in (*MACHINES, ("unit", 1))] == [
         "service_manager", "broker", "authority", "unit[1]", "unit[2]"
     ]  # fmt: skip
     core = PROGRAM.roles["authority"]
-    assert replay._fields(core.events["placed"], (frozenset({0, 1}),)) == (frozenset({1, 2}),)
+    assert replay.fields(core.events["placed"], (frozenset({0, 1}),)) == (frozenset({1, 2}),)
     broker = PROGRAM.roles["broker"]
-    assert replay._fields(broker.events["granted"], (2, 0)) == (2, {"script": 0})
+    assert replay.fields(broker.events["granted"], (2, 0)) == (2, {"script": 0})
 
 
 def test_time_passes_by_a_tick(sim: Sim) -> None:
@@ -190,7 +195,7 @@ def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch
     replay._do(step("local", SM, "demand", (1, 3)))
     assert acts(sim) == [
         ("begin", "service_manager", LEASE, "service_manager", "demand", {"units": 1, "end": 3},
-         ["authority", "broker"])
+         sim.player)
     ]  # fmt: skip
     sim.told.clear()
     sim.states = {"authority": "priming", "service_manager": "ticketed"}
@@ -203,8 +208,22 @@ def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch
 
 
 def test_an_event_of_a_machine_that_is_not_there_ends_the_replay(sim: Sim) -> None:
-    with pytest.raises(ReplayDiverged, match="there is no broker to take granted"):
-        replayer(sim)._do(step("local", BROKER, "granted", (1, 0)))
+    with pytest.raises(ReplayDiverged, match="there is no broker to take tick"):
+        replayer(sim)._do(step("tick", BROKER, "tick"))
+    with pytest.raises(ReplayDiverged, match=r"there is no unit\[1\] to take up"):
+        replayer(sim)._do(step("local", UNIT, "up"))
+    assert sim.told == []
+
+
+def test_only_the_origin_of_a_lease_may_begin_a_machine_of_it(sim: Sim) -> None:
+    """A script in which another is the first to take an event cannot be played."""
+    replay = replayer(sim)
+    assert [name for name in sim.player if replay.may_begin(name)] == ["service_manager"]
+    with pytest.raises(Unplayable, match="authority has not heard of service_manager:2 yet, and takes reclaim in the"):
+        replay._do(step("local", SITE, "reclaim"))
+    with pytest.raises(ReplayDiverged, match="there is no broker to take granted"):  # no first state takes that
+        replay._do(step("local", BROKER, "granted", (1, 0)))
+    assert sim.told == []
 
 
 def test_actors_are_compared_with_the_model_after_each_step(sim: Sim) -> None:

@@ -1,4 +1,4 @@
-"""The runner of cases: one reference for all cases of a script, and an outcome whatever happens to a case."""
+"""The runner of the lease's cases: one reference for all cases of a script, an outcome whatever happens to a case."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases import runner as module
-from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.lease import runner as module
+from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.faults.simulation.lease import LeaseSimulation
 from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 1, "expiry": False})
@@ -49,8 +50,11 @@ class Run:
     def at_once(self) -> None:
         self.told.append("at_once")
 
-    def run(self, reference: Run) -> None:
+    def compare_with(self, reference: Run) -> None:
         self.told.append(reference)
+
+    def run(self) -> None:
+        self.told.append("run")
         self._stage("run")
 
     def say(self, check: str, words: str) -> None:
@@ -61,12 +65,12 @@ class Run:
 
 
 @pytest.fixture
-def runner(monkeypatch: pytest.MonkeyPatch) -> CaseRunner:
-    monkeypatch.setattr(module, "CaseRun", Run)
+def runner(monkeypatch: pytest.MonkeyPatch) -> LeaseCaseRunner:
+    monkeypatch.setattr(module, "LeaseCaseRun", Run)
     monkeypatch.setattr(Run, "made", [])
     monkeypatch.setattr(Run, "fails", set())
     monkeypatch.setattr(Run, "met", True)
-    return CaseRunner(SYSTEM)
+    return LeaseCaseRunner(SYSTEM)
 
 
 ONE: Any = SimpleNamespace(name="one")
@@ -77,14 +81,14 @@ def found(outcome: CaseOutcome) -> list[tuple[str, str]]:
     return [(finding.check, finding.words) for finding in outcome.findings]
 
 
-def test_there_is_a_unit_more_for_the_bystander(runner: CaseRunner) -> None:
+def test_there_is_a_unit_more_for_the_bystander(runner: LeaseCaseRunner) -> None:
     assert (runner.system.values()["max_units"], SYSTEM.values()["max_units"]) == (2, 1)
     assert runner.system.values()["expiry"] is False
     assert runner.program.constants["max_units"] == 2
     assert runner.properties.system is runner.system
 
 
-def test_all_cases_of_a_script_are_compared_with_one_reference(runner: CaseRunner) -> None:
+def test_all_cases_of_a_script_are_compared_with_one_reference(runner: LeaseCaseRunner) -> None:
     """It goes up to the comparison, and ends when another script's is needed."""
     assert [runner.play(ONE, lost).name for lost in (False, True)] == ["case", "case"]
     runner.play(OTHER, second="crash:a", traced=True)
@@ -93,8 +97,8 @@ def test_all_cases_of_a_script_are_compared_with_one_reference(runner: CaseRunne
         ("reference", ONE), ("case", ONE), ("case", ONE), ("reference", OTHER), ("case", OTHER)
     ]  # fmt: skip
     assert first.told == ["to_the_restart", "at_once", "close"]
-    assert [run.told for run in cases] == [[first, "close"]] * 2
-    assert (second.told, last.told) == (["to_the_restart", "at_once"], [second, "close"])
+    assert [run.told for run in cases] == [[first, "run", "close"]] * 2
+    assert (second.told, last.told) == (["to_the_restart", "at_once"], [second, "run", "close"])
     assert [(run.options["lost"], run.options["second"], run.options["traced"]) for run in (*cases, last)] == [
         (False, None, False), (True, None, False), (False, "crash:a", True)
     ]  # fmt: skip
@@ -104,16 +108,16 @@ def test_all_cases_of_a_script_are_compared_with_one_reference(runner: CaseRunne
     assert second.told.count("close") == 1
 
 
-def test_a_path_is_of_the_run_before_its_actors_are_ended(runner: CaseRunner) -> None:
+def test_a_path_is_of_the_run_before_its_actors_are_ended(runner: LeaseCaseRunner) -> None:
     assert runner.play(ONE, traced=True).path == "path, closed: False"  # type: ignore[comparison-overlap]
     assert runner.play(ONE).path is None
 
 
-def test_a_simulation_may_be_of_another_kind_for_one_case_or_for_all(runner: CaseRunner) -> None:
+def test_a_simulation_may_be_of_another_kind_for_one_case_or_for_all(runner: LeaseCaseRunner) -> None:
     runner.play(ONE)
-    runner.play(ONE, simulate=SimpleNamespace)
-    assert [run.options["simulate"] for run in Run.made] == [module.Simulation, module.Simulation, SimpleNamespace]
-    other = CaseRunner(SYSTEM, simulate=dict)  # type: ignore[arg-type]
+    runner.play(ONE, simulate=SimpleNamespace)  # type: ignore[arg-type]
+    assert [run.options["simulate"] for run in Run.made] == [LeaseSimulation, LeaseSimulation, SimpleNamespace]
+    other = LeaseCaseRunner(SYSTEM, simulate=dict)  # type: ignore[arg-type]
     other.play(ONE)
     assert [run.options["simulate"] for run in Run.made[-2:]] == [dict, dict]
 
@@ -121,7 +125,9 @@ def test_a_simulation_may_be_of_another_kind_for_one_case_or_for_all(runner: Cas
 @pytest.mark.parametrize(("kind", "stage", "check"), [("reference", "made", "drive"), ("case", "made", "drive"),
                                                       ("reference", "to_the_restart", "drive"),
                                                       ("case", "run", "error")])  # fmt: skip
-def test_an_error_is_a_finding_and_leaves_nothing_open(runner: CaseRunner, kind: str, stage: str, check: str) -> None:
+def test_an_error_is_a_finding_and_leaves_nothing_open(
+    runner: LeaseCaseRunner, kind: str, stage: str, check: str
+) -> None:
     Run.fails.add((kind, stage))
     outcome = runner.play(ONE)
     assert found(outcome) == [(check, f"ZeroDivisionError: {stage}")]
@@ -132,14 +138,14 @@ def test_an_error_is_a_finding_and_leaves_nothing_open(runner: CaseRunner, kind:
     assert runner.play(ONE).passed
 
 
-def test_a_second_point_that_nobody_came_to_is_found(runner: CaseRunner) -> None:
+def test_a_second_point_that_nobody_came_to_is_found(runner: LeaseCaseRunner) -> None:
     assert found(runner.play(ONE, second="crash:a")) == []
     Run.met = False
     assert found(runner.play(ONE)) == []
     assert found(runner.play(ONE, second="crash:a")) == [("drive", "no actor came to the second point crash:a")]
 
 
-def test_second_points_are_those_of_a_run_up_to_the_comparison(runner: CaseRunner) -> None:
+def test_second_points_are_those_of_a_run_up_to_the_comparison(runner: LeaseCaseRunner) -> None:
     assert runner.second_points(ONE) == ["crash:a", "crash:b"]
     (run,) = Run.made
     assert (run.kind, run.told) == ("case", ["to_the_restart", "at_once", "close"])

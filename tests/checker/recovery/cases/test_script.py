@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leasehold.checker.recovery.cases.script import Script, ScriptStep
+from leasehold.checker.recovery.cases.steps import Script, ScriptStep
 from tests.systems import lease_cases
 
 FILE = Path(__file__).with_name("scripts.txt")

@@ -20,14 +20,16 @@ class Simulated:
     def __init__(self) -> None:
         self.subscribers: list[Any] = []
         self.states = {"service_manager": "active", "broker": "ticketed"}
-        roles = {"service_manager": False, "broker": False, "authority": False, "unit": True}
-        self.program = SimpleNamespace(roles={name: SimpleNamespace(subsidiary=below) for name, below in roles.items()})
+        machines = {"service_manager": False, "broker": False, "authority": False, "unit[0]": True, "unit[1]": True}
+        self.program = SimpleNamespace(
+            machines={name: (SimpleNamespace(subsidiary=below), 0) for name, below in machines.items()}
+        )
         self.actors = {"service_manager": 1, "broker": 2, "site": 3}
         self.done: list[tuple[str, str]] = []
 
-    def held(self, lease: str, role: str) -> Any:
+    def held(self, lease: str, machine: str) -> Any:
         assert lease == LEASE
-        return SimpleNamespace(state=self.states[role]) if role in self.states else None
+        return SimpleNamespace(state=self.states[machine]) if machine in self.states else None
 
     def crash(self, name: str) -> None:
         self.done.append(("crash", name))

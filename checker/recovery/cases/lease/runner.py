@@ -1,43 +1,44 @@
-"""Runs the cases of one system: the program and properties are made once, a reference serves all cases of a script."""
+"""Runs the cases of the lease: program and properties are made once, a reference serves all cases of a script."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from leasehold.checker.recovery.campaign import CaseOutcome, Finding
-from leasehold.checker.recovery.cases.case import CaseRun
-from leasehold.checker.recovery.cases.script import Script
+from leasehold.checker.recovery.cases.lease.case import LeaseCaseRun
+from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.lease_run import AUTHORITY, BROKER, SERVICE_MANAGER
 from leasehold.checker.recovery.monitor import MonitoredProperties
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import System, load
 
 
-class CaseRunner:
-    """Runs the cases of one system.
+class LeaseCaseRunner:
+    """Runs the cases of the lease, in one setting.
 
     Attributes:
         program, properties: of the system with a unit more than the scripts have, for the bystander.
         simulate: makes the simulation of each case.
     """
 
-    def __init__(self, system: System, simulate: Callable[..., Simulation] = Simulation) -> None:
+    def __init__(self, system: System, simulate: Callable[..., LeaseSimulation] = LeaseSimulation) -> None:
         self.simulate = simulate
         units = int(system.values()["max_units"])
         self.system = load(system.name, {**system.values(), "max_units": units + 1})
         self.program = compile_system(self.system)
         self.properties = MonitoredProperties(self.system)
-        self._reference: tuple[Script, CaseRun] | None = None
+        self._reference: tuple[Script, LeaseCaseRun] | None = None
 
-    def reference(self, script: Script) -> CaseRun:
+    def reference(self, script: Script) -> LeaseCaseRun:
         """The script replayed without its crash, up to the comparison."""
         if self._reference is None or self._reference[0] is not script:
             self.close()
             self._reference = script, self._to_comparison(script, reference=True)
         return self._reference[1]
 
-    def _to_comparison(self, script: Script, reference: bool) -> CaseRun:
-        run = CaseRun(self.program, self.properties, script, reference=reference, simulate=self.simulate)
+    def _to_comparison(self, script: Script, reference: bool) -> LeaseCaseRun:
+        run = LeaseCaseRun(self.program, self.properties, script, reference=reference, simulate=self.simulate)
         try:
             run.to_the_restart()
             run.at_once()
@@ -54,19 +55,20 @@ class CaseRunner:
 
     def play(
         self, script: Script, lost: bool = False, second: str | None = None, *, traced: bool = False,
-        simulate: Callable[..., Simulation] | None = None,
+        simulate: Callable[..., LeaseSimulation] | None = None,
     ) -> CaseOutcome:  # fmt: skip
         """Runs a case; `traced`: the outcome has a path; `simulate`: for this case, not for its reference."""
         try:
             reference = self.reference(script)
-            run = CaseRun(
+            run = LeaseCaseRun(
                 self.program, self.properties, script, lost=lost, second=second, traced=traced,
                 simulate=simulate or self.simulate,
             )  # fmt: skip
         except Exception as error:
             return CaseOutcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
         try:
-            run.run(reference)
+            run.compare_with(reference)
+            run.run()
         except Exception as error:
             run.say("error", f"{type(error).__name__}: {error}")
         finally:
@@ -86,3 +88,9 @@ class CaseRunner:
             return list(run.second.seen)
         finally:
             run.close()
+
+
+def plays_leases(system: System) -> bool:
+    """Whether a system is the lease of one service manager, broker and authority, whose policies and units exist."""
+    roles = [system.roles.get(name) for name in (SERVICE_MANAGER, BROKER, AUTHORITY)]
+    return all(role is not None and not role.indexed for role in roles)

@@ -1,0 +1,204 @@
+"""One case of any system replayed by real actors, and what follows its restart.
+
+Theory of operation. After the restart the actors are free, and everything that was delivered before is delivered once
+more, if nothing was lost. Then the environment goes on: step by step, a packet arrives, a machine takes a local event
+that the specification allows in the present records, or time passes. Which of these is left to chance, from a seed that
+is the case's name. When nothing is possible any more, messages that were lost are retransmitted; if nothing comes of
+that, the run has ended. CHECKS lists what is checked.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+from leasehold.checker.recovery.cases.case import CaseRun
+from leasehold.checker.recovery.cases.open.choices import Choices, Happening
+from leasehold.checker.recovery.cases.open.properties import DEADLOCK, OpenMonitor, OpenProperties, Records
+from leasehold.checker.recovery.cases.replay import Replayer
+from leasehold.checker.recovery.cases.steps import Script, ScriptStep
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.core.core import Program
+
+MOST_STEPS = 400  # after the restart
+ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
+SETTLE = 3.0  # seconds of the first of them
+AS_IN_THE_MODEL = "broken as in the model"
+CHECKS = {
+    "drive": "The actors come to each state of the script as the model does.",
+    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
+    "model": "Each record state that is committed is one that the explored graph has.",
+    "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
+    "progress": (
+        "After each step, no machine of an actor at rest owes what its state asks for: a timer's event, a handler's "
+        "call, or a message. Where nothing is possible any more, no property that leads to something waits for it."
+    ),
+    "repeated": "Messages that come again when all is over change nothing.",
+    "end": "Where nothing is possible any more, one of the system's ends holds.",
+    "counterexample": "What faults break in the model they break in the run as well, and nothing else.",
+    "error": "No exception is left unhandled.",
+}
+
+
+class OpenCaseRun(CaseRun[Simulation]):
+    """A run of one case.
+
+    Args:
+        program: the compiled system.
+        properties: of the system.
+        script, lost, second, traced: as for every case.
+        known: the record states of the explored graph; None: they are not compared.
+    """
+
+    monitor: OpenMonitor
+
+    def __init__(
+        self, program: Program, properties: OpenProperties, script: Script, *, lost: bool = False,
+        second: str | None = None, traced: bool = False, known: frozenset[Records] | None = None,
+    ) -> None:  # fmt: skip
+        simulation = Simulation(program)
+        run = name_of_run(simulation, properties, script)
+        monitor = OpenMonitor(simulation, properties, run, known)
+        replayer = Replayer(simulation, properties.system, script, run)
+        super().__init__(simulation, monitor, replayer, lost=lost, second=second, traced=traced)
+        self.choices = Choices(replayer, monitor)
+        self.chance = random.Random(script.name)
+        self.halted: list[str] = []
+        self.ended = False
+
+    # Stages
+
+    def stages(self) -> None:
+        self.to_the_end()
+        if self.ended:
+            self._at_the_end()
+
+    def to_the_end(self) -> None:
+        """The script, and what follows its restart."""
+        self.to_the_restart()
+        self.sim.release(packets=False)
+        if not self.lost:
+            self._redeliver()
+        self._go_on()
+        self.second.armed = False
+
+    def watch(self, step: ScriptStep) -> None:
+        super().watch(step)
+        if step.kind == "halt" and step.machine is not None:
+            self.halted.append(self.replayer.player(step.machine))
+        if step.kind in ("halt", "partition", "heal"):
+            self.monitor.cells.update(step.cells)
+        if step.kind in ("crash", "halt", "recover", "partition", "heal"):
+            self.monitor.passed(step.kind)
+
+    def _redeliver(self) -> None:
+        """All messages that were delivered before are delivered again, the newest first."""
+        for packet in reversed(tuple(self.sim.network.delivered)):
+            self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
+
+    def _go_on(self) -> None:
+        """What is possible happens, one after the other, until nothing is."""
+        for _ in range(MOST_STEPS):
+            possible = [*self._restarts(), *self.choices.packets(), *self.choices.events()]
+            if self.monitor.outside:
+                self.outcome.end = "out of bounds"
+                return
+            if possible:
+                self.chance.choice(possible)()
+                self.check_progress(self.monitor)
+            elif not self._retransmitted():
+                self.ended = True
+                return
+        self.outcome.end = f"after {MOST_STEPS} steps"
+
+    def _restarts(self) -> list[Happening]:
+        """The restarts of actors that are down."""
+        if self.second.stopped:
+            return [self._restart_stopped]
+        return [partial(self._restart, name) for name in self.choices.away(self.halted)]
+
+    def _restart_stopped(self) -> None:
+        name = self.second.stopped
+        self.second.restart()
+        self.committed.compare(name)
+        self.monitor.passed("recover")
+
+    def _restart(self, name: str) -> None:
+        self.sim.start(name)
+        self.committed.compare(name)
+        self.monitor.passed("recover")
+
+    def _retransmitted(self) -> bool:
+        """Time is given to senders until a record changes, or something becomes possible but what is said again."""
+        before = self.monitor.properties.projection(self.monitor.state)
+        for n in range(ROUNDS):
+            self.sim.loop.advance(SETTLE * 2**n)
+            while packets := list(self.choices.packets()):
+                packets[0]()
+            now = self.monitor.properties.projection(self.monitor.state)
+            if now != before or self.second.stopped:
+                return True
+        return False
+
+    # Where nothing is possible any more
+
+    def _at_the_end(self) -> None:
+        self.check_progress(self.monitor)
+        for name in sorted(self.monitor.waiting - self.excused):
+            self.say("progress", f"{name} waits for what it leads to, and nothing is possible any more")
+        self._check_end()
+        if not self.lost:
+            self._repeat()
+
+    def _check_end(self) -> None:
+        properties, state = self.monitor.properties, self.monitor.state
+        end = properties.end(state)
+        self.outcome.end = end or "at rest"
+        if properties.ends is not None and end is None and DEADLOCK not in self.excused:
+            self.say("end", f"nothing is possible any more, and no end holds: {self.where()}")
+
+    def _repeat(self) -> None:
+        before = self.monitor.properties.projection(self.monitor.state)
+        self._redeliver()
+        if self.monitor.properties.projection(self.monitor.state) != before:
+            self.say("repeated", f"messages that came again have changed records: {self.where()}")
+
+    def where(self) -> str:
+        """Where the machines are."""
+        machines = self.sim.program.machines.items()
+        return "/".join(self.state(self.lease, m) or "-" for m, (core, _) in machines if not core.subsidiary)
+
+    # Checks
+
+    @property
+    def excused(self) -> frozenset[str]:
+        """The properties that the model says are broken with one crash."""
+        return self.monitor.properties.excused
+
+    def judge(self) -> None:
+        for name, when in self.monitor.broken.items():
+            if name in self.excused:
+                self.outcome.end = AS_IN_THE_MODEL
+            else:
+                self.say("invariant", f"{name} does not hold {when}")
+        for words in self.monitor.strange[:1]:
+            self.say("model", f"no run of the model has these records {words}")
+
+
+def name_of_run(simulation: Simulation, properties: OpenProperties, script: Script) -> str:
+    """The name of the run that a script is about: its origin is the actor whose machine begins it.
+
+    That is the first machine that takes a local event, or else one that may take one in the first state.
+    """
+    if simulation.program.standing:
+        return simulation.program.only_run
+    roles = simulation.program.roles
+    for step in script.steps:
+        if step.machine is not None and (step.kind == "local" or step.event.startswith("local ")):
+            role, number = step.machine
+            return f"{simulation.player[roles[role].machine(number)]}:1"
+    world = properties.world
+    for action, _ in world.successors(world.initial_states()[0]):
+        if action.kind == "local" and action.role is not None:
+            return f"{simulation.player[roles[action.role].machine(action.instance)]}:1"
+    return f"{next(iter(simulation.roles))}:1"

@@ -1,0 +1,162 @@
+"""Counterexamples of the model under faults, replayed by real actors: what the model breaks must break in the run.
+
+Theory of operation. A counterexample to `always` or `step` is a path to where it is false: the run has to break the
+same properties along it. One to `leads_to` or to the absence of deadlocks ends where nothing is possible any more, or
+in a loop: there, the run must have come to rest too, or to the records from which the loop set out, while the property
+waits. A run that breaks anything else than the path of the model does fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leasehold.checker.explore import Exploration, Limits, explore
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.result import PropertyResult, Step
+from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.cases.open.case import AS_IN_THE_MODEL, OpenCaseRun
+from leasehold.checker.recovery.cases.open.properties import DEADLOCK, OpenProperties, Records
+from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
+from leasehold.faults import Budget, crash_points
+from leasehold.faults.lowering import WHOLE
+from leasehold.faults.simulation.network import SCHEME
+from leasehold.spec.language.model import System
+
+TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
+MOST_STATES = 100_000  # of a search for counterexamples
+ENDLESS = ("leads_to", "deadlock")  # kinds of properties that the end of a run breaks
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample(Script):
+    """The script of a counterexample; its point is `broken:PROPERTY`, its mode the faults.
+
+    Attributes:
+        budget: the faults.
+        expected: the properties that its path breaks in the model.
+        loop: the step that an endless run returns to; None: it ends.
+        endless: the property is broken by what never comes.
+    """
+
+    budget: Budget = Budget()  # noqa: RUF009
+    expected: frozenset[str] = frozenset()
+    loop: int | None = None
+    endless: bool = False
+
+
+def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[Budget] = TRIED) -> Iterator[Script]:
+    """For each property that holds without faults, a counterexample under each of the budgets that break it."""
+    for budget in budgets:
+        found = explore(system, Limits(states=MOST_STATES), budget=budget)
+        if not found.complete:
+            continue
+        properties = OpenProperties(system, budget)
+        for result in found.properties:
+            known = {*properties.states, *properties.steps, *properties.leads_to, DEADLOCK}
+            if result.verdict == "violated" and result.path is not None and result.name in holding & known:
+                yield _script(found, properties, result, budget)
+
+
+def _script(found: Exploration, properties: OpenProperties, result: PropertyResult, budget: Budget) -> Counterexample:
+    assert result.path is not None
+    world, path = found.paths.world, result.path
+    writer = StepWriter(world, crash_points(found.system))
+    initial = next(s for s in world.initial_states() if found.paths.snapshot(s) == path.initial)
+    steps: list[ScriptStep] = []
+    state, expected = initial, properties.broken(None, None, initial)
+    waiting = properties.waiting(set(), initial)
+    for step in path.steps:
+        action, after = _follow(found, state, step)
+        steps.append(_written(writer, state, action, after))
+        expected |= properties.broken(state, action, after)
+        waiting = properties.waiting(waiting, after)
+        state = after
+    endless = result.kind in ENDLESS
+    if endless:
+        expected |= waiting
+        stuck = next(world.successors(state, (0,) * len(world.limited)), None) is None
+        if stuck and properties.ends is not None and properties.end(state) is None:
+            expected.add(DEADLOCK)
+    machines = tuple((role.name, i) for role, i in found.system.machines())
+    cell = tuple(state[at] for _, at in world.product())
+    loop = path.loop if path.loop is not None and path.loop < len(path.steps) else None
+    return Counterexample(
+        cell, f"broken:{result.name}", str(budget), tuple(steps), len(steps) - 1, machines,
+        budget, frozenset(expected), loop, endless,
+    )  # fmt: skip
+
+
+def _follow(found: Exploration, state: State, step: Step) -> tuple[Action, State]:
+    """The action of a step that is told in words, and the state after it."""
+    for action, after in found.paths.world.successors(state):
+        if action.kind == step.kind and found.paths.describe(state, action, after) == step:
+            return action, after
+    raise LookupError(f"there is no step {step.title}")
+
+
+def _written(writer: StepWriter, state: State, action: Action, after: State) -> ScriptStep:
+    if action.kind == "crash" and action.role is not None:
+        return writer.stop(state, action, after, action.point, writer.world.layout.of[action.role, action.instance])
+    return writer.taken(state, action, after)
+
+
+class CounterexampleRun(OpenCaseRun):
+    """A run of one counterexample."""
+
+    script: Counterexample
+
+    def stages(self) -> None:
+        self._seen: set[str] = set()
+        self._at_loop: Records | None = None
+        self.to_the_restart()
+        if not self.script.endless:
+            return
+        if self.script.loop is None:
+            self._stay()
+        elif self.monitor.properties.projection(self.monitor.state) != self._at_loop:
+            self.say("counterexample", f"the run does not come back to where its loop begins: {self.where()}")
+        self._seen |= self.monitor.waiting
+
+    def watch(self, step: ScriptStep) -> None:
+        super().watch(step)
+        self._watched = getattr(self, "_watched", 0) + 1
+        if self._watched == self.script.loop:
+            self._at_loop = self.monitor.properties.projection(self.monitor.state)
+
+    def _stay(self) -> None:
+        """Where nothing has to happen in the model, nothing has to in the run."""
+        self.sim.release(packets=False)
+        self._cut()
+        before = self.monitor.properties.projection(self.monitor.state)
+        if self._retransmitted() or (surely := [*self.choices.events(surely=True)]):
+            now = self.monitor.properties.projection(self.monitor.state)
+            words = "the records have changed" if now != before else f"{len(surely)} events have to come"
+            self.say("counterexample", f"in the model nothing has to happen any more, and here {words}: {self.where()}")
+            return
+        properties = self.monitor.properties
+        stuck = next(self.choices.events(), None) is None
+        if stuck and properties.ends is not None and properties.end(self.monitor.state) is None:
+            self._seen.add(DEADLOCK)
+
+    def _cut(self) -> None:
+        """The links that the script's partition cuts, if it has not healed."""
+        world = self.monitor.properties.world
+        for variable in world.relation.variables:
+            value = self.monitor.cells.get(world.layout.added.get((variable.name, ""), -1), WHOLE)
+            for pair in variable.separates.get(value, ()):
+                one, other = (SCHEME + self._player(name) for name in pair)
+                self.sim.network.cut |= {(one, other), (other, one)}
+
+    def _player(self, actor: str) -> str:
+        role, number = next(a for a in self.monitor.properties.layout.actors if a.name == actor).machines[0]
+        return self.replayer.player((role, number))
+
+    def judge(self) -> None:
+        seen = {*self.monitor.broken, *self._seen}
+        if seen == self.script.expected:
+            self.outcome.end = AS_IN_THE_MODEL
+            return
+        words = (f"{kind} {', '.join(sorted(names)) or 'nothing'}" for kind, names in
+                 (("the model breaks", self.script.expected), ("the run", seen)))  # fmt: skip
+        self.say("counterexample", ", ".join(words))

@@ -1,0 +1,150 @@
+"""The properties of any system on its running actors: those of records, of endless runs, and of where a run ends.
+
+Theory of operation. A run of real actors has to be a run of the specification. So each record state that is committed
+(control states and data of all machines, and the clock, without messages) must be one of the explored graph's. Where no
+step is possible any more, a `leads_to` that still waits is broken, and one of the system's `ends` must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from leasehold.checker.explore.ground import cells_read, function
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.monitor import CRASH, MonitoredProperties, PropertyMonitor
+from leasehold.faults import Budget
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import System
+from leasehold.spec.language.python_source import Frame, source
+
+Records = tuple[Any, ...]
+DEADLOCK = "deadlock_free"  # the property that `ends` claims
+Holds = Callable[[Any, tuple[Any, ...], int], Any]
+
+
+class Projection:
+    """A state of the model without messages, faults and opaque data: what records and the clock tell of it."""
+
+    def __init__(self, world: Reference) -> None:
+        layout = world.layout
+        cells = []
+        for role, i in world.system.machines():
+            cells.append(layout.at(role.name, i, None))
+            kinds = ((datum.name, datum.type) for datum in role.data.values())
+            cells += [layout.at(role.name, i, name) for name, kind in kinds if not isinstance(kind, t.Opaque)]
+        self.cells = (*cells, *([] if layout.clock is None else [layout.clock]))
+
+    def __call__(self, state: Sequence[Any]) -> Records:
+        return tuple([state[cell] for cell in self.cells])
+
+    def every(self, states: Iterable[State]) -> frozenset[Records]:
+        """The record states of an explored graph."""
+        return frozenset(map(self, states))
+
+
+class OpenProperties(MonitoredProperties):
+    """The properties of any system under a budget of faults.
+
+    Attributes:
+        projection: of states to record states.
+        leads_to: by name, what each begins to wait for where, and what it waits for.
+        ends: by name.
+        excused: the properties that the model says are broken with one crash.
+    """
+
+    def __init__(self, system: System, budget: Budget = CRASH) -> None:
+        super().__init__(system, budget)
+        self.projection = Projection(self.world)
+        self.excused: frozenset[str] = frozenset()
+        self.leads_to: dict[str, tuple[Holds, Holds]] = {}
+        frame = Frame(self.layout, system.values())
+        lanes = {lane.cell for lane in self.layout.lanes}
+        for p in system.properties.values():
+            if p.kind != "leads_to" or p.within is not None or not self.world.asks(p.claim):
+                continue
+            words = ["True" if p.when is None else source(p.when, frame), source(p.claim, frame)]
+            read = [cells_read(text) for text in words]
+            if all(cells is not None and not cells & lanes for cells in read):
+                self.leads_to[p.name] = function(words[0]), function(words[1])
+        self.ends: dict[str, Holds] | None = None
+        if system.ends is not None:
+            self.ends = {end.name: self.world.world(end.holds) for end in system.ends}
+
+    def waiting(self, before: set[str], state: Sequence[Any]) -> set[str]:
+        """The `leads_to` that wait for their claim in a state, if these did before it."""
+        return {
+            name
+            for name, (when, claim) in self.leads_to.items()
+            if (name in before or when(state, (), -1)) and not claim(state, (), -1)
+        }
+
+    def end(self, state: Sequence[Any]) -> str | None:
+        """The first end that holds; None: none does."""
+        return next((name for name, holds in (self.ends or {}).items() if holds(state, (), -1)), None)
+
+    def broken(self, before: Sequence[Any] | None, action: Action | None, state: Sequence[Any]) -> set[str]:
+        """The properties of states, and of the step if there is one, that do not hold."""
+        found = {name for name, holds in self.states.items() if not holds(state, (), -1)}
+        if action is not None and before is not None and action.kind != "crash":
+            found |= {name for name, holds in self.steps.items() if not holds(before, state, action)}
+        return found
+
+
+class OpenMonitor(PropertyMonitor):
+    """Evaluates the properties of one run, and compares its record states with those of the explored graph.
+
+    Attributes:
+        strange: record states that the graph does not have, in words.
+        waiting: the `leads_to` that wait.
+        outside: the run has left the bounds within which the system was explored.
+    """
+
+    properties: OpenProperties
+
+    def __init__(
+        self, simulation: Simulation, properties: OpenProperties, lease: str, known: frozenset[Records] | None
+    ) -> None:
+        super().__init__(simulation, properties, lease)
+        self.known = known
+        self.strange: list[str] = []
+        self.outside = False
+        self.waiting = properties.waiting(set(), self._state)
+
+    def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
+        world = self.properties.world
+        self.outside = self.outside or not world.within_bounds(tuple(after))
+        if self.outside:
+            self._state = after
+            return
+        super()._ask(before, after, action)
+        self.waiting = self.properties.waiting(self.waiting, after)
+        records = self.properties.projection(after)
+        if self.known is not None and records not in self.known:
+            last = "a commit of several steps" if action is None else f"{action.role or action.kind} {action.event}"
+            self.strange.append(f"after {last.strip()}: {self._described(records)}")
+
+    def _described(self, records: Records) -> str:
+        snapshot = self.properties.world.layout
+        names = []
+        for role, i, _ in snapshot.machines():
+            machine = self.sim.program.roles[role.name].machine(i)
+            names += [machine, *(f"{machine}.{d.name}" for d in role.data.values() if not isinstance(d.type, t.Opaque))]
+        return ", ".join(f"{name} {_shown(value)}" for name, value in zip(names, records, strict=False))[:400]
+
+
+def _shown(value: Any) -> str:
+    return "{" + ", ".join(map(str, sorted(value))) + "}" if isinstance(value, frozenset) else str(value)
+
+
+def reads_messages(e: x.Expression) -> bool:
+    """Whether an expression asks for messages in transit, which no record tells."""
+    return x.mentions(e, lambda node: isinstance(node, x.Pending) or _asks_heard(node))
+
+
+def _asks_heard(node: x.Expression) -> bool:
+    return isinstance(node, x.GlobalQuery) and node.name == "heard"
