@@ -47,7 +47,7 @@ def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: floa
             f"{fleet.program.system} has units ({', '.join(driven)}), which need an inventory and handlers; "
             "`leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
         )
-    for number in (signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
         signal.signal(number, signal.default_int_handler)
     try:
         with fleet:

@@ -54,7 +54,7 @@ def test_every_command_says_what_the_page_says(tmp_path: Path) -> None:
                     time.sleep(0.2)
     finally:
         if running is not None:
-            running.send_signal(signal.SIGINT)
+            running.terminate()
             assert running.wait(LIMIT_SECONDS) == 0
             assert running.stdout is not None
             running.stdout.close()
