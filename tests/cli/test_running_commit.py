@@ -43,7 +43,7 @@ def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     config = {
         "name": name, "system": "two_phase_commit", "settings": {"participants": 2}, "store": f"sqlite:{name}.db",
         "listen": trust_file.load(folder / "trust.yaml").find(name).address, "key": f"{name}.key",
-        "trust": "trust.yaml", "clock": {"tick_seconds": 0.25},
+        "trust": "trust.yaml", "policy": None, "clock": {"tick_seconds": 0.25},
         "messages": {"first_pause_seconds": 0.05, "longest_pause_seconds": 0.2, "ask_again_seconds": 0.5},
         "peers": {"participant[0]": "one", "participant[1]": "two"} if name == "chief" else {},
     }  # fmt: skip
