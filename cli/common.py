@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -187,3 +188,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
         for name, content in files.items():
             (folder / name).write_bytes(content.encode())
     return [folder / name for name in files]
+
+
+def end_as_interrupted() -> None:
+    """SIGTERM and SIGHUP end a verb as Ctrl-C does, which counts also where a shell has it ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import select
 import shutil
-import signal
 import sys
 import tempfile
 import termios
@@ -23,7 +22,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.common import Exit, console, print_json, verb
+from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
 from leasehold.cli.demo_story import Story
 from leasehold.cli.demo_watch import DemoMonitor
 from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet, FleetError
@@ -147,8 +146,7 @@ def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | N
     kept = folder is not None
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
     fleet, used = Fleet(base, units), (base / "trust.yaml").exists()
-    for number in (signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
-        signal.signal(number, signal.default_int_handler)
+    end_as_interrupted()
     try:
         with fleet:
             story = Story(fleet, seed, most, first=int(time.time()) if used else 1)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.table import Table
 
-from leasehold.cli.common import Exit, console, print_json, set_option, verb
+from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.fleet import FleetError, SystemFleet
 
 LOOK_SECONDS = 0.2
@@ -38,27 +37,28 @@ def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: floa
     Example:  leasehold up two_phase_commit --set participants=2
               leasehold up ./my_system --dir running
     """
-    kept = folder is not None
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
-    fleet = SystemFleet(system, base, settings, tick)
-    driven = [role.name for role in fleet.model.roles.values() if role.parent is not None]
-    if driven:
-        raise click.UsageError(
-            f"{fleet.program.system} has units ({', '.join(driven)}), which need an inventory and handlers; "
-            "`leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
-        )
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the actors are to end with it
-        signal.signal(number, signal.default_int_handler)
+    end_as_interrupted()
     try:
+        fleet = SystemFleet(system, base, settings, tick)
+        _refuse_units(fleet)
         with fleet:
             _tell(fleet, as_json)
             _watch(fleet)
     except KeyboardInterrupt:
         return Exit.HOLDS
     finally:
-        if not kept:
+        if folder is None:
             shutil.rmtree(base, ignore_errors=True)
-    return Exit.HOLDS
+
+
+def _refuse_units(fleet: SystemFleet) -> None:
+    driven = [role.name for role in fleet.model.roles.values() if role.parent is not None]
+    if driven:
+        raise click.UsageError(
+            f"{fleet.program.system} has units ({', '.join(driven)}), which need an inventory and handlers; "
+            "`leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
+        )
 
 
 def _rows(fleet: SystemFleet) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def _first_events(fleet: SystemFleet) -> list[tuple[str, str]]:
     return found
 
 
-def _watch(fleet: SystemFleet) -> None:
+def _watch(fleet: SystemFleet) -> NoReturn:
     """Starts actors again that have ended."""
     while True:
         time.sleep(LOOK_SECONDS)

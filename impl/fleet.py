@@ -160,9 +160,13 @@ class SystemFleet:
             "log": {"form": "json"},
             "reopen_pause_seconds": 0.2,
             **({"peers": self.players} if any("[" in machine for machine in self.players) else {}),
-            **{kind: None for kind in ("policy", "handler") if verbs(self.model, (self.roles[name],), kind)},
+            **self._plugs(name),
             **self._more,
         }
+
+    def _plugs(self, name: str) -> dict[str, Any]:
+        """The policy and the handler of an actor, if its machines call any: none, so `tell` gives their answers."""
+        return {kind: None for kind in ("policy", "handler") if verbs(self.model, (self.roles[name],), kind)}
 
     def _place(self) -> str:
         """The system, as an actor finds it from the folder."""
@@ -258,14 +262,11 @@ class Fleet(SystemFleet):
         self.units = units
         self._handler = handler or {"name": "process", "directory": "units"}
 
-    def _config(self, name: str, listen: Any) -> dict[str, Any]:
-        config = super()._config(name, listen)
-        del config["policy"]  # each role of the lease has one that it takes by itself
-        if name != TENANT:
-            config["inventory"] = {"units": [{"name": "unit", "count": self.units}]}
-        if name == SITE:
-            config["handler"] = self._handler
-        return config
+    def _plugs(self, name: str) -> dict[str, Any]:
+        """The inventory and the handler; each role of the lease has a policy that it takes by itself."""
+        units = {"inventory": {"units": [{"name": "unit", "count": self.units}]}} if name != TENANT else {}
+        handler = {"handler": self._handler if name == SITE else None} if name != BROKER else {}
+        return units | handler
 
     def unit_places(self) -> list[UnitDirectory]:
         """The folders of all units that there are or were, by name."""

@@ -123,7 +123,7 @@ class Simulation:
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._actor = actor
         self._transports: dict[str, SimulatedTransport] = {}
-        self.player = _players(program)
+        self.player = program.hosts
         self.roles = _roles(program, self.player)
         keys = {name: _key(seed, name) for name in self.roles}
         trust = Trust()
@@ -222,15 +222,6 @@ class Simulation:
         for name in tuple(self.actors):
             self.crash(name)
         self.loop.close()
-
-
-def _players(program: Program) -> dict[str, str]:
-    """By machine, the actor that plays it: the one that is declared for its role, or one of its own."""
-    declared = {role: name for name, roles in program.actors.items() for role in roles}
-    return {
-        machine: declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
-        for machine, (core, number) in program.machines.items()
-    }
 
 
 def _roles(program: Program, player: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -114,7 +114,7 @@ class Stepper:
     def _gather(self, instance: MachineInstance, peers: Mapping[str, str]) -> None:
         """The members of a run that begins here: its machine learns its neighbours', and signs them for all."""
         program, key, identity = self.program, instance.key, self.identity
-        near = (program.neighbour(instance.core, instance.number, n) for n in range(len(instance.peers)))
+        near = program.neighbours(instance.core, instance.number)
         members = {key.machine: identity.name}
         for name in program.talking if program.has_membership else near:
             if name != key.machine:
@@ -144,7 +144,7 @@ class Stepper:
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
             if instance is not None:
-                near = [program.neighbour(core, number, n) for n in range(len(instance.peers))]
+                near = program.neighbours(core, number)
                 now = [peers.get(name) or known for name, known in zip(near, instance.peers, strict=True)]
                 if now != instance.peers:
                     instance.peers = now
@@ -152,8 +152,8 @@ class Stepper:
 
     def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
         """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
-        for n, known in enumerate(instance.peers):
-            name = self.program.neighbour(instance.core, instance.number, n)
+        near = self.program.neighbours(instance.core, instance.number)
+        for n, (name, known) in enumerate(zip(near, instance.peers, strict=True)):
             instance.peers[n] = known or members.get(name) or self.environment.peers.get(name, "")
 
     def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
@@ -293,29 +293,32 @@ class Stepper:
         if not instance.peers[at]:
             self.introduce(instance, {})
             ready.change(instance)
-        owed = self.table.unaddressed.setdefault(key, set())
         if instance.peers[at]:
-            owed.discard(at)
             ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
-        elif at not in owed:
+            if (known := self.table.unaddressed.get(key)) is not None:
+                known.discard(at)
+                if not known:
+                    del self.table.unaddressed[key]
+            return
+        owed = self.table.unaddressed.setdefault(key, set())
+        if at not in owed:
             owed.add(at)
             self.counts["unaddressed"] += 1
             name = self.program.neighbour(instance.core, instance.number, at)
             log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, piece.message, name)
-        if not owed:
-            del self.table.unaddressed[key]
 
     def send_owed(self, ready: Ready) -> None:
         """Sends what is owed to neighbours that have become known; what a state asks for no more is owed no more."""
         for key, owed in tuple(self.table.unaddressed.items()):
-            if (instance := self.table.instances.get(key)) is None:
+            instance = self.table.instances.get(key)
+            work = () if instance is None else instance.core.work[instance.state](instance.record)
+            asked = [piece for piece in work if isinstance(piece, SendWork) and piece.neighbour in owed]
+            owed &= {piece.neighbour for piece in asked}
+            if instance is None or not owed:
                 del self.table.unaddressed[key]
                 continue
-            work = [w for w in instance.core.work[instance.state](instance.record) if isinstance(w, SendWork)]
-            owed &= {piece.neighbour for piece in work}
-            for piece in work:
-                if piece.neighbour in owed:
-                    self._send(ready, instance, piece, instance.record)
+            for piece in asked:
+                self._send(ready, instance, piece, instance.record)
 
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine

@@ -195,20 +195,28 @@ class Program:
         role, index = core.neighbours[at]
         return self.roles[role].machine(number if index < 0 else index)
 
+    def neighbours(self, core: Core, number: int) -> list[str]:
+        """The names of all neighbours of a role's machine of some number, in their order."""
+        return [self.neighbour(core, number, at) for at in range(len(core.neighbours))]
+
     @cached_property
     def talking(self) -> tuple[str, ...]:
         """The machines that send and receive messages."""
         return tuple(name for name, (core, _) in self.machines.items() if core.neighbours and not core.subsidiary)
 
     @cached_property
-    def players(self) -> dict[str, str]:
-        """For each machine that is no subsidiary the actor that plays it: the declared one, or one of its own."""
+    def hosts(self) -> dict[str, str]:
+        """For each machine, subsidiary ones too, the actor that plays it: the declared one, or one of its own."""
         declared = {role: actor for actor, roles in self.actors.items() for role in roles}
         return {
             name: declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
             for name, (core, number) in self.machines.items()
-            if not core.subsidiary
         }
+
+    @cached_property
+    def players(self) -> dict[str, str]:
+        """For each machine that is no subsidiary the actor that plays it."""
+        return {name: actor for name, actor in self.hosts.items() if not self.machines[name][0].subsidiary}
 
     @cached_property
     def has_membership(self) -> bool:

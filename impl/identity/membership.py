@@ -10,7 +10,6 @@ a machine's place.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -18,11 +17,11 @@ from typing import Any, Literal
 import msgspec
 
 from leasehold.impl.identity import signed
-from leasehold.impl.identity.keys import SIGNATURE, PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.signed import Malformed, TooLarge, Unauthorised
+from leasehold.impl.identity.keys import PrivateKey, Purpose
+from leasehold.impl.identity.signed import Unauthorised
 from leasehold.impl.identity.trust import Trust
 
-_TEXT = re.compile(rf"lhm1\.([0-9a-f]{{32}})\.({SIGNATURE})\.([A-Za-z0-9_-]+)")
+_PREFIX, _WHAT = "lhm1", "membership"
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,13 +61,8 @@ def issue(key: PrivateKey, origin: str, run: str, members: Mapping[str, str]) ->
     """
     membership = Membership(version=1, origin=origin, run=run, members=dict(members))
     body = signed.write(membership, "the membership", _decoder, _encoder, _FORM)
-    text = f"lhm1.{key.public.fingerprint}.{base64_of(key.sign(Purpose.MEMBERSHIP, body))}.{base64_of(body)}"
-    if len(text) > signed.TEXT_CHARACTERS:
-        raise TooLarge(
-            f"the membership of {len(members)} machines has {len(text)} characters, and an envelope carries "
-            f"{signed.TEXT_CHARACTERS}"
-        )
-    return text
+    what = f"{_WHAT} of {len(members)} machines"
+    return signed.text_of(_PREFIX, what, key.public.fingerprint, key.sign(Purpose.MEMBERSHIP, body), body)
 
 
 def read(text: str, trust: Trust, run: str, origin: str, at: float | None = None) -> dict[str, str]:
@@ -82,20 +76,16 @@ def read(text: str, trust: Trust, run: str, origin: str, at: float | None = None
         at: the calendar time by which keys end; None: now.
 
     Raises:
+        TooLarge: it is too long.
         Malformed: it is no membership.
         UnknownSender: its origin is not trusted.
         Forged: its origin did not sign it, or with a key that is revoked or over.
         Unauthorised: it is of another run or origin.
     """
-    form = _TEXT.fullmatch(text)
-    if form is None:
-        raise Malformed("the text does not have the form of a membership")
-    signature, body = unbase64(form[2]), unbase64(form[3])
-    if signature is None or body is None:
-        raise Malformed("the membership is not written in base64")
+    fingerprint, signature, body = signed.parts_of(_PREFIX, _WHAT, text)
     found = signed.read(body, _decoder, _encoder, _FORM)
     if (found.run, found.origin) != (run, origin):
         raise Unauthorised(f"the membership is that of {found.run[:80]}, by {found.origin[:80]}, not of {run[:80]}")
     actor = trust.sender(origin)
-    actor.check_signature(Purpose.MEMBERSHIP, form[1], body, signature, time.time() if at is None else at)
+    actor.check_signature(Purpose.MEMBERSHIP, fingerprint, body, signature, time.time() if at is None else at)
     return found.members

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
+
+from leasehold.impl.identity.keys import SIGNATURE, base64_of, unbase64
 
 LARGEST_NUMBER = 2**63 - 1
 # The same for all actors: with other limits one actor refuses what another sends.
@@ -129,6 +132,48 @@ def write(
 def _check(value: Any, form: Form) -> None:
     for field, check_field in form:
         check_field(field, getattr(value, field))
+
+
+# Signed texts: PREFIX.FINGERPRINT.SIGNATURE.BODY
+
+_TEXT = re.compile(rf"([a-z0-9]+)\.([0-9a-f]{{32}})\.({SIGNATURE})\.([A-Za-z0-9_-]+)")
+
+
+def text_of(prefix: str, what: str, fingerprint: str, signature: bytes, body: bytes) -> str:
+    """A signed text, to be carried by an envelope.
+
+    Args:
+        prefix: the kind of text, and its version.
+        what: its name, for the refusal.
+        fingerprint: of the key that signed.
+        signature: of the body.
+        body: what was signed.
+
+    Raises:
+        TooLarge: it is larger than an envelope can carry.
+    """
+    text = f"{prefix}.{fingerprint}.{base64_of(signature)}.{base64_of(body)}"
+    if len(text) > TEXT_CHARACTERS:
+        raise TooLarge(f"the {what} has {len(text)} characters, and an envelope carries {TEXT_CHARACTERS}")
+    return text
+
+
+def parts_of(prefix: str, what: str, text: str) -> tuple[str, bytes, bytes]:
+    """The fingerprint, the signature and the body of what may be a signed text; nothing is verified.
+
+    Raises:
+        TooLarge: it is too long.
+        Malformed: it is none, or of another kind.
+    """
+    if len(text) > TEXT_CHARACTERS:
+        raise TooLarge(f"the {what} has {len(text)} characters, and {TEXT_CHARACTERS} are accepted")
+    form = _TEXT.fullmatch(text)
+    if form is None or form[1] != prefix:
+        raise Malformed(f"the text does not have the form of a {what}")
+    signature, body = unbase64(form[3]), unbase64(form[4])
+    if signature is None or body is None:
+        raise Malformed(f"the {what} is not written in base64")
+    return form[2], signature, body
 
 
 # Checks of fields; each raises Malformed

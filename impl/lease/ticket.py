@@ -20,7 +20,6 @@ whether a ticket is new, the same again, or overtaken. A ticket is redeemed only
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -28,11 +27,11 @@ from typing import Any, Literal
 import msgspec
 
 from leasehold.impl.identity import signed
-from leasehold.impl.identity.keys import SIGNATURE, PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.signed import Ended, Malformed, TooLarge, Unauthorised
+from leasehold.impl.identity.keys import PrivateKey, Purpose
+from leasehold.impl.identity.signed import Ended, Unauthorised
 from leasehold.impl.identity.trust import Trust, TrustedActor
 
-_TEXT = re.compile(rf"lht1\.([0-9a-f]{{32}})\.({SIGNATURE})\.([A-Za-z0-9_-]+)")
+_PREFIX, _WHAT = "lht1", "ticket"
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,10 +106,7 @@ def text_of(key: PrivateKey, signature: bytes, body: bytes) -> str:
     Raises:
         TooLarge: the ticket is larger than an envelope can carry.
     """
-    text = f"lht1.{key.public.fingerprint}.{base64_of(signature)}.{base64_of(body)}"
-    if len(text) > signed.TEXT_CHARACTERS:
-        raise TooLarge(f"the ticket has {len(text)} characters, and an envelope carries {signed.TEXT_CHARACTERS}")
-    return text
+    return signed.text_of(_PREFIX, _WHAT, key.public.fingerprint, signature, body)
 
 
 def read(text: str, trust: Trust, now: int | None = None, at: float | None = None) -> Ticket:
@@ -130,17 +126,10 @@ def read(text: str, trust: Trust, now: int | None = None, at: float | None = Non
         Forged: its issuer did not sign it, or with a key that is revoked or over.
         Ended: its term is over.
     """
-    if len(text) > signed.TEXT_CHARACTERS:
-        raise TooLarge(f"the ticket has {len(text)} characters, and {signed.TEXT_CHARACTERS} are accepted")
-    form = _TEXT.fullmatch(text)
-    if form is None:
-        raise Malformed("the text does not have the form of a ticket")
-    signature, body = unbase64(form[2]), unbase64(form[3])
-    if signature is None or body is None:
-        raise Malformed("the ticket is not written in base64")
+    fingerprint, signature, body = signed.parts_of(_PREFIX, _WHAT, text)
     ticket = signed.read(body, _decoder, _encoder, _FORM)
     issuer = trust.speaker(ticket.issuer, "broker")
-    issuer.check_signature(Purpose.TICKET, form[1], body, signature, time.time() if at is None else at)
+    issuer.check_signature(Purpose.TICKET, fingerprint, body, signature, time.time() if at is None else at)
     if now is not None and now >= ticket.end:
         raise Ended(f"the ticket ended at {ticket.end}, and it is {now}")
     return ticket

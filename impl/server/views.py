@@ -127,9 +127,7 @@ class Views:
             "shown": {
                 f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
             },
-            "peers": {
-                self.actor.program.neighbour(held.core, held.number, n): peer for n, peer in enumerate(held.peers)
-            },
+            "peers": dict(zip(self.actor.program.neighbours(held.core, held.number), held.peers, strict=True)),
             "wish": wishes[0] if wishes and not held.core.subsidiary else None,
             "units": self._driven(held),
             "messages": list(self._messages(held)),
