@@ -359,7 +359,7 @@ class _Joint:
                 return content[0], tuple([move(e) for e in content[1]])
             case "set":
                 return frozenset([move(e) for e in content])
-            case "bag":
+            case "bag" | "multiset":
                 return tuple(sorted([move(e) for e in content], key=repr))
             case _:
                 return tuple([move(e) for e in content])

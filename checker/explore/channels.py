@@ -54,7 +54,7 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
         return content | {(1, message, fields)}
     if capacity is not None and len(content) >= capacity:
         raise Full
-    if kind == "bag":
+    if kind in ("bag", "multiset"):
         return tuple(sorted((*content, (1, message, fields)), key=repr))
     return (*content, (1, message, fields))
 

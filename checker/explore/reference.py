@@ -284,8 +284,8 @@ class Reference:
         reorder, duplicate, lose = (self.may(s, lane, fault) for fault in ("reorder", "duplicate", "lose"))
         seen: set[Any] = set()
         for index, entry in enumerate(queue) if self.running(s, receiver) and self.connected(s, lane) else ():
-            if channel.kind == "bag" and entry in seen:
-                continue  # equal messages in a bag are one choice
+            if channel.unordered and entry in seen:
+                continue  # equal messages are one choice
             seen.add(entry)
             before = queue[index - 1][0] if index else 0
             turn = not receive.in_turn or index == 0 or (channel.kind == "mailbox" and before == 0)
@@ -318,8 +318,8 @@ class Reference:
         again = number == 0
         moves = [] if again else receiver.moves.get((s[receiver.cell], kind), [])
         move = choose(moves, s, fields, lane.sender)
-        if lane.channel.kind == "set" and move is None:
-            return None  # nothing is consumed, so an ignored message is no step
+        if lane.channel.waits and move is None:
+            return None  # it stays where it is
         action = Action(
             "duplicate" if again else "deliver", receiver.role.name, receiver.instance, kind, fields, lane.sender,
             move.transition if move else None, lane, index, copy, group, fault=group is None,

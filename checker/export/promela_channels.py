@@ -138,7 +138,7 @@ def types(names: PromelaNames, channel: Channel) -> list[str]:
 def operations(names: PromelaNames, channel: Channel) -> list[str]:
     """The inlines of a channel that is no `set`."""
     c, cells, count = channel.name, [name for name, _ in names.slot(channel)], names.slots(channel)
-    mailbox, bag, ranked = channel.kind == "mailbox", channel.kind == "bag", names.ranked(channel)
+    mailbox, bag, ranked = channel.kind == "mailbox", channel.unordered, names.ranked(channel)
     slots = [f"Lane.slot[{k}]" for k in range(count)]
     alike = [f"({slot}.kind == New_{c}.kind{f' && {slot}.number > 0' * ranked})" for slot in slots]
 

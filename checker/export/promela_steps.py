@@ -365,7 +365,7 @@ class PromelaSteps:
             alone, carried_out = self._alone(choice, f), self._carry_out(choice, then)
             section, what = f"{role.name}: {described(choice.transition, source.how)}", choice.transition.name
             yield Alternative(section, f"{what}, {label}", guard, alone, source.take, carried_out, took, group)
-        if receive.consumes:
+        if not receive.waits:
             guard = both([source.test, opposite(either([self._holds(c, f) for c in choices]))])
             what = f"{message.name} is ignored or refused"
             section = f"{role.name}: {what}{source.how}"

@@ -138,7 +138,7 @@ class _TlaModule:
     def _init(self) -> list[str]:
         tests = [f"{self.layout.variable(role.name)} {self._first(role)}" for role in self.system.roles.values()]
         for channel in self.system.channels.values():
-            empty = {"bag": "EmptyBag", "set": "{}"}.get(channel.kind, "<<>>")
+            empty = "EmptyBag" if channel.unordered else "{}" if channel.kind == "set" else "<<>>"
             joints = self.layout.joints(channel)
             value = f"[J \\in {joints} |-> {empty}]" if joints else empty
             tests.append(f"{self.layout.variable(channel.name)} = {value}")

@@ -180,7 +180,7 @@ class TlaActions:
         if channel.same_index and by_sender and receiver.count < role.count:
             tests.append(f"{me} < {receiver.count}")
         tests += [wanted] if (wanted := self._wanted(f, piece)) else []
-        if channel.capacity is not None and channel.kind in ("fifo", "bag"):
+        if channel.capacity is not None and channel.kind in ("fifo", "bag", "multiset"):
             w.tests.append(self._room(w, role, piece, channel, me))
         index = "[J]" if by_receiver else f"[{me}]" if by_sender else ""
         value = f"{self._put(channel)}({word}{index}, {self._message(piece, f)})"
@@ -193,7 +193,7 @@ class TlaActions:
 
     def _room(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str) -> str:
         """A step that would send into a full channel is not possible."""
-        length = "BagCardinality" if channel.kind == "bag" else "Len"
+        length = "BagCardinality" if channel.unordered else "Len"
         by_sender, by_receiver = self.layout.pairs(channel)
         f = self._here(w, role, me, "To" if by_receiver else me if channel.same_index and by_sender else "0")
         test = f"{length}({f.read(channel.name)}{self.layout.joint(channel, me, 'To')}) < {channel.capacity}"
@@ -202,7 +202,9 @@ class TlaActions:
         return f"\\A To \\in {everyone} : {test}" if by_receiver else test
 
     def _put(self, channel: Channel) -> str:
-        return {"mailbox": "PutInMailbox", "fifo": "Append", "bag": "PutInBag", "set": "PutInSet"}[channel.kind]
+        if channel.unordered:
+            return "PutInBag"
+        return {"mailbox": "PutInMailbox", "fifo": "Append", "set": "PutInSet"}[channel.kind]
 
     def _message(self, piece: Piece, f: TlaBindings) -> str:
         message = self.system.messages[piece.event]
@@ -340,7 +342,7 @@ class TlaActions:
         channel = receive.channel
         for m in receive.messages:
             choices = [c for (name, _), found in receive.choices.items() if name == m.name for c in found]
-            ways = [*choices, None] if receive.consumes else choices
+            ways = choices if receive.waits else [*choices, None]
             yield from (self._received(channel, m, choices, choice) for choice in ways)
         if channel.lose and receive.consumes:
             yield self._loss(channel)
@@ -367,14 +369,15 @@ class TlaActions:
         role = self.system.roles[channel.receiver]
         names, sender, me = self._ends(channel)
         joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
-        found = {"bag": [("Msg", f"BagToSet({joint})")], "set": [("Msg", joint)]}.get(channel.kind, [])
+        content = f"BagToSet({joint})" if channel.unordered else joint
+        found = [("Msg", content)] if channel.unordered or channel.kind == "set" else []
         word = "Msg" if found else f"Head({joint})"
         arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
         f = TlaBindings(self.layout, role.name, me, sender=sender, arguments=arguments)
         tests = [*([] if found else [f"{joint} /= <<>>"]), f'{word}.kind = "{m.name}"']
         w = Writing(self.layout)
         if channel.kind != "set":
-            self._remove(w, channel, (sender, me), "RemoveFromBag({}, Msg)" if channel.kind == "bag" else "Tail({})")
+            self._remove(w, channel, (sender, me), "RemoveFromBag({}, Msg)" if channel.unordered else "Tail({})")
         if choice is not None:
             tests += self._state_and_guard(role, choice.transition, f)
             self._fire(w, role, choice, replace(f, now=dict(w.now)))
@@ -392,7 +395,7 @@ class TlaActions:
         names, sender, me = self._ends(channel)
         joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
         witness, rest = ("I", f"(1..Len({joint}))"), "Without({}, {{I}})"
-        if channel.kind == "bag":
+        if channel.unordered:
             witness, rest = ("Msg", f"BagToSet({joint})"), "RemoveFromBag({}, Msg)"
         w = Writing(self.layout)
         self._remove(w, channel, (sender, me), rest)

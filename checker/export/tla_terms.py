@@ -318,7 +318,7 @@ def _channel(name: str, f: TlaBindings) -> Channel:
 def _messages(name: str, f: TlaBindings) -> str:
     """The set of the messages of a kind, or of a channel, that are on their way."""
     channel = _channel(name, f)
-    content = {"bag": "BagToSet({c})", "set": "{c}"}.get(channel.kind, "Messages({c})")
+    content = "BagToSet({c})" if channel.unordered else "{c}" if channel.kind == "set" else "Messages({c})"
     word, joints = f.read(channel.name), f.layout.joints(channel)
     depth = len(f.variables)  # no name may be bound again within itself
     one = content.format(c=f"{word}[J{depth}]")
@@ -331,7 +331,7 @@ def _messages(name: str, f: TlaBindings) -> str:
 def _sum(name: str, body: str, variable: str, f: TlaBindings) -> str:
     """The sum of something over all messages on their way; equal ones count separately."""
     channel = _channel(name, f)
-    total = {"bag": "SumOfBag", "set": "Sum"}.get(channel.kind, "SumOfSequence")
+    total = "SumOfBag" if channel.unordered else "Sum" if channel.kind == "set" else "SumOfSequence"
     word, joints = f.read(channel.name), f.layout.joints(channel)
     if name in f.layout.system.messages:
         body = f'IF {variable}.kind = "{name}" THEN {body} ELSE 0'

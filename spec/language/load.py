@@ -164,8 +164,8 @@ class _SystemBuilder(Builder):
     def _kind(self, node: YamlNode) -> tuple[m.ChannelKind | None, int | None]:
         word, bracket, rest = node.text.partition("(")
         word = word.strip()
-        if word not in ("mailbox", "fifo", "bag", "set") or (bracket and (word in ("mailbox", "set"))):
-            near = near_miss(word, ("mailbox", "fifo", "bag", "set"))
+        if word not in m.CHANNEL_KINDS or (bracket and (word in ("mailbox", "set"))):
+            near = near_miss(word, m.CHANNEL_KINDS)
             self.sink.error("unknown_channel_kind", node.place, near=near, kind=node.text[:40])
             return None, None
         capacity: int | None = None
@@ -174,7 +174,7 @@ class _SystemBuilder(Builder):
             capacity = self.declarer.constant(inner)
             if capacity is not None and capacity < 1:
                 self.sink.error("no_capacity", node.place, capacity=capacity)
-        return word, capacity  # type: ignore[return-value]
+        return word, capacity
 
     def _paired(self, node: YamlNode, sender: str, receiver: str) -> bool:
         pairs = node.get("pairs")

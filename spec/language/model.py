@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expression import Expression, Node
@@ -215,7 +215,8 @@ class Role:
                 yield from choices
 
 
-ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "set"]
+ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "multiset", "set"]
+CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 ChannelBudget: TypeAlias = int | Literal["any"]
 
 
@@ -234,6 +235,16 @@ class Channel:
     reorder: ChannelBudget = 0
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+
+    @property
+    def unordered(self) -> bool:
+        """Whether it keeps any number of messages without an order."""
+        return self.kind in ("bag", "multiset")
+
+    @property
+    def waits(self) -> bool:
+        """Whether a message that no transition takes waits until one does; else it is ignored."""
+        return self.kind in ("multiset", "set")
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,7 +294,7 @@ class TransitionRelation(CompositeSteps):
 
     def _passed_over(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:
         """A message that is ignored or refused is consumed, and nothing else happens."""
-        if self.system.channel_of(message.name).kind == "set":
+        if self.system.channel_of(message.name).waits:
             return
         role = self.system.roles[message.receiver]
         me, sender, arguments, given, after = self._delivery(s, message)

@@ -116,8 +116,9 @@ class Receive:
 
     Attributes:
         choices: by message and control state of the receiver.
-        consumes: the message leaves the channel; one of a `set` does not, and is never ignored.
+        consumes: the message leaves the channel; one of a `set` does not.
         in_turn: messages come in the order in which they were sent.
+        waits: a message that no choice takes stays, and is never ignored.
     """
 
     channel: Channel
@@ -127,6 +128,7 @@ class Receive:
     choices: Mapping[tuple[str, str], tuple[Choice, ...]]
     consumes: bool
     in_turn: bool
+    waits: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -112,7 +112,7 @@ def _receive(system: System, channel: Channel, moves: _Moves) -> Receive:
         if (receiver.name, state, m.name) in moves
     }
     consumes, in_turn = channel.kind != "set", channel.kind in ("fifo", "mailbox")
-    return Receive(channel, sender, receiver, messages, choices, consumes, in_turn)
+    return Receive(channel, sender, receiver, messages, choices, consumes, in_turn, channel.waits)
 
 
 def messages_of(system: System, channel: Channel) -> tuple[Message, ...]:

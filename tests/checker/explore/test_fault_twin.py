@@ -401,7 +401,7 @@ class Twin:
                 continue
             seen = []
             for at, entry in enumerate(queue):
-                if entry[1:] in seen and channel.kind in ("bag", "set"):
+                if entry[1:] in seen and channel.kind in ("bag", "multiset", "set"):
                     continue
                 seen.append(entry[1:])
                 early = at > 0 and channel.kind in ("fifo", "mailbox")
@@ -438,7 +438,7 @@ class Twin:
         names = [f.name for f in self.system.messages[kind].fields]
         arguments = dict(zip(names, fields, strict=True))
         transition = self.taken(world, role, i, kind, arguments, lane[1])
-        if transition is None and channel.kind == "set":
+        if transition is None and channel.kind in ("multiset", "set"):
             return
         yield from self.carried_out(kept, left, role, i, transition, arguments, lane[1], cost, group)
 
@@ -811,7 +811,8 @@ def test_a_conversation(tmp_path: Path, budget: str) -> None:
 
 
 @pytest.mark.parametrize(("there", "back"), [("fifo(2)", "mailbox"), ("mailbox", "fifo(1)"), ("bag(2)", "bag(1)"),
-                                            ("mailbox", "bag(2)"), ("set", "set")])  # fmt: skip
+                                            ("mailbox", "bag(2)"), ("set", "set"), ("multiset(2)", "mailbox"),
+                                            ("multiset", "set")])  # fmt: skip
 @pytest.mark.parametrize("budget", ["crash=1", "duplicate=1,lose=1", "reorder=1,crash=1", "power_cut=1"])
 def test_a_conversation_over_other_channels(tmp_path: Path, there: str, back: str, budget: str) -> None:
     """Also where a recovery finds no room for what it sends again, and waits for it."""

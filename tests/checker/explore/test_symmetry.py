@@ -450,7 +450,8 @@ CLAIMS = (
 def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     system = small(
-        tmp_path, rng.choice((2, 2, 3)), rng.random() < 0.6, rng.choice(("mailbox", "bag(2)", "fifo(1)", "set")),
+        tmp_path, rng.choice((2, 2, 3)), rng.random() < 0.6,
+        rng.choice(("mailbox", "bag(2)", "multiset(2)", "fifo(1)", "set")),
         guard=rng.choice(GUARDS), set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
     )  # fmt: skip
     held_against_all_states(system, Limits(states=1_500))

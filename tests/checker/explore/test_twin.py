@@ -237,7 +237,7 @@ class Twin:
             after.received[lane] = number
             names = [f.name for f in self.system.messages[kind].fields]
             taken = list(self.consume(after, role, lane[2], kind, dict(zip(names, fields, strict=True)), lane[1]))
-            if taken or channel.kind == "set":
+            if taken or channel.kind in ("multiset", "set"):
                 yield from taken
             else:
                 yield after

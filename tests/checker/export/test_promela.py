@@ -70,10 +70,10 @@ def test_spin_stores_what_the_explorer_counts(
     assert errors(printed) == 0
 
 
-def chance(folder: Path, seed: int, faults: str) -> System:
+def chance(folder: Path, seed: int, faults: str, unordered: str = "bag") -> System:
     """A system that nobody thought about, whose channels have faults."""
     assert by_chance(folder, random.Random(seed)) is not None, f"seed {seed} gives no system"
-    words = (folder / "system.yaml").read_text()
+    words = (folder / "system.yaml").read_text().replace("kind: bag", f"kind: {unordered}")
     return written(folder, {"system.yaml": re.sub(r"(kind: [a-z]+(\(\d\))?)\}", rf"\1{faults}}}", words)})
 
 
@@ -81,8 +81,11 @@ def chance(folder: Path, seed: int, faults: str) -> System:
     (4, ""), (7, ""), (14, ""), (28, ""), (36, ", reorder: 1, lose: 1"), (9, ", lose: any, duplicate: 1"),
     (15, ", reorder: any, duplicate: 1"), (12, ", duplicate: any"),
 ])  # fmt: skip
-def test_systems_by_chance(seed: int, faults: str, tmp_path: Path) -> None:
-    system = chance(tmp_path / "system", seed, faults)
+@pytest.mark.parametrize("unordered", ["bag", "multiset"])
+def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Path) -> None:
+    system = chance(tmp_path / "system", seed, faults, unordered)
+    if unordered not in {c.kind for c in system.channels.values()} | {"bag"}:
+        return  # it is the same system
     found = explore(system, Limits(states=20_000))
     assert found.complete
     printed = check(tmp_path, export_system(system, "promela").text)

@@ -50,6 +50,8 @@ class Writer:
         self.states = {r: [f"{r}{i}" for i in range(self.pick(2, 2, 3))] for r in self.roles}
         kinds = ("mailbox", "mailbox", "fifo(1)", "fifo(2)", "bag(1)", "bag(2)", "set", "fifo(cap)")
         self.kinds = {"there": self.pick(*kinds), "back": self.pick(*kinds)}
+        if len(self.states["b"]) == 3:  # half of the bags
+            self.kinds = {c: kind.replace("bag", "multiset") for c, kind in self.kinds.items()}
         if self.maybe(0.5):  # or the prover knows no faults
             self.kinds = dict.fromkeys(self.kinds, "mailbox")
         self.answer = self.maybe(0.5) or set(self.kinds.values()) == {"mailbox"}

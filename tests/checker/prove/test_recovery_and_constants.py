@@ -242,7 +242,7 @@ def test_a_message_that_leaves_its_type_is_the_specification_s_fault(tmp_path: P
         "roles/a": RANKED["roles/a"].replace("with: {k: k}", "with: {k: k + 2}"),
     }  # fmt: skip
     for engine in ("reference", "packed"):
-        for kind in ("mailbox", "fifo", "set", "bag"):
+        for kind in ("mailbox", "fifo", "set", "bag", "multiset"):
             parts = {**files, "system": files["system"].replace("KIND", kind)}
             found = explore(load(written(tmp_path / engine / kind, parts, "b.got or not b.got")), engine=engine)  # type: ignore[arg-type]
             words = {p.name: (p.verdict, p.reason) for p in found.properties}
