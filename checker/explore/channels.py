@@ -10,6 +10,10 @@ A sender keeps no outbox: what it has moved on from it does not send again. So t
 and of those before it the last one may still be on its way; earlier ones are taken to have been overtaken. (With no
 bound at all, a sender that moves on by itself would fill the mailbox without end.)
 
+A `fifo` between actors that crash is what a session with a durable queue makes of any network: a message is in the
+queue with the commit of its step, and leaves it when its receiver has committed that it was received. So a crash loses
+nothing of it and repeats nothing, and recovery sends nothing again.
+
 A mailbox delivers in the order of the numbers, as a reliable session does; the fault `reorder` lets a later message
 overtake, which makes the earlier ones stale.
 """
@@ -59,8 +63,10 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     return (*content, (1, message, fields))
 
 
-def number(kind: ChannelKind, content: Content) -> Content:
-    """The content after a number was given to a message that was then not sent: its sender crashed in between."""
+def number(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+    """The content after the commit of a step whose message was then not sent: its sender crashed in between."""
+    if kind == "fifo":
+        return put(kind, capacity, content, message, fields)
     if kind != "mailbox":
         return content
     newest, queue = content
@@ -71,6 +77,8 @@ def put_again(
     kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]
 ) -> Content:
     """The content after a message was sent again: in a mailbox under the number that it had."""
+    if kind == "fifo":
+        return content
     if kind != "mailbox":
         return put(kind, capacity, content, message, fields)
     newest, queue = content

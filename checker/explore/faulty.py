@@ -6,7 +6,7 @@ sections 3.2 and 3.3). An actor may crash
 - between two steps (`crash:broker/ticketed#before-commit`): no event was being consumed, or one was and comes again;
 - in a step, after the commit and any subset of the work, as pieces of work may overlap (`#after-commit`,
   `#after-tell`). The consumed message was not acknowledged, so it comes again, with its number. What was not sent has
-  its number all the same: numbers are committed with the record;
+  its number all the same: numbers are committed with the record, and so are the messages of a `fifo`;
 - while it recovers (`#recovering-after-tell`), after any subset of the work that recovery does.
 
 While an actor is down its machines take no step, messages to it wait, and those that it sent may be lost. Recovery asks
@@ -157,14 +157,16 @@ class FaultyReference(Reference):
 
     def _unacknowledged(self, new: list[Any], lane: Lane, position: int) -> None:
         """A message was consumed, and its number committed; as it is not acknowledged, it comes again."""
-        new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], position, keep_copy=True)
+        kind = lane.channel.kind
+        new[lane.cell] = channels.take(kind, new[lane.cell], position, keep_copy=kind != "fifo")
 
     def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool) -> None:
         """Does a piece of work, or only what the commit has done of it: give the message its number."""
         if done:
             self._do(new, work, None)
-        elif work.lane is not None and not self._to_traitor(work.lane):
-            new[work.lane.cell] = channels.number(work.lane.channel.kind, new[work.lane.cell])
+        elif (lane := work.lane) is not None and not self._to_traitor(lane):
+            fields, channel = work.fields(new, (), -1), lane.channel
+            new[lane.cell] = channels.number(channel.kind, channel.capacity, new[lane.cell], work.piece.event, fields)
 
     def _crash_unmoved(self, s: State, action: Action, which: Sequence[bool]) -> Steps:
         """The crashes of a machine that ignores a message: the number is committed, and the message comes again."""

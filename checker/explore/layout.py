@@ -15,7 +15,7 @@ from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.spec.language.lower import Machine, ModelActor, Relation, Variable
-from leasehold.spec.language.model import Channel, Role, machine_name
+from leasehold.spec.language.model import CHANNEL_FAULTS, Channel, Role, machine_name
 from leasehold.spec.language.python_source import SourceLayout
 from leasehold.spec.language.types import Value, show
 
@@ -87,7 +87,7 @@ class Layout(SourceLayout):
         self.budgets = {
             (channel.name, fault): self._cells(1)
             for channel in system.channels.values()
-            for fault in ("lose", "duplicate", "reorder")
+            for fault in CHANNEL_FAULTS
             if isinstance(budget := getattr(channel, fault), int) and budget > 0
         }
         self.clock = self._cells(1) if system.clock is not None else None

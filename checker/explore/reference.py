@@ -216,7 +216,7 @@ class Reference:
                 raise SpecFault("range", f"task `{work.piece.task.name}` gives {given}, outside its type's range")
         if work.lane is not None:
             self._send(new, work, work.lane, fields, again)
-            if log is not None:
+            if log is not None and not (again and work.lane.channel.kind == "fifo"):
                 log.append((work.lane, work.piece.event, fields))
             return
         event = work.piece.event
@@ -248,7 +248,12 @@ class Reference:
         return all(s[at] not in values for at, values in self._separates[lane.cell])
 
     def may(self, s: Any, lane: Lane, fault: str) -> bool:
-        """Whether a channel may lose, duplicate or reorder a message; that of a stopped sender may always be lost."""
+        """Whether a channel may lose, duplicate or reorder a message; that of a stopped sender may always be lost.
+
+        A `fifo` has those faults alone that it declares: else its messages are in the sender's store until received.
+        """
+        if lane.channel.kind == "fifo":
+            return self._declared(s, lane, fault)
         if fault == "lose" and self._sender_is_down(s, lane):
             return True
         return fault in self.at or fault in self.relation.unlimited or self._declared(s, lane, fault)
@@ -260,7 +265,7 @@ class Reference:
 
     def spend(self, new: list[Any], lane: Lane, fault: str) -> tuple[int, ...]:
         """Counts a fault of a channel against its own budget; returns what it takes of the budget of all."""
-        if fault == "lose" and self._sender_is_down(new, lane):
+        if fault == "lose" and lane.channel.kind != "fifo" and self._sender_is_down(new, lane):
             return ()
         if self._declared(new, lane, fault):
             at = self.layout.budgets.get((lane.channel.name, fault))

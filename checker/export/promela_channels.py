@@ -15,7 +15,7 @@ from string import Template
 
 from leasehold.checker.export.promela_layout import PromelaNames
 from leasehold.checker.export.shared import wrapped
-from leasehold.spec.language.model import Channel
+from leasehold.spec.language.model import CHANNEL_FAULTS, Channel
 
 SCRATCH = {
     "At": "a slot",
@@ -125,7 +125,7 @@ inline Put_again_$c(Lane) {  /* sends a message again, under the number that it 
 def types(names: PromelaNames, channel: Channel) -> list[str]:
     """The types of a channel's slots and lanes, under what a comment says of it."""
     kind = channel.kind if channel.capacity is None else f"{channel.kind}({channel.capacity})"
-    faults = [f"{f} {getattr(channel, f)}" for f in ("lose", "duplicate", "reorder") if getattr(channel, f)]
+    faults = [f"{f} {getattr(channel, f)}" for f in CHANNEL_FAULTS if getattr(channel, f)]
     words = f"{channel.name}: {', '.join([kind, *faults])}, from {channel.sender} to {channel.receiver}. {channel.doc}"
     lines = wrapped(words, "/* ", " * ", " */")
     cells = [f"byte {bit.rpartition('.')[2]}" for _, _, bit in names.members(names.lanes[channel.name][0])]

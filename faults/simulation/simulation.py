@@ -22,7 +22,7 @@ from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, Simula
 from leasehold.faults.simulation.silent import silent_environment
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
-from leasehold.impl.actor.ready import Ready, Recheck, Request
+from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Program
@@ -52,8 +52,8 @@ class ControlledStepper(Stepper):
 class ControlledActor(Actor):
     """An actor whose steps a caller chooses: what it would do by itself is held back until it is released.
 
-    Policies and handlers answer through `put_quietly`; what has come true of subsidiary machines is looked at again
-    when the actor is released; all else comes from outside.
+    Policies and handlers answer through `put_quietly`, as receivers of sessions do, who are let through; what has come
+    true of subsidiary machines is looked at again when the actor is released; all else comes from outside.
     """
 
     stepper_type = ControlledStepper
@@ -72,7 +72,7 @@ class ControlledActor(Actor):
         self.stepper.controlled = controlled
 
     def put_quietly(self, request: Request) -> None:
-        if self.controlled:
+        if self.controlled and not isinstance(request, Acknowledge):
             self._held_back.append(request)
         else:
             super().put_quietly(request)

@@ -13,6 +13,7 @@ from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
+    Acknowledge,
     Complete,
     Decide,
     Effect,
@@ -20,10 +21,12 @@ from leasehold.impl.actor.ready import (
     Ready,
     Request,
     SendMessage,
+    SendNext,
     StartCall,
     TellPolicy,
     TickPolicies,
 )
+from leasehold.impl.actor.session import queued
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.handlers.handler import Done, HandlerAction
@@ -216,7 +219,7 @@ class EffectRunner:
     def open(self, transport: Transport) -> None:
         """Begins with nothing under way."""
         options = self.context.options
-        self.outbox = Outbox(transport, self._address_of, self._refused, options.backoff, self.rng)
+        self.outbox = Outbox(transport, self._address_of, self._refused, self._taken, options.backoff, self.rng)
         self.calls = HandlerCalls(self.context.environment.handlers, self._completed, options.retry)
 
     async def close(self) -> None:
@@ -271,6 +274,9 @@ class EffectRunner:
             case SendMessage():
                 if (message := self._outgoing(effect)) is not None:
                     outgoing.append(message)
+            case SendNext():
+                if (message := self._next(effect)) is not None:
+                    outgoing.append(message)
             case StartCall():
                 self._call(effect)
             case TellPolicy(key):
@@ -284,10 +290,25 @@ class EffectRunner:
         instance = self.table.instances.get(effect.key)
         if instance is None or instance.record[instance.core.sent_at][neighbour] != number:
             return None  # a later transition of the turn has sent another
-        fields = effect.fields
+        return self._told(Outgoing(instance, send, effect.fields, number))
+
+    def _next(self, effect: SendNext) -> Outgoing | None:
+        """The oldest message of a session, as subscribers leave it; None where it is under way, or there is none."""
+        key, at = effect
+        instance = self.table.instances.get(key)
+        waiting = queued(instance, at) if instance is not None else []
+        if instance is None or not waiting or any(p.neighbour == at for p in self.outbox.of(key)):
+            return None
+        oldest, program = waiting[0], self.codec.program
+        send = SendWork("", oldest.message, at, lambda record: (), program.messages[oldest.message].answer)
+        return self._told(Outgoing(instance, send, oldest.values(program), oldest.number))
+
+    def _told(self, message: Outgoing) -> Outgoing | None:
+        """A message as subscribers leave it; None where none is to be sent."""
+        instance, send, fields, number = message
         if self.context.notices.subscribers:
             names = tuple(name for name, _ in self.codec.program.messages[send.message].fields)
-            peer, machine = instance.peers[neighbour], self.codec.machine_at(instance, neighbour)
+            peer, machine = instance.peers[send.neighbour], self.codec.machine_at(instance, send.neighbour)
             data = {"to": peer, "peer": machine, "number": number}
             shown = dict(zip(names, fields, strict=True))
             told = self.context.tell(Kind.SEND, instance.key, send.message, **data, fields=shown)
@@ -312,7 +333,10 @@ class EffectRunner:
                 continue
             last = send.answer or instance.core.over(instance.state)
             peer = instance.peers[send.neighbour]
-            self.outbox.post(PendingSend(instance.key, send.neighbour, number, send.message, peer, frame, last))
+            ordered = self.codec.program.messages[send.message].ordered
+            self.outbox.post(
+                PendingSend(instance.key, send.neighbour, number, send.message, peer, frame, last, ordered)
+            )
 
     def _call(self, effect: StartCall) -> None:
         instance, call = self.table.instances.get(effect.key), effect.call
@@ -329,6 +353,10 @@ class EffectRunner:
             self.calls.begin(instance, call, self.upcalls.action(instance, call, self.codec.epoch))
 
     # What comes back
+
+    def _taken(self, pending: PendingSend) -> None:
+        """A message of a session was taken: the next one's turn comes."""
+        self._put(Acknowledge(pending.key, pending.neighbour, pending.number))
 
     def _decided(self, decisions: Iterable[Decision]) -> None:
         """A policy's decisions, as requests that the core judges."""

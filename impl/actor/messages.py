@@ -307,7 +307,7 @@ class MessageHandler:
         if fresh and kind != "taken":
             del table.instances[key]  # nothing has begun
             ready.undo(key)
-        if kind == "refused":
+        if kind == "refused" and not codec.program.messages[envelope.message].ordered:  # else it is consumed
             raise Refusal(f"{core.role} refuses {envelope.message}: {outcome.reason}")
         return outcome
 

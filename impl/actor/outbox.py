@@ -1,12 +1,13 @@
 """The outbox: an actor's messages, until they are taken.
 
 Theory of operation (paper, section 4.2; "hang as long as you can"). To each neighbour of a machine at most one message
-is under way: the one of its last transition that sent any. It is sent again, after a pause that doubles up to a limit
-and is never the same (backoff with jitter), until the receiver has taken it; a request is said again, ever more rarely,
-for as long as its state waits for the answer, as the answer may have been lost with its sender; a machine at its end
-waits for none. A message that the receiver refuses is not sent again; one that it does not trust is, after the longest
-pause, as it may be told to. When the machine moves on to a state that says nothing to that neighbour, it is dropped:
-the receiver would skip its number. Nothing here is durable: recovery says again what every state says.
+is under way: the one of its last transition that sent any, or, of a session (session.py), the oldest. It is sent again,
+after a pause that doubles up to a limit and is never the same (backoff with jitter), until the receiver has taken it; a
+request is said again, ever more rarely, for as long as its state waits for the answer, as the answer may have been lost
+with its sender; a machine at its end waits for none. A message that the receiver refuses is not sent again; one that it
+does not trust is, after the longest pause, as it may be told to, and so is each of a session. When the machine moves on
+to a state that says nothing to that neighbour, it is dropped: the receiver would skip its number. Nothing here is
+durable: recovery says again what every state says, and sessions are kept with the record.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class PendingSend:
     peer: str
     body: bytes
     last: bool  # nothing is waited for once it is taken
+    ordered: bool = False  # it is of a session
     tries: int = 0  # in a row that nobody took
     taken: int = 0  # times that it was
     times: int = 0  # that it was sent
@@ -52,6 +54,7 @@ class Outbox:
         transport: carries them.
         address_of: where a peer is reached; asked each time, as it may have moved.
         refused: hears of a message that its receiver refuses, and why.
+        taken: hears that a message of a session was taken.
         backoff: when they are sent again.
         rng: of the jitter.
 
@@ -61,9 +64,9 @@ class Outbox:
 
     def __init__(
         self, transport: Transport, address_of: Callable[[str], str], refused: Callable[[PendingSend, str], None],
-        backoff: Backoff, rng: random.Random,
+        taken: Callable[[PendingSend], None], backoff: Backoff, rng: random.Random,
     ) -> None:  # fmt: skip
-        self._transport, self._address_of, self._refused = transport, address_of, refused
+        self._transport, self._address_of, self._refused, self._taken = transport, address_of, refused, taken
         self.backoff, self._rng = backoff, rng
         self._all: dict[RecordKey, dict[int, PendingSend]] = {}  # by machine and neighbour
         self.refusals: dict[RecordKey, tuple[str, str]] = {}
@@ -107,13 +110,14 @@ class Outbox:
     def keep(self, key: RecordKey, said: frozenset[int]) -> None:
         """The machine has moved on: only messages to these neighbours are sent on."""
         for pending in self.of(key):
-            if pending.neighbour not in said:
+            if pending.neighbour not in said and not pending.ordered:
                 self.drop(key, pending.neighbour)
 
     def forget(self, key: RecordKey) -> None:
         """The machine is gone."""
         self.refusals.pop(key, None)
-        self.keep(key, frozenset())
+        for pending in self.of(key):
+            self.drop(key, pending.neighbour)
 
     def _was_refused(self, pending: PendingSend, reason: str) -> None:
         self.refusals[pending.key] = pending.message, reason
@@ -147,16 +151,19 @@ class Outbox:
             return
         pending.reason = reply.reason
         match reply.answer:
+            case Delivery.TAKEN if pending.ordered:
+                self.drop(pending.key, pending.neighbour)
+                self._taken(pending)
             case Delivery.TAKEN if pending.last:
                 self.drop(pending.key, pending.neighbour)
             case Delivery.TAKEN:
                 pending.tries = 0
                 self._later(pending, self.backoff.ask_again * min(2**pending.taken, RARELY))
                 pending.taken = min(pending.taken + 1, RARELY)
-            case Delivery.REFUSED:
+            case Delivery.REFUSED if not pending.ordered:
                 self.drop(pending.key, pending.neighbour)
                 self._was_refused(pending, reply.reason)
-            case Delivery.UNTRUSTED:
+            case Delivery.UNTRUSTED | Delivery.REFUSED:
                 if not pending.tries:
                     self._was_refused(pending, reply.reason)
                 pending.tries += 1

@@ -96,6 +96,14 @@ class Recover(NamedTuple):
     key: RecordKey
 
 
+class Acknowledge(NamedTuple):
+    """A neighbour has received the messages of a session up to a number."""
+
+    key: RecordKey
+    neighbour: int
+    number: int
+
+
 class Tick(NamedTuple):
     """The clock has come to a time."""
 
@@ -118,7 +126,7 @@ class Read(NamedTuple):
 
 
 Request: TypeAlias = (
-    Deliver | Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Tick | PolicyCommand | Read
+    Deliver | Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Acknowledge | Tick | PolicyCommand | Read
 )
 
 
@@ -129,6 +137,13 @@ class SendMessage(NamedTuple):
     send: SendWork
     number: int
     fields: tuple[Any, ...]
+
+
+class SendNext(NamedTuple):
+    """The oldest message of a session, unless it is under way."""
+
+    key: RecordKey
+    neighbour: int
 
 
 class StartCall(NamedTuple):
@@ -151,7 +166,7 @@ class TickPolicies(NamedTuple):
     now: int
 
 
-Effect: TypeAlias = SendMessage | StartCall | TellPolicy | TickPolicies
+Effect: TypeAlias = SendMessage | SendNext | StartCall | TellPolicy | TickPolicies
 
 
 @dataclass(slots=True)

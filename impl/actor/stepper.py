@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from leasehold.impl.actor import session
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.ready import (
+    Acknowledge,
     Begin,
     Complete,
     Consume,
@@ -16,12 +19,14 @@ from leasehold.impl.actor.ready import (
     Recheck,
     Recover,
     SendMessage,
+    SendNext,
     StartCall,
     Tell,
     TellPolicy,
     Tick,
     TickPolicies,
 )
+from leasehold.impl.actor.session import Full
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec, origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
@@ -50,7 +55,9 @@ class Stepper:
 
     # Requests
 
-    def take(self, ready: Ready, request: Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Tick) -> Any:
+    def take(
+        self, ready: Ready, request: Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Acknowledge | Tick
+    ) -> Any:
         """Takes a request.
 
         Raises:
@@ -58,14 +65,12 @@ class Stepper:
             CoreError: the specification is at fault, and nothing of the turn may be committed.
         """
         match request:
-            case Decide(decision):
-                return self._decide(ready, decision)
-            case Complete():
-                return self.complete(ready, request)
-            case Recheck(key):
-                if (instance := self.table.instances.get(key)) is not None:
-                    self.recheck(ready, instance)
-                return None
+            case Decide() | Complete() | Recheck():
+                try:
+                    return self._answer(ready, request)
+                except Full:
+                    self.table.held.append(request)
+                    return None
             case Tick(now):
                 return self._tick(ready, now)
             case Consume(key, event):
@@ -76,6 +81,19 @@ class Stepper:
                 return self._tell(ready, key, event, fields)
             case Recover(key):
                 return self.start_again(ready, self._find(key))
+            case Acknowledge():
+                return self._acknowledge(ready, request)
+
+    def _answer(self, ready: Ready, request: Decide | Complete | Recheck) -> None:
+        """An answer of a task; one for which a channel has no room yet comes again when there is some."""
+        match request:
+            case Decide(decision):
+                self._decide(ready, decision)
+            case Complete():
+                self.complete(ready, request)
+            case Recheck(key):
+                if (instance := self.table.instances.get(key)) is not None:
+                    self.recheck(ready, instance)
 
     def _find(self, key: RecordKey) -> MachineInstance:
         instance = self.table.instances.get(key)
@@ -206,9 +224,12 @@ class Stepper:
     def expire(self, ready: Ready) -> None:
         """Timers that are due end what they time: in the specification no time passes before they have."""
         for instance in self.table.due(ready.now):
-            self.step(ready, instance, TICK)
+            with suppress(Full):  # it is due at the next tick as well
+                self.step(ready, instance, TICK)
 
     def _may_forget(self, instance: MachineInstance, now: int) -> bool:
+        if session.SESSIONS in instance.metadata:
+            return False  # others have not heard all yet
         if not self.notices.subscribers:
             return True
         core, peers = instance.core, instance.peers
@@ -219,9 +240,15 @@ class Stepper:
     # Steps
 
     def step(self, ready: Ready, instance: MachineInstance, event: Event) -> Outcome:
-        """One event at one machine, and what follows from it at subsidiary machines within the same turn."""
+        """One event at one machine, and what follows from it at subsidiary machines within the same turn.
+
+        Raises:
+            Full: it would send into a full channel, and has changed nothing.
+        """
         before, core = instance.record, instance.core
         record, outcome = core.step(before, event, ready.now)
+        if outcome.taken and self.program.bounded:
+            session.check_room(self.program, instance, outcome.work)
         if record is not before:
             self.codecs[core.role].check(record)
             self._set(ready, instance, record)
@@ -239,7 +266,7 @@ class Stepper:
             ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
             self.table.moved(instance, ready.now)
         if outcome.work:
-            self.start(ready, instance, outcome.work)
+            self.start(ready, instance, outcome.work, again=not taken)
         if taken:
             if core.answers:
                 self.recheck(ready, instance)
@@ -260,7 +287,12 @@ class Stepper:
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
         """Steps a machine with what it waits for of its subsidiaries, once it has come true."""
         for event in instance.core.offered(instance.record):
-            if self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken:
+            try:
+                taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken
+            except Full:
+                self.table.held.append(Recheck(instance.key))
+                return
+            if taken:
                 return
 
     def _changed(self, ready: Ready, instance: MachineInstance) -> None:
@@ -272,13 +304,19 @@ class Stepper:
             ready.told.add(key)
             ready.effects.append(TellPolicy(key))
 
-    def start(self, ready: Ready, instance: MachineInstance, work: tuple[Work, ...]) -> None:
-        """The work of a state: events for subsidiaries go into the same turn, the rest follows its commit."""
+    def start(self, ready: Ready, instance: MachineInstance, work: tuple[Work, ...], again: bool) -> None:
+        """The work of a state: events for subsidiaries go into the same turn, the rest follows its commit.
+
+        Of work that is done again the messages of sessions are left out, as these keep them.
+        """
         record, key = instance.record, instance.key
         for piece in work:
             match piece:
                 case DriveWork():
                     self._drive(ready, instance, piece, record)
+                case SendWork() if self.program.messages[piece.message].ordered:
+                    if not again:
+                        self._send_in_order(ready, instance, piece, record)
                 case SendWork():
                     self._send(ready, instance, piece, record)
                 case CallWork():
@@ -286,26 +324,52 @@ class Stepper:
 
     def _send(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
         """A message to a neighbour; one whose actor is not known yet is owed until it is."""
-        key, at = instance.key, piece.neighbour
-        number = record[instance.core.sent_at][at]
-        if not number:
-            return  # a first state sends nothing before it is entered again
+        number = record[instance.core.sent_at][piece.neighbour]
+        if number and self._is_known(ready, instance, piece.neighbour, piece.message):  # else nothing was sent yet
+            ready.effects.append(SendMessage(instance.key, piece, number, piece.fields(record)))
+
+    def _send_in_order(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
+        """A message of a session, which keeps it."""
+        at = piece.neighbour
+        shape, number = self.program.messages[piece.message], record[instance.core.sent_at][at]
+        session.add(instance, piece, shape, number, piece.fields(record))
+        ready.change(instance)
+        self._go_on(ready, instance, at)
+
+    def _go_on(self, ready: Ready, instance: MachineInstance, at: int) -> None:
+        """A session with a neighbour goes on with its oldest message."""
+        waiting = session.queued(instance, at)
+        if waiting and self._is_known(ready, instance, at, waiting[0].message):
+            ready.effects.append(SendNext(instance.key, at))
+
+    def _acknowledge(self, ready: Ready, request: Acknowledge) -> None:
+        key, at, number = request
+        instance = self.table.instances.get(key)
+        if instance is not None and session.acknowledge(instance, at, number):
+            ready.change(instance)
+            self._go_on(ready, instance, at)
+            ready.raised += self.table.held
+            self.table.held.clear()
+
+    def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
+        """Whether it is known who plays a neighbour; if not, what is sent to it is owed."""
+        key = instance.key
         if not instance.peers[at]:
             self.introduce(instance, {})
             ready.change(instance)
         if instance.peers[at]:
-            ready.effects.append(SendMessage(key, piece, number, piece.fields(record)))
             if (known := self.table.unaddressed.get(key)) is not None:
                 known.discard(at)
                 if not known:
                     del self.table.unaddressed[key]
-            return
+            return True
         owed = self.table.unaddressed.setdefault(key, set())
         if at not in owed:
             owed.add(at)
             self.counts["unaddressed"] += 1
             name = self.program.neighbour(instance.core, instance.number, at)
-            log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, piece.message, name)
+            log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, message, name)
+        return False
 
     def send_owed(self, ready: Ready) -> None:
         """Sends what is owed to neighbours that have become known; what a state asks for no more is owed no more."""
@@ -313,12 +377,16 @@ class Stepper:
             instance = self.table.instances.get(key)
             work = () if instance is None else instance.core.work[instance.state](instance.record)
             asked = [piece for piece in work if isinstance(piece, SendWork) and piece.neighbour in owed]
-            owed &= {piece.neighbour for piece in asked}
+            sessions = owed & set(session.neighbours(instance)) if instance is not None else set()
+            owed &= {piece.neighbour for piece in asked} | sessions
             if instance is None or not owed:
                 del self.table.unaddressed[key]
                 continue
+            for at in sessions:
+                self._go_on(ready, instance, at)
             for piece in asked:
-                self._send(ready, instance, piece, instance.record)
+                if piece.neighbour not in sessions:
+                    self._send(ready, instance, piece, instance.record)
 
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine
@@ -334,7 +402,9 @@ class Stepper:
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""
         _, outcome = instance.core.recover(instance.record)
-        self.start(ready, instance, outcome.work)
+        self.start(ready, instance, outcome.work, again=True)
+        for at in tuple(session.neighbours(instance)):
+            self._go_on(ready, instance, at)
         self.recheck(ready, instance)
 
 

@@ -108,6 +108,7 @@ class MachineTable:
         below: the records of subsidiary machines by role and number, as all leases see them.
         drivers: for each subsidiary machine, the machines that have driven it and may wait for it.
         driven: for each lease, the subsidiary machines that it was the last to drive.
+        held: answers of tasks that wait for room in a channel.
         pruned: the leases that are forgotten.
         metadata: what the actor keeps about itself, as it is in the store.
         unaddressed: by machine, the neighbours that are owed a message, and whose actors are not known.
@@ -128,6 +129,7 @@ class MachineTable:
         self.drivers: dict[RecordKey, set[RecordKey]] = {}
         self.driven: dict[str, set[RecordKey]] = {}
         self.unaddressed: dict[RecordKey, set[int]] = {}
+        self.held: list[Any] = []
         self.pruned = Pruned()
         self._named: dict[str, int] = {}  # names that were given out
         self._wakes: list[tuple[int, RecordKey]] = []

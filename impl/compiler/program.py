@@ -17,7 +17,7 @@ from leasehold.impl.compiler.work_source import GeneratedNames
 from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.model import Call, Role, Send, System, expressions
+from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Role, Send, System, expressions
 
 _IMPORTS = """\
 from __future__ import annotations
@@ -46,8 +46,10 @@ def check(system: System) -> None:
     """
     sink = Sink()
     for channel in system.channels.values():
-        if channel.kind != "mailbox":
+        if channel.kind not in ("mailbox", "fifo"):
             sink.error("channel_of_no_network", channel.place, channel=channel.name, kind=channel.kind)
+        elif channel.kind == "fifo" and (faults := [f for f in CHANNEL_FAULTS if getattr(channel, f)]):
+            sink.error("fifo_with_faults", channel.place, channel=channel.name, faults=", ".join(faults))
     for role in system.roles.values():
         _Checker(system, role, sink).check()
     if sink.errors:
@@ -147,6 +149,9 @@ def _module(system: System) -> Iterator[str]:
     for message in system.messages.values():
         fields = tuple((f.name, f.type) for f in message.fields)
         rest = f", answer={message.answer!r}, carries={message.carries or ''!r}"
+        channel = system.channel_of(message.name)
+        if channel.kind == "fifo":
+            rest += f", ordered=True, capacity={channel.capacity or 0}"
         messages.append(f"{message.name!r}: MessageShape({message.sender!r}, {message.receiver!r}, {fields!r}{rest})")
     roles = [f"{role.name!r}: {names.constant(role.name, 'core')}" for role in system.roles.values()]
     yield from _made(

@@ -21,13 +21,20 @@ Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their orde
 
 @dataclass(frozen=True, slots=True)
 class MessageShape:
-    """A message: who sends it to whom, and its fields."""
+    """A message: who sends it to whom, and its fields.
+
+    Attributes:
+        ordered: its channel is a `fifo`.
+        capacity: of the channel; 0: it has none.
+    """
 
     sender: str
     receiver: str
     fields: Named = ()
     answer: bool = False
     carries: str = ""
+    ordered: bool = False
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +229,11 @@ class Program:
     def has_membership(self) -> bool:
         """Whether a run's machines may have to learn who plays others; those of a standing system have settings."""
         return not self.standing and any(core.introduced for core in self.roles.values())
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether a channel has a capacity, so that a step may have to wait for room."""
+        return any(shape.capacity for shape in self.messages.values())
 
     @property
     def only_run(self) -> str:

@@ -152,7 +152,7 @@ class _SystemBuilder(Builder):
             sender, receiver = self._role(node.get("from")), self._role(node.get("to"))
             kind_node = node.get("kind")
             kind, capacity = self._kind(kind_node) if kind_node is not None else (None, None)
-            budgets = {f: self._budget(node.get(f)) for f in ("lose", "duplicate", "reorder")}
+            budgets = {f: self._budget(node.get(f)) for f in m.CHANNEL_FAULTS}
             if sender and receiver and kind:
                 found[name] = m.Channel(
                     name, sender, receiver, kind, capacity, self._paired(node, sender, receiver),

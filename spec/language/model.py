@@ -216,6 +216,7 @@ class Role:
 
 
 ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "multiset", "set"]
+CHANNEL_FAULTS = ("lose", "duplicate", "reorder")
 CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 ChannelBudget: TypeAlias = int | Literal["any"]
 

@@ -20,7 +20,7 @@ CASE = ("--case", "asking/voting", "--point", "crash:participant/voting#after-co
 ASKED = {
     "system.yaml": (
         "system: asked\nroles: {asker: {}, teller: {}}\n"
-        "channels:\n  there: {from: asker, to: teller, kind: fifo}\n"
+        "channels:\n  there: {from: asker, to: teller, kind: bag}\n"
         "environment: {begin: {to: asker, fair: true}}\n"
         "faults: {budget: 'crash=1,duplicate=1', check: crash=1}\n"
     ),

@@ -22,7 +22,7 @@ def recovering(keeps: Callable[[MachineInstance, Work], bool]) -> Planted:
     def make(start_again: Any) -> Any:
         def partly(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
             _, outcome = held.core.recover(held.record)
-            stepper.start(ready, held, tuple(piece for piece in outcome.work if keeps(held, piece)))
+            stepper.start(ready, held, tuple(piece for piece in outcome.work if keeps(held, piece)), again=True)
             stepper.recheck(ready, held)
 
         return partly

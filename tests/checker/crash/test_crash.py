@@ -365,7 +365,7 @@ def test_a_case_that_is_not_there(conversation: Path) -> None:
 def plain_queues(folder: Path) -> None:
     """The same machines without sequence numbers: what comes again is taken for new."""
     system = folder / "system.yaml"
-    system.write_text(system.read_text().replace("mailbox", "fifo"))
+    system.write_text(system.read_text().replace("mailbox", "bag"))
 
 
 def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) -> None:

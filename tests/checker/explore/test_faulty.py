@@ -81,7 +81,7 @@ def test_what_is_lost_is_sent_again(conversation: Path, budget: str) -> None:
 def test_without_numbers_what_is_lost_is_lost(conversation: Path) -> None:
     """A queue without numbers cannot tell what has come: the conversation hangs."""
     system = conversation / "system.yaml"
-    system.write_text(system.read_text().replace("mailbox", "fifo"))
+    system.write_text(system.read_text().replace("mailbox", "bag"))
     (ends,) = explore(load(conversation), budget=Budget(lose=1)).properties
     assert ends.verdict == "violated"
     assert ends.path is not None
@@ -160,7 +160,7 @@ def test_clocks_that_differ(tmp_path: Path) -> None:
 def test_without_numbers_a_crash_makes_a_request_be_executed_twice(conversation: Path) -> None:
     """The same machines over plain queues: what is sent again after a crash is consumed again."""
     system = conversation / "system.yaml"
-    system.write_text(system.read_text().replace("mailbox", "fifo"))
+    system.write_text(system.read_text().replace("mailbox", "bag"))
     found = explore(load(conversation), budget=Budget(crash=1))
     (fault,) = [p for p in found.properties if p.kind == "range"]
     assert fault.verdict == "violated"

@@ -49,8 +49,10 @@ class Line:
         return [b - a - self.seconds for a, b in itertools.pairwise(times)]
 
 
-def message(body: bytes = b"hello", neighbour: int = 0, key: RecordKey = KEY, last: bool = False) -> PendingSend:
-    return PendingSend(key, neighbour, 1, "redeem", "site", body, last)
+def message(
+    body: bytes = b"hello", neighbour: int = 0, key: RecordKey = KEY, last: bool = False, ordered: bool = False
+) -> PendingSend:
+    return PendingSend(key, neighbour, 1, "redeem", "site", body, last, ordered)
 
 
 Story = Callable[[Outbox, Line], Awaitable[None]]
@@ -61,7 +63,7 @@ def told(story: Story, line: Line, refused: list[str] | None = None, seed: int =
         heard: list[str] = [] if refused is None else refused
         outbox = Outbox(
             line, lambda peer: f"at {peer}", lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
-            BACKOFF, random.Random(seed),
+            lambda pending: heard.append(f"{pending.message} was taken"), BACKOFF, random.Random(seed),
         )  # fmt: skip
         await story(outbox, line)
         await outbox.close()
@@ -144,7 +146,7 @@ def test_who_is_not_trusted_says_so_once_and_tries_again_after_the_longest_pause
 def test_a_peer_without_an_address_is_looked_for_again() -> None:
     async def run() -> None:
         line, known = Line(TAKEN), [""]
-        outbox = Outbox(line, lambda peer: known[0], lambda *_: None, BACKOFF, random.Random(0))
+        outbox = Outbox(line, lambda peer: known[0], lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
         pending = message(last=True)
         outbox.post(pending)
         await asyncio.sleep(5)
@@ -252,7 +254,7 @@ def test_an_end_waits_until_nothing_is_being_sent() -> None:
                     raise
                 return TAKEN
 
-        outbox = Outbox(Slow(TAKEN), lambda peer: "there", lambda *_: None, BACKOFF, random.Random(0))
+        outbox = Outbox(Slow(TAKEN), lambda peer: "there", lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
         outbox.post(message())
         await asyncio.sleep(1)
         await outbox.close()

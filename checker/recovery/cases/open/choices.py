@@ -17,6 +17,8 @@ from leasehold.checker.recovery.cases.open.properties import reads_messages
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.faults.simulation.network import SCHEME, Packet
+from leasehold.impl.actor.session import has_room
+from leasehold.impl.core.work import local
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Drive, Fair
 
@@ -42,14 +44,16 @@ class Choices:
             if not self.world.running(state, machine):
                 continue
             name = self.replayer.machine((machine.role.name, machine.instance))
-            there = self.sim.held(self.replayer.lease, name) is not None
-            if not there and (machine.role.parent is not None or not self.replayer.may_begin(name)):
+            held = self.sim.held(self.replayer.lease, name)
+            if held is None and (machine.role.parent is not None or not self.replayer.may_begin(name)):
                 continue  # nothing has driven it yet, or it has not heard of the run
             for offer in machine.offers[state[machine.cell]]:
                 if not self._from_outside(offer.offer) or (surely and offer.offer.fair is Fair.NO):
                     continue
                 for e in offer.values(state):
-                    if offer.allowed(state, e, -1) and choose(offer.moves, state, e, -1) is not None:
+                    if not offer.allowed(state, e, -1) or choose(offer.moves, state, e, -1) is None:
+                        continue
+                    if held is None or has_room(self.sim.program, held, local(offer.offer.event, e), self.sim.time.now):
                         yield partial(self.replayer.consume, name, offer.offer.event, e)
         if self.world.time_may_pass(state):
             yield self._tick

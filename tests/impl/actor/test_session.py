@@ -1,0 +1,113 @@
+"""What is sent over a `fifo` comes once and in order, whoever is killed and whatever the network does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.recovery.cases.campaign import campaign
+from leasehold.faults import Budget
+from leasehold.impl.actor.session import SESSIONS, Full, queued
+from leasehold.impl.cluster import SystemCluster
+from leasehold.impl.compiler.program import NotRunnable, compile_system
+from leasehold.impl.transport.memory import Fate
+from leasehold.spec import load
+from tests.checker.explore.by_chance import written
+
+PIPE = Path(__file__).parent / "pipe"
+LINES = 40
+
+
+def held(cluster: SystemCluster, machine: str, name: str) -> object:
+    found = cluster.held("pipe:1", machine)
+    assert found is not None
+    return found.core.view(found.record)[name]
+
+
+def ran(work: Callable[[SystemCluster], Awaitable[None]], most: int = LINES) -> None:
+    async def run() -> None:
+        async with SystemCluster(compile_system(load(PIPE, {"most": most}))) as cluster:
+            await work(cluster)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_line_comes_once_and_in_order(seed: int) -> None:
+    """Actors are killed and the network loses, repeats and delays; the writer goes on writing, and waits for room."""
+    rng = random.Random(seed)
+
+    def hand(source: str, target: str, frame: bytes) -> Fate:
+        return Fate(rng.choice(((), (0,), (rng.randrange(9), rng.randrange(9)))), rng.random() < 0.7)
+
+    async def work(cluster: SystemCluster) -> None:
+        cluster.network.hand = hand
+        full = 0
+        while held(cluster, "writer", "written") != LINES:
+            try:
+                await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+            except Full:
+                full += 1
+                await asyncio.sleep(0.01)
+            if rng.random() < 0.2:
+                name = rng.choice(("writer", "reader"))
+                await cluster.kill(name)
+                await cluster.start(name)
+            assert not held(cluster, "reader", "disorder")
+        cluster.network.hand = None
+        await cluster.settle()
+        for _ in range(200):
+            if held(cluster, "reader", "read") == LINES:
+                break
+            await asyncio.sleep(0.05)
+        assert (held(cluster, "reader", "read"), held(cluster, "reader", "disorder")) == (LINES, False)
+        assert full > 0
+        assert SESSIONS not in cluster.held("pipe:1", "writer").metadata  # type: ignore[union-attr]
+
+    ran(work)
+
+
+def test_a_writer_that_is_killed_has_kept_what_was_not_read() -> None:
+    async def work(cluster: SystemCluster) -> None:
+        await cluster.kill("reader")
+        for _ in range(2):
+            await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+        with pytest.raises(Full, match="writer of pipe:1 waits for room to send line"):
+            await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+        await cluster.kill("writer")
+        await cluster.start("writer")
+        writer = cluster.held("pipe:1", "writer")
+        assert writer is not None
+        assert [(m.number, m.fields) for m in queued(writer, 0)] == [(1, {"at": 1}), (2, {"at": 2})]
+        await cluster.start("reader")
+        await cluster.settle()
+        assert held(cluster, "reader", "read") == 2
+        await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+        await cluster.settle()
+        assert held(cluster, "reader", "read") == 3
+
+    ran(work)
+
+
+def test_crashes_and_faults_of_the_network_change_nothing_of_a_fifo_in_the_model() -> None:
+    system = load(PIPE)
+    for budget in ("crash=2", "power_cut=1", "lose=1,duplicate=1,reorder=1", "partition=1,crash=1"):
+        found = explore(system, budget=Budget.parse(budget))
+        assert {p.name: p.verdict for p in found.properties} == {"in_order": "exhausted", "all_read": "exhausted"}
+
+
+def test_the_actors_do_in_every_case_what_the_model_does() -> None:
+    found = campaign(load(PIPE, {"most": 3}))
+    assert (found.failures, found.played > 10) == ([], True)
+
+
+def test_a_fifo_that_declares_faults_does_not_run(tmp_path: Path) -> None:
+    files = {str(p.relative_to(PIPE)): p.read_text() for p in PIPE.rglob("*.yaml")}
+    files["system.yaml"] = files["system.yaml"].replace("fifo(2)", "fifo(2), lose: any")
+    with pytest.raises(NotRunnable, match="channel `pipe` is a fifo that declares faults: lose"):
+        compile_system(written(tmp_path, files))
