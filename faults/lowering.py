@@ -65,6 +65,27 @@ def halt(relation: Relation, count: int) -> Relation:
     return replace(relation, changes=(*relation.changes, *halts))
 
 
+def amnesia(relation: Relation, count: int) -> Relation:
+    """An actor comes back with an empty store; what its peers' states say to it they say again, as if it were lost.
+
+    Raises:
+        BudgetError: its first state is not the only one.
+    """
+    data = [(role, datum) for role in relation.system.roles.values() for datum in role.data.values()]
+    several = [f"`{role.name}.{datum.name}` begins with any value" for role, datum in data if datum.any_initial]
+    several += [] if relation.system.initially is None else ["the first states have `initially`"]
+    if several:
+        raise BudgetError(f"an actor that comes back from amnesia is in its first state, and {several[0]}; give one")
+    forgotten = tuple(
+        Change(
+            "amnesia", f"amnesia:{actor.name}", {FaultCell("up", actor.name): (UP, DOWN)},
+            {FaultCell("up", actor.name): DOWN}, actor=actor.name, budget="amnesia", forgets=True,
+        )
+        for actor in relation.actors
+    )  # fmt: skip
+    return replace(relation, changes=(*relation.changes, *forgotten), retries=True)
+
+
 def allowed(relation: Relation, count: int | str) -> Relation:
     """The budget allows it: what it does to a channel's content is the business of the channel's kind."""
     return relation
@@ -160,6 +181,6 @@ def byzantine(relation: Relation, role: str) -> Relation:
 
 AddsFault: TypeAlias = Callable[[Relation, Any], Relation]
 KINDS: Mapping[str, AddsFault] = {
-    "crash": crash, "power_cut": power_cut, "halt": halt, "duplicate": allowed, "reorder": allowed, "lose": lose,
-    "partition": partition, "skew": skew, "byzantine": byzantine,
+    "crash": crash, "power_cut": power_cut, "halt": halt, "amnesia": amnesia, "duplicate": allowed,
+    "reorder": allowed, "lose": lose, "partition": partition, "skew": skew, "byzantine": byzantine,
 }  # fmt: skip

@@ -102,7 +102,7 @@ def _row(row: DiagramRow, number: dict[str, str], drawn: SequenceDiagram) -> tup
             return "", at, f"sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
         case "state":
             return "", at, f"→ {words}"
-        case "crash" | "recover" | "halt" | "retry":
+        case "crash" | "recover" | "halt" | "amnesia" | "retry":
             return "", at, f"{row.kind.upper()} {words}"
         case _:
             return "", at, words

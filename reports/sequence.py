@@ -25,6 +25,7 @@ RowKind: TypeAlias = Literal[
     "ignore",  # the event changed nothing
     "crash",  # the machine loses everything but its record
     "halt",  # the machine stops for good
+    "amnesia",  # the machine loses everything
     "recover",  # the machine starts again from its record
     "retry",  # the machine sends a lost message again
     "clock",  # a rule through all lifelines: time passes
@@ -47,6 +48,7 @@ _ROWS: Mapping[str, RowKind] = {
     "crash": "crash",
     "recover": "recover",
     "halt": "halt",
+    "amnesia": "amnesia",
     "retry": "retry",
     "partition": "partition",
     "heal": "heal",
@@ -58,13 +60,14 @@ _ADDED: Mapping[RowKind, str] = {
     "lose": " (lost)",
     "crash": " – crash",
     "halt": " – stops for good",
+    "amnesia": " – loses its store",
     "recover": " – recovery",
     "retry": " – retry",
 }
 # Their events are named for their kind; a row has it once.
-_NAMED = {"crash", "halt", "recover", "retry"}
+_NAMED = {"crash", "halt", "amnesia", "recover", "retry"}
 # How a text marks that an actor stops, and that it starts again.
-MARKS: Mapping[str, str] = {k: k.upper() for k in ("crash", "halt", "recover")}
+MARKS: Mapping[str, str] = {k: k.upper() for k in ("crash", "halt", "amnesia", "recover")}
 
 
 @dataclass(frozen=True, slots=True)

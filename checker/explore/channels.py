@@ -124,6 +124,16 @@ def lose(kind: ChannelKind, content: Content, index: int) -> Content:
     return content[:index] + content[index + 1 :]
 
 
+def forget(kind: ChannelKind, content: Content, sender: bool) -> Content:
+    """The content after an end of the channel has lost its store: the sender, or else the receiver.
+
+    What the sender of a mailbox said last is then missing, if its receiver has lost it.
+    """
+    if kind == "mailbox":
+        return (0, ()) if sender else (1, ())
+    return () if kind == "fifo" else content
+
+
 def _ranked(newest: int, queue: tuple[Entry, ...]) -> Content:
     """Numbers to ranks: 0 stays, the others become 1, 2, ... in their order; one that was miscounted stays below 0."""
     used = sorted({e[0] for e in queue if e[0] > 0} | ({newest} if newest > 0 else set()))

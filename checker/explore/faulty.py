@@ -226,11 +226,25 @@ class FaultyReference(Reference):
             new = opened(s)
             for cell, value in change.writes.items():
                 new[self.layout.added[cell]] = value
+            if change.forgets:
+                self._forget(new, change.actor)
             actor = next((a for a in self.layout.actors if a.name == change.actor), None)
             role, instance = actor.machines[0] if actor is not None else (None, 0)
             cost = (self.at[change.budget],) if change.budget else ()
             group = (change.recovers,) if change.recovers else None
             yield Action(change.kind, role, instance, change.name, group=group, fault=not group, cost=cost), closed(new)
+
+    def _forget(self, new: list[Any], actor: str) -> None:
+        """An actor's store is empty: its machines and its channels are as at first."""
+        first, machines = self.initial_states()[0], self.machines_of[actor]
+        for machine in machines:
+            for cell in range(machine.cell, machine.cell + 1 + len(machine.role.data)):
+                new[cell] = first[cell]
+        own = {(machine.role.name, machine.instance) for machine in machines}
+        for lane in self.layout.lanes:
+            sender, receiver = self.layout.ends(lane)
+            if {sender, receiver} & own:
+                new[lane.cell] = channels.forget(lane.channel.kind, new[lane.cell], sender in own)
 
     def _back(self, machine: GroundMachine) -> dict[int, Lane]:
         """By the cell of each mailbox that a machine sends by, the one by which its answers come, or itself."""
@@ -317,7 +331,7 @@ class FaultyReference(Reference):
     def effects(self, s: State, action: Action) -> list[Any]:
         """The same; of a crash, what of the work was done before it, and of a recovery all of it."""
         if action.kind not in ("crash", "recover", "retry"):
-            return [] if action.kind == "halt" else super().effects(s, action)
+            return [] if action.kind in ("halt", "amnesia") else super().effects(s, action)
         log: list[Any] = []
         if not action.done:
             return log

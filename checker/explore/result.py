@@ -11,8 +11,8 @@ from leasehold.spec.language.model import Property, System
 
 Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "unasked"]
 ActionKind: TypeAlias = Literal[
-    "initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover", "halt", "retry",
-    "partition", "heal", "skew",
+    "initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover", "halt", "amnesia",
+    "retry",    "partition", "heal", "skew",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from leasehold.faults import DEFAULT, Budget, BudgetError
 from leasehold.faults.budget import deepening
 from leasehold.faults.catalogue import BudgetUnit, budgeted, catalogue
 
-COUNTED = {"crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition"}
+COUNTED = {"crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition", "amnesia"}
 ANY = {"duplicate", "lose", "reorder"}
 LASTS = {"halt", "skew", "byzantine"}
 

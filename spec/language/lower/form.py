@@ -191,7 +191,7 @@ class FaultCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """An action that touches nothing but variables that faults have added.
+    """An action that touches variables that faults have added, and at most one actor's store beside them.
 
     Attributes:
         kind: as paths name it.
@@ -202,6 +202,7 @@ class Change:
         budget: the kind of fault whose budget it takes; empty where it takes none.
         recovers: the group of fairness under which it comes in the end, in words; empty where it need not come.
         waits_for: an actor; while a timer of it is due the action waits, as time does.
+        forgets: the actor's machines come to their first states, and its channels to what a new peer makes of them.
     """
 
     kind: str
@@ -212,6 +213,7 @@ class Change:
     budget: str = ""
     recovers: str = ""
     waits_for: str = ""
+    forgets: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

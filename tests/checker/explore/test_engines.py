@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,9 @@ from leasehold.checker.explore import ENGINES, EngineError, Exploration, Limits,
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import PackedSearch, kernel, library, search
 from leasehold.faults import Budget, crash_points
-from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted
-from leasehold.faults.lowering import KINDS
+from leasehold.faults.catalogue import budgeted
 from leasehold.reports.json_report import convergence_json
 from leasehold.spec import System
-from leasehold.spec.language.lower import Change, FaultCell, Relation, Variable
 from tests.checker.explore.by_chance import by_chance, written
 from tests.impl.compiler.busy import busy
 from tests.mutants.deviations import deviating
@@ -229,7 +226,7 @@ FAR = {  # maps whose numbers differ by 2 ** 64, if they are made of digits of b
 system: far
 types: {thing: {count: 8}}
 roles: {box: {}, hand: {}}
-channels: {line: {from: hand, to: box, kind: fifo(2)}}
+channels: {line: {from: hand, to: box, kind: bag(2)}}
 environment: {count: {to: box}, begin: {to: hand}}
 """,
     "messages.yaml": "messages: {poke: {from: hand, to: box}}\n",
@@ -405,27 +402,8 @@ def test_the_engine_for_each_processor_and_number_of_words(
     assert_alike(load("two_phase_commit", {"participants": 1}), Budget(crash=1, lose=1))
 
 
-def pause(relation: Relation, count: int) -> Relation:
-    """The fault that docs/howto/add_a_fault.md adds."""
-    names = tuple(actor.name for actor in relation.actors)
-    cells = {name: FaultCell("paused", name) for name in names}
-    stops = [
-        Change("pause", f"pause:{n}", {at: (False,)}, {at: True}, actor=n, budget="pause") for n, at in cells.items()
-    ]
-    ends = [
-        Change("go_on", f"go_on:{n}", {at: (True,)}, {at: False}, actor=n, recovers=f"go_on {n}")
-        for n, at in cells.items()
-    ]
-    paused = Variable("paused", names, False, stops=(True,), shows=True)
-    return replace(
-        relation, variables=(*relation.variables, paused), changes=(*relation.changes, *stops, *ends)
-    )  # fmt: skip
-
-
-def test_a_budget_of_as_many_kinds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All kinds of faults that are counted, and one more."""
-    monkeypatch.setitem(budgeted(), "pause", Fault("pause", BudgetUnit.COUNT, False, "", "", "", "", ()))
-    monkeypatch.setitem(KINDS, "pause", pause)
+def test_a_budget_of_as_many_kinds_as_fit() -> None:
+    """All kinds of faults that are counted."""
     budget = Budget(**{name: 1 for name, fault in budgeted().items() if fault.counted})
     assert len(budget.limits) == search.MOST_KINDS == 8
     assert_alike(load("two_phase_commit", {"participants": 1}), budget)
