@@ -43,6 +43,7 @@ from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
 VACUITY_LIMITS = 8.0  # times the limit, for the proof that antecedents are never true
+MOST_EXPLORED = 4_000_000  # states of one search for a counterexample, which take a few GB
 ANTECEDENT_LIMITS = 3.0  # times the limit, for exploring antecedents
 OUT_OF_TIME = "time: all of it ended before this was decided; give --time more"
 
@@ -205,7 +206,8 @@ class Strategies:
             if not self._open(names):
                 return
             self.tell("exploring")
-            limits = Limits(seconds=None if self.setting.until is None else self.setting.seconds_left)
+            left = None if self.setting.until is None else self.setting.seconds_left
+            limits = Limits(states=MOST_EXPLORED, seconds=left)
             explored = explore(asked, limits, progress=progress, budget=Budget.parse(words) if words else None)
             if explored.interrupted:
                 raise KeyboardInterrupt

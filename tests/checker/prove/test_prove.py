@@ -325,3 +325,13 @@ def test_sums_over_any_number_of_leases(tmp_path: Path) -> None:
     assert "never_one_alone" not in found.proved
     greedy = replace(system, environment={n: replace(o, when=None) for n, o in system.environment.items()})
     assert "inventory_is_never_exceeded" not in induct(greedy).proved
+
+
+def test_a_search_for_counterexamples_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has not seen is said, and a large system does not fill the memory."""
+    monkeypatch.setattr("leasehold.checker.prove.prover.MOST_EXPLORED", 5)
+    system = load("two_phase_commit", {"participants": 1})
+    system = replace(system, lemmas={})
+    found = prove(system, Setting(limit_seconds=0.1), jobs=1, small=system)
+    assert found.explored
+    assert all(words.endswith("(the limit of 5 states is reached)") for words in found.explored)
