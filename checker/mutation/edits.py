@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.build import TICK
+from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Datum, Role, Send, State, System, Transition, Update
 from leasehold.spec.language.types import Bool, Int, Set, Time, Type
@@ -60,8 +61,7 @@ def drop_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
                 rest = left[0] if len(left) == 1 else replace(e, operands=left)
                 yield rest, f"{x.text(operand)} ({e.op})"
 
-    for t, guard, words in _rewritten_guards(role, without_one):
-        yield Edit(t.name, words, f"without `{words}` in its guard", t.place, _with_guard(role, t, guard))
+    yield from _guard_edits(system, role, without_one, "without `{}`")
 
 
 def shift_comparison(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -71,8 +71,7 @@ def shift_comparison(system: System, role: Role, every: bool) -> Iterator[Edit]:
                 new = replace(e, op=op, operands=(e.operands[0], _plus(e.operands[1], by)))
                 yield new, f"{x.text(e)} -> {x.text(new)}"
 
-    for t, guard, words in _rewritten_guards(role, off_by_one):
-        yield Edit(t.name, words, f"with {words} in its guard", t.place, _with_guard(role, t, guard))
+    yield from _guard_edits(system, role, off_by_one, "with {}")
 
 
 # What a comparison of whole numbers may become: an operator, and what is added on its right.
@@ -104,6 +103,41 @@ def _conditions(guards: Iterable[x.Expression | None]) -> Iterator[x.Expression]
 
 def _mentions(e: x.Expression, kind: type | UnionType) -> bool:
     return x.mentions(e, lambda part: isinstance(part, kind))
+
+
+def _guard_edits(system: System, role: Role, change: Change, phrase: str) -> Iterator[Edit]:
+    """Every change of a guard; what a definition says is changed in all guards that use it, as it is one text."""
+    definitions = (*system.definitions.values(), *role.definitions.values())
+    defined = {place for d in definitions for place in d.parts}
+    for t, guard, words in _rewritten_guards(role, lambda e: () if e.place in defined else change(e)):
+        yield Edit(t.name, words, f"{phrase.format(words)} in its guard", t.place, _with_guard(role, t, guard))
+    for d in definitions:
+        for words, edited in _rewritten_definition(role, d, change):
+            yield Edit(f"{role.name}/{d.name}", words, f"{phrase.format(words)} in `{d.usage}`", d.place, edited)
+
+
+def _rewritten_definition(role: Role, d: Definition, change: Change) -> Iterator[tuple[str, Role]]:
+    """The role with each change of a definition, in all guards that use it."""
+    guards = [t.guard for t in role.transitions() if t.guard is not None]
+    found: dict[tuple[Place, str, int], str] = {}  # where a change is, and which one of those there: its words
+    for e in (e for guard in guards for e in x.walk(guard) if e.place in d.parts and isinstance(e, x.Apply)):
+        for n, (_, words) in enumerate(change(e)):
+            found.setdefault((e.place, e.op, n), words)
+    for (place, op, n), words in found.items():
+
+        def edited(e: x.Expression, place: Place = place, op: str = op, n: int = n) -> x.Expression:
+            if isinstance(e, x.Apply) and (e.place, e.op) == (place, op):
+                changes = [new for new, _ in change(e)]
+                return changes[n] if n < len(changes) else e
+            return x.with_parts(e, edited)
+
+        made = role
+        for t in role.transitions():
+            guard = None if t.guard is None else edited(t.guard)
+            if guard is not None and guard is not t.guard:
+                alone = sum(1 for u in role.states[t.source].on[t.event] if u.guard and edited(u.guard) is not u.guard)
+                made = _with_guard(made, t, guard) if alone == 1 else _with(made, t, replace(t, guard=guard))
+        yield words, made
 
 
 def _rewritten_guards(role: Role, change: Change) -> Iterator[tuple[Transition, x.Expression, str]]:

@@ -56,7 +56,19 @@ class Builder(FieldBuilder):
             if first is not None:
                 states[first.name] = replace(first, initial=True)
         place = node.key_place("role")
-        return m.Role(name, names.instance, names.indexed, states, data, events, kept, parent, doc_of(node), place)
+        return m.Role(
+            name,
+            names.instance,
+            names.indexed,
+            states,
+            data,
+            events,
+            kept,
+            parent,
+            doc_of(node),
+            place,
+            names.definitions,
+        )
 
     def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""

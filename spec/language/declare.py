@@ -7,12 +7,15 @@ every expression where it stands.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.definitions import OWN_WORDS, Definition
+from leasehold.spec.language.definitions import read as definitions_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import SpecFiles, as_mapping, entries
+from leasehold.spec.language.infer import FUNCTIONS
 from leasehold.spec.language.model import Constant
 from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
 from leasehold.spec.language.outlive import control_of_text, name_of
@@ -57,6 +60,7 @@ class Declarer:
         self.types: dict[str, Enum | Instance] = {}
         self.constants: dict[str, Constant] = {}
         self.roles: dict[str, RoleNames] = {}
+        self.definitions: dict[str, Definition] = {}
         self.defaults: dict[str, Value] = {}
         self.counting: set[str] = set()  # constants that were read while declaring
         # Those of them that types, first values, numbers of machines and of faults are made of.
@@ -82,7 +86,7 @@ class Declarer:
             kinds = (m for m, _, n in entries(self.files.messages) if (text_of(n, "from"), text_of(n, "to")) == ends)
             channels[name] = tuple(kinds)
         constants = {n: c.type for n, c in self.constants.items()}
-        return DeclaredNames(constants, self.types, self.roles, messages, channels)
+        return DeclaredNames(constants, self.types, self.roles, messages, channels, self.definitions)
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}
@@ -222,13 +226,25 @@ class Declarer:
                 sizes = {"states": f"{len(states):,}", "events": f"{len(events):,}", "most": f"{MAX_PAIRS:,}"}
                 self.sink.error("too_many_pairs", node.key_place("states"), **sizes)
             for word, place, _ in node.pairs_of("data"):
-                if word in ("state", "self", "now", "event", "msg", "it"):
+                if word in OWN_WORDS:
                     self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(
                 name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed,
                 frozenset(received), remembering,
             )  # fmt: skip
         self._clashes()
+        self._definitions()
+
+    def _definitions(self) -> None:
+        known = dict.fromkeys(FUNCTIONS, "functions")
+        for section, names in (("constants", self.constants), ("types", self.types), ("roles", self.roles)):
+            known |= dict.fromkeys(names, section)
+        self.definitions = definitions_of(entries(self.files.sections["definitions"]), known, self.sink)
+        known |= dict.fromkeys(self.definitions, "definitions of the system")
+        for name, role in self.roles.items():
+            own = as_mapping(as_mapping(self.files.roles.get(name)).get("definitions"))
+            found = definitions_of(own.pairs(), {**known, **dict.fromkeys(role.data, "data")}, self.sink, name)
+            self.roles[name] = replace(role, definitions=found)
 
     def _remembering(self, role: YamlNode, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
         """By state, the states that are made for tasks that outlive another one; their names must be free."""

@@ -171,6 +171,24 @@ class Sink:
             raise SpecError(self.found)
 
 
+class Within(Sink):
+    """For errors in a text that is used elsewhere: each names the use, and is reported for the first use alone.
+
+    Args:
+        used: where the text is used, as the message says it.
+    """
+
+    def __init__(self, outer: Sink, used: str) -> None:
+        super().__init__()
+        self.outer, self.used = outer, used
+        self.whole: Sink = outer.whole if isinstance(outer, Within) else outer
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        d = diagnostic
+        if not any((k.place, k.code) == (d.place, d.code) and k.what.startswith(d.what) for k in self.whole.found):
+            self.outer.add(replace(d, what=f"{d.what} ({self.used})"))
+
+
 class Quiet(Sink):
     """For a second look at what is reported elsewhere: keeps nothing."""
 

@@ -8,14 +8,16 @@ are states because the left side is a state.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign, operators
-from leasehold.spec.language.diagnostics import Place, Sink, a, near_miss
-from leasehold.spec.language.names import RoleNames, Scope
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.definitions import Definition
+from leasehold.spec.language.diagnostics import Place, Sink, Within, a, near_miss
+from leasehold.spec.language.names import Given, RoleNames, Scope
+from leasehold.spec.language.syntax import MAX_NESTING, Syntax
 from leasehold.spec.language.types import (
     BOOL,
     INT,
@@ -39,17 +41,25 @@ QUANTIFIERS = ("all", "any", "count", "sum", "union")
 FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "ignored", "accepts", "pending", *get_args(x.QueryName))
 
 
+@dataclass
+class Work:
+    """How much was inferred, in an expression and in all definitions that it uses."""
+
+    steps: int = 0
+    depth: int = 0
+
+
 class Inference:
     """The common part of typing all kinds of nodes: places, errors, names."""
 
-    def __init__(self, node: YamlNode, lead: int, source: str, sink: Sink) -> None:
-        self.node, self.lead, self.source, self.sink = node, lead, source, sink
-        self.steps = 0
+    def __init__(self, text: Syntax, sink: Sink, work: Work | None = None) -> None:
+        self.text, self.sink = text, sink
+        self.work = work or Work()
 
     # Reporting
 
     def place(self, tree: ast.AST) -> Place:
-        return self.node.inside(self.lead + getattr(tree, "col_offset", 0))
+        return self.text.place(tree)
 
     def error(self, wording: str, tree: ast.AST, /, *, near: str | None = None, **words: Any) -> x.Expression:
         self.sink.error(wording, self.place(tree), near=near, **words)
@@ -60,9 +70,7 @@ class Inference:
         return wrong(self.place(tree))
 
     def words(self, tree: ast.AST) -> str:
-        # The source is one line of ASCII, so columns are offsets in it; `ast.get_source_segment` splits it each time.
-        end = getattr(tree, "end_col_offset", None)
-        return short(self.source if end is None else self.source[tree.col_offset : end])  # type: ignore[attr-defined]
+        return self.text.words(tree)
 
     def not_in_the_language(self, tree: ast.AST, construct: ast.AST) -> x.Expression:
         """An error about Python that is not part of the language, with the remedy for this construct."""
@@ -73,7 +81,7 @@ class Inference:
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):
             words: dict[str, Any] = {"source": self.words(tree), "type": e.type, "expected": expected}
-            if self.node.comment:
+            if self.text.node.comment:
                 return self.error("commented_operand", tree, **words)
             match expected, e.type:
                 case Bool(), _:
@@ -88,17 +96,48 @@ class Inference:
     # Inference
 
     def infer(self, tree: ast.expr, scope: Scope, expected: Type | None = None) -> x.Expression:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
+        self.work.steps += 1
+        if self.work.steps > MAX_STEPS:
             return wrong(self.place(tree))
         method = getattr(self, f"_{type(tree).__name__.lower()}", None)
         if method is None:
             return self.not_in_the_language(tree, tree)
+        if self.work.depth == MAX_NESTING:  # of definitions within definitions: a text of its own is not as deep
+            return self.error("nested_expression", tree, max_nesting=MAX_NESTING)
+        self.work.depth += 1
         result: x.Expression = method(tree, scope, expected)
+        self.work.depth -= 1
         return result
 
     def of(self, tree: ast.expr, scope: Scope, expected: Type) -> x.Expression:
         return self.want(self.infer(tree, scope, expected), expected, tree)
+
+    # Definitions
+
+    def given(self, tree: ast.expr, scope: Scope) -> Given:
+        """What stands for a parameter of a definition; anything else stands for itself."""
+        found = Given(self, tree, scope)
+        while isinstance(name := found.tree, ast.Name) and name.id in found.scope.parameters:
+            if name.id in found.scope.variables:
+                break
+            found = found.scope.parameters[name.id]
+        return found
+
+    def defined(
+        self, d: Definition, tree: ast.expr, arguments: Sequence[ast.expr], scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        """What a definition says of its arguments."""
+        if len(arguments) != len(d.parameters):
+            count = f"{len(d.parameters)} argument{'' if len(d.parameters) == 1 else 's'}"
+            words = {"name": d.name, "count": count if d.parameters else "no arguments", "usage": d.usage}
+            return self.error("definition_arguments", tree, place=d.place, **words)
+        if d.text is None:
+            return wrong(self.place(tree))  # reported
+        inner = scope.within(d, {p: Given(self, a, scope) for p, a in zip(d.parameters, arguments, strict=True)})
+        sink = Within(self.sink, f"in `{d.usage}`, used at {self.place(tree)}")
+        return type(self)(d.text, sink, self.work).infer(d.text.tree, inner, expected)
+
+    # Names
 
     def _constant(self, tree: ast.Constant, scope: Scope, expected: Type | None) -> x.Expression:
         place = self.place(tree)
@@ -116,7 +155,11 @@ class Inference:
         name, place, names = tree.id, self.place(tree), scope.names
         own = names.roles[scope.role] if scope.role else None
         if name in scope.variables:
-            return x.BoundVariable(type=scope.variables[name], name=name, place=place)
+            return x.BoundVariable(type=scope.variables[name], name=scope.renamed[name], place=place)
+        if name in scope.parameters:
+            reader, argument, outer = self.given(tree, scope)
+            found: x.Expression = reader.infer(argument, outer, expected)
+            return found
         if name in ("true", "false"):
             return x.Literal_(type=BOOL, value=name == "true", place=place)
         if name == "none":
@@ -134,6 +177,8 @@ class Inference:
             return x.ControlState(type=own.states, role=own.name, place=place)
         if own and name in own.data:
             return x.Data(type=own.data[name], role=own.name, name=name, place=place)
+        if name in scope.definitions:
+            return self.defined(scope.definitions[name], tree, (), scope, expected)
         if name in names.constants:
             return x.ConstantRef(type=names.constants[name], name=name, place=place)
         if name in names.types:
@@ -150,7 +195,10 @@ class Inference:
         if isinstance(wanted, UnknownType):
             return wrong(self.place(tree))  # what could explain the name was reported
         words: dict[str, Any] = {"name": name}
-        known: list[str] = [*scope.variables, *names.constants, *names.types, *names.roles, "now", *FUNCTIONS]
+        known: list[str] = [
+            *scope.variables, *scope.parameters, *names.constants, *names.types, *names.roles, *scope.definitions,
+            "now", *FUNCTIONS,
+        ]  # fmt: skip
         if scope.role:
             known += [*names.roles[scope.role].data, "state", "self"]
         if isinstance(wanted, Enum):
@@ -168,8 +216,9 @@ class Inference:
         base = tree.value
         if isinstance(base, ast.Name) and base.id in ("event", "msg") and base.id not in scope.variables:
             return self._argument(tree, scope)
-        if isinstance(base, ast.Name) and isinstance(message := scope.variables.get(base.id), MessageType):
-            return self._message_field(tree, base.id, message, scope)
+        _, of, outer = self.given(base, scope)
+        if isinstance(of, ast.Name) and isinstance(message := outer.variables.get(of.id), MessageType):
+            return self._message_field(tree, outer.renamed[of.id], message, scope)
         found = self._machine(base, scope)
         if found is None:
             owner = self.infer(base, scope)
@@ -188,6 +237,10 @@ class Inference:
 
     def _machine(self, tree: ast.expr, scope: Scope) -> tuple[RoleNames | None, x.Expression] | None:
         """The machine that an expression names: `broker`, `resource_manager[1]`, a variable; None if it names none."""
+        reader, argument, outer = self.given(tree, scope)
+        if argument is not tree:
+            machine: tuple[RoleNames | None, x.Expression] | None = reader._machine(argument, outer)
+            return machine
         roles = scope.names.roles
         if isinstance(tree, ast.Name) and tree.id in roles and tree.id not in scope.variables:
             role = roles[tree.id]
@@ -219,7 +272,7 @@ class Inference:
     def _argument(self, tree: ast.Attribute, scope: Scope) -> x.Expression:
         name = tree.attr
         if scope.arguments is None:
-            return self.error("no_event", tree)
+            return self.error("event_in_definition" if scope.defining else "no_event", tree)
         if name == "sender":
             if scope.sender is None:
                 return self.error("no_sender", tree)
@@ -255,11 +308,6 @@ class Inference:
             return self.error(wording, tree.value, source=self.words(tree.value), type=cells.type)
         key = self.of(tree.slice, scope, cells.type.key)
         return x.Apply(type=cells.type.of, op="[]", operands=(cells, key), place=self.place(tree))
-
-
-def short(source: str) -> str:
-    """An expression's text, cut for a message."""
-    return source if len(source) <= 60 else source[:57] + "..."
 
 
 def wrong(place: Place) -> x.Expression:

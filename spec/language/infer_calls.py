@@ -32,9 +32,13 @@ class Typing(Operators):
     # Functions
 
     def _call(self, tree: ast.Call, scope: Scope, expected: Type | None) -> x.Expression:
+        if isinstance(tree.func, ast.Name) and tree.func.id in scope.definitions:
+            if tree.keywords:
+                return self.error("named_argument", tree)
+            return self.defined(scope.definitions[tree.func.id], tree, tree.args, scope, expected)
         if not isinstance(tree.func, ast.Name) or tree.func.id not in FUNCTIONS:
-            name = self.words(tree.func)
-            near, remedy = foreign.function(name) or (near_miss(name, FUNCTIONS), f"functions: {listed(FUNCTIONS, 30)}")
+            name, known = self.words(tree.func), (*FUNCTIONS, *scope.definitions)
+            near, remedy = foreign.function(name) or (near_miss(name, known), f"functions: {listed(known, 30)}")
             return self.error("unknown_function", tree, near=near, name=name, remedy=remedy)
         name, args = tree.func.id, tree.args
         if tree.keywords:
@@ -67,11 +71,11 @@ class Typing(Operators):
         self, op: str, tree: ast.expr, args: Sequence[ast.expr], scope: Scope, expected: Type | None
     ) -> x.Expression:
         if op == "len":
-            arg, channels = args[0], scope.names.channels
+            (reader, arg, outer), channels = self.given(args[0], scope), scope.names.channels
             named = isinstance(arg, ast.Name) and arg.id in channels
             sent = isinstance(arg, ast.Call) and isinstance(arg.func, ast.Name) and arg.func.id == "pending"
             if named or sent:
-                messages = self._pending(arg, scope) if named else self.infer(arg, scope)
+                messages: x.Expression = reader._pending(arg, outer) if named else reader.infer(arg, outer)
                 return x.pending_count(messages, self.place(tree)) if isinstance(messages, x.Pending) else messages
         return super()._applied(op, tree, args, scope, expected)
 
@@ -110,6 +114,11 @@ class Typing(Operators):
     ) -> tuple[RoleNames, x.Expression | None, str | None] | x.Expression:
         """The role, the machine and the event that `broker.granted`, `worker[0].dry` or `broker` names."""
         roles, event = scope.names.roles, None
+        reader, argument, outer = self.given(arg, scope)
+        if argument is not arg:
+            named: tuple[RoleNames, x.Expression | None, str | None] | x.Expression
+            named = reader._event_of(name, tree, argument, outer)
+            return named
         if isinstance(arg, ast.Attribute):
             event, arg = arg.attr, arg.value
         if isinstance(arg, ast.Name) and arg.id in roles:
@@ -128,7 +137,9 @@ class Typing(Operators):
         if not scope.outside:
             return self.error(f"{name}_inside", tree)
         subjects, owners = [], []
-        for arg, word in [(arg, self.words(arg)) for arg in args]:
+        for arg in args:
+            reader, named, _ = self.given(arg, scope)
+            word = reader.words(named)
             if name in ("heard", "byzantine"):
                 known = scope.names.channels if name == "heard" else scope.names.roles
                 if word not in known:
@@ -146,6 +157,10 @@ class Typing(Operators):
         return x.GlobalQuery(name=name, subjects=tuple(subjects), owners=tuple(owners), place=self.place(tree))
 
     def _pending(self, tree: ast.expr, scope: Scope) -> x.Expression:
+        reader, argument, outer = self.given(tree, scope)
+        if argument is not tree:
+            messages: x.Expression = reader._pending(argument, outer)
+            return messages
         names = scope.names
         name = tree.id if isinstance(tree, ast.Name) else self.words(tree)
         known = [*names.messages, *names.channels]
@@ -183,6 +198,7 @@ class Typing(Operators):
         else:
             return self.error("quantifier_domain", clause.iter, source=self.words(clause.iter), domain_type=domain.type)
         inner = scope.bind(**{variable: bound})
+        name = inner.renamed[variable]
         condition: x.Expression | None = None
         if clause.ifs:
             parts = tuple(self.of(i, inner, BOOL) for i in clause.ifs)
@@ -202,10 +218,10 @@ class Typing(Operators):
             self.want(body, Set(None), body_tree)
             result = body.type
         else:
-            if not isinstance(body, x.BoundVariable) or body.name != variable or isinstance(bound, MessageType):
+            if not isinstance(body, x.BoundVariable) or body.name != name or isinstance(bound, MessageType):
                 return self.error("set_clause", tree)
             result = Set(bound)  # type: ignore[arg-type]
         return x.Quantifier(
-            type=result, kind=kind, variable=variable, domain=domain, condition=condition, body=body,
+            type=result, kind=kind, variable=name, domain=domain, condition=condition, body=body,
             place=self.place(tree),
         )  # fmt: skip

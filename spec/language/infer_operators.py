@@ -108,10 +108,15 @@ class Operators(Inference):
         return first, self.infer(right, scope, first.type)
 
     def _explains_itself(self, tree: ast.Name, scope: Scope) -> bool:
+        reader, argument, outer = self.given(tree, scope)
+        if argument is not tree:
+            explains: bool = not isinstance(argument, ast.Name) or reader._explains_itself(argument, outer)
+            return explains
         names, own = scope.names, scope.names.roles.get(scope.role or "")
         return (
             tree.id in scope.variables or tree.id in names.constants or tree.id in names.types
-            or tree.id in names.roles or tree.id in ("now", "true", "false", "none", "self")
+            or tree.id in names.roles or tree.id in scope.definitions
+            or tree.id in ("now", "true", "false", "none", "self")
             or (own is not None and (tree.id in own.data or tree.id == "state"))
         )  # fmt: skip
 
@@ -162,7 +167,7 @@ class Operators(Inference):
         if not made or not isinstance(of, Enum) or right.type != (Set(of) if member else of):
             return e
         result = compared(e, made)
-        self.steps += sum(1 for _ in x.walk(result))  # bounds what nested comparisons grow to
+        self.work.steps += sum(1 for _ in x.walk(result))  # bounds what nested comparisons grow to
         return result
 
     def _incomparable(
@@ -209,7 +214,7 @@ class Operators(Inference):
             return self.error("set_member_type", tree, items_type=items[0].type)
         if made := scope.names.remembering(of):
             items = [plain(i, made) for i in items]
-            self.steps += sum(1 for i in items for _ in x.walk(i))
+            self.work.steps += sum(1 for i in items for _ in x.walk(i))
         return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
 
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:

@@ -7,6 +7,7 @@ an error, and what is not found is only as good as the ranges.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model
@@ -258,3 +259,8 @@ def _all_is_read(system: System, sink: Sink) -> None:
     for constant in system.constants.values():
         if constant.name not in constants:
             sink.warning("unread_constant", constant.place, constant=constant.name)
+    beside = model.expressions((system.lemmas, system.faults.modes))
+    places = {e.place for e in inside} | {e.place for whole in beside for e in x.walk(whole)}
+    for definition in chain(system.definitions.values(), *(r.definitions.values() for r in system.roles.values())):
+        if definition.parts.isdisjoint(places):
+            sink.warning("unused_definition", definition.place, definition=definition.usage)

@@ -119,6 +119,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         warnings=(),
         digest=files.digest(),
         defaults=declarer.defaults,
+        definitions=declared.names.definitions,
         faults=builder.faults(),
         standing=text_of(files.system, "standing") == "true",
         counting=frozenset(declarer.counting),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
 from typing import Literal, TypeAlias, get_args
 
+from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expression import Expression, Node
 from leasehold.spec.language.types import Enum, Instance, Type, Value
@@ -191,6 +192,7 @@ class Role:
     parent: str | None = None  # the role that this one is subsidiary to
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    definitions: Mapping[str, Definition] = field(default_factory=dict)  # its expressions have them in place already
 
     @property
     def count(self) -> int:
@@ -431,6 +433,7 @@ class System:
     bounding: frozenset[str] = frozenset()  # those that types, first values, budgets and worked-out numbers are made of
     migrations: tuple[Migration, ...] = ()
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
+    definitions: Mapping[str, Definition] = field(default_factory=dict)  # the expressions have them in place already
     standing: bool = False  # at run time its machines live on, instead of once for each run
 
     def values(self) -> dict[str, Value]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.types import Enum, Instance, Type
 
 
@@ -20,6 +23,7 @@ class RoleNames:
     indexed: bool  # declared with a number of instances: a machine is then named by index or quantified over
     received: frozenset[str] = frozenset()  # those of its events that are messages
     remembering: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # state: those made for it (outlive.py)
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -37,10 +41,19 @@ class DeclaredNames:
     roles: Mapping[str, RoleNames]
     messages: Mapping[str, Mapping[str, Type]]
     channels: Mapping[str, tuple[str, ...]]  # a channel's name: the kinds of messages that it carries
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
         """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""
         return next((r.remembering for r in self.roles.values() if r.remembering and r.states == of), {})
+
+
+class Given(NamedTuple):
+    """What a parameter of a definition stands for: an argument, by whom and with which names it is read."""
+
+    reader: Any
+    tree: ast.expr
+    scope: Scope
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,32 @@ class Scope:
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared
     outside: bool = False  # the world is looked at from outside, where it shows whether an actor is up
+    parameters: Mapping[str, Given] = field(default_factory=dict)  # of the definition whose text is read
+    defining: str = ""  # the name of that definition
+    renamed: Mapping[str, str] = field(default_factory=dict)  # variables that are called otherwise in the tree
+    taken: frozenset[str] = frozenset()  # names of variables in the tree that arguments may have
 
     def bind(self, **variables: Type) -> Scope:
-        return replace(self, variables={**self.variables, **variables})
+        """The scope within a quantifier. A variable of a definition gets a name that no argument can have."""
+        renamed = dict(self.renamed)
+        for name in variables:
+            free, n = name, 1
+            while free in self.taken:
+                n += 1
+                free = f"{name}__{n}"
+            renamed[name] = free
+        return replace(self, variables={**self.variables, **variables}, renamed=renamed)
+
+    def within(self, definition: Definition, parameters: Mapping[str, Given]) -> Scope:
+        """The scope of a definition's text, which is used in this scope."""
+        return replace(
+            self, role=definition.role or None, arguments=None, sender=None, variables={}, renamed={},
+            parameters=parameters, defining=definition.name,
+            taken=self.taken | {self.renamed.get(v, v) for v in self.variables},
+        )  # fmt: skip
+
+    @property
+    def definitions(self) -> dict[str, Definition]:
+        """Those that may be used here: the system's, and the role's own."""
+        own = self.names.roles[self.role].definitions if self.role else {}
+        return {**self.names.definitions, **own}

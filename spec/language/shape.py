@@ -31,7 +31,7 @@ class MappingShape:
     """A mapping from names that the user chooses."""
 
     of: YamlShape
-    keys: str = "name"  # name, target (`name` or `name[key]`) or anything
+    keys: str = "name"  # name, target (`name` or `name[key]`), definition (`name(parameters)`) or anything
 
 
 @dataclass(frozen=True, slots=True)

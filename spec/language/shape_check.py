@@ -88,13 +88,14 @@ def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
         case MappingShape(of=of, keys=keys):
             for name, place, value in node.pairs():
                 if keys == "name":
-                    _check_name(name, place, sink, where)
+                    check_name(name, place, sink, where)
                 _check(value, of, sink, f"{where}.{name[:40]}")
         case RecordShape():
             _check_record(node, shape, sink, where)
 
 
-def _check_name(name: str, place: Place, sink: Sink, where: str) -> None:
+def check_name(name: str, place: Place, sink: Sink, where: str) -> None:
+    """Reports what is not a name."""
     if name in RESERVED:
         sink.error("reserved_name", place, where=where, name=name)
     elif not NAME.match(name):
@@ -118,7 +119,7 @@ def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
     elif of == "number" and not INTEGER.match(node.text):
         sink.error("not_a_number", node.place, where=where, node=node.text[:40])
     elif of == "name":
-        _check_name(node.text, node.place, sink, where)
+        check_name(node.text, node.place, sink, where)
     elif of in ("expression", "type") and not node.text.strip():
         sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
 

@@ -75,11 +75,12 @@ def lemma_scope(system: System) -> Scope:
         roles[role.name] = RoleNames(
             role.name, role.instance, role.control, {n: d.type for n, d in role.data.items()},
             frozenset(role.events), role.indexed, remembering={s: names for s, names in made.items() if names},
+            definitions=role.definitions,
         )  # fmt: skip
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}
-    names = DeclaredNames(constants, system.types, roles, messages, channels)
+    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions)
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 

@@ -27,8 +27,8 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.accepting import with_meaning
 from leasehold.spec.language.model import Message, Property, machine_name
 from leasehold.spec.language.names import Scope
-from leasehold.spec.language.parse import MAX_TEXT
 from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.syntax import MAX_TEXT
 from tests.checker.prove.walks import WalkedStep
 
 TAKES = ("local", "deliver", "tick", "crash")  # kinds of action of which `took` may hold
