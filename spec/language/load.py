@@ -24,6 +24,7 @@ from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import optional, parse
+from leasehold.spec.language.shared import with_shared
 from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import BOOL, Value
 
@@ -88,6 +89,7 @@ def _word(value: str | int | bool) -> str:
 
 
 def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.System | None:
+    files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
     declarer = Declarer(files, settings, sink)
     declared = declarer.declare()
     if any(d.code == "LH113" for d in sink.errors):
