@@ -19,11 +19,11 @@ import z3
 
 from leasehold.checker.prove.encode.effects import Content, Done, PartialStep
 from leasehold.checker.prove.encode.encoding import Encoding
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState, is_name
 from leasehold.checker.prove.encode.terms import Bindings, MessageValue, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
-from leasehold.checker.prove.encode.values import SetValue, Sorts, Unencodable
+from leasehold.checker.prove.encode.values import SetValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage
 from leasehold.spec.language.model import Channel, Datum, Message, System

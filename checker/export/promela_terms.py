@@ -253,11 +253,25 @@ def _quantifier(e: x.Quantifier, f: PromelaBindings) -> str:
             glue, parts = " + ", [both([test, body]) for _, test, body in cases]
         case "sum":
             glue, parts = " + ", [str(chosen(test, body, "0")) for _, test, body in cases]
+        case "min" | "max":
+            return _extreme(e, [(test, body) for _, test, body in cases], f)
         case "union":
             glue, parts = " | ", [str(chosen(test, body, "0")) for _, test, body in cases]
         case _:
             glue, parts = " | ", [str(chosen(test, bit, "0")) for bit, test, _ in cases]
     return f"({glue.join(parts) or '0'})"
+
+
+def _extreme(e: x.Quantifier, cases: list[tuple[str, str]], f: PromelaBindings) -> str:
+    """The body of the first case that no other one beats; the default where there is no case."""
+    order = "<=" if e.kind == "min" else ">="
+    found = "0" if e.default is None else word(e.default, f)
+    for n, (test, body) in reversed([*enumerate(cases)]):
+        best = [
+            either([opposite(other), f"({body} {order} {value})"]) for m, (other, value) in enumerate(cases) if m != n
+        ]
+        found = str(chosen(both([test, *best]), body, found))
+    return found
 
 
 def _domain(domain: x.Expression, f: PromelaBindings) -> list[tuple[str, str, str | MessagePlace]]:

@@ -280,10 +280,17 @@ def _quantifier(e: x.Quantifier, f: TlaBindings) -> str:
             return f"Cardinality({{{name} \\in {chosen} : {body}}})"
         case "sum":
             return f"Sum({chosen}, LAMBDA {name} : {body})"
+        case "min" | "max":
+            return _extreme(e, f"{{{body} : {name} \\in {chosen}}}", f)
         case "union":
             return f"(UNION {{{body} : {name} \\in {chosen}}})"
         case _:
             return chosen
+
+
+def _extreme(e: x.Quantifier, values: str, f: TlaBindings) -> str:
+    """The least or the greatest number of a set, or the default where it is empty."""
+    return f"{'Least' if e.kind == 'min' else 'Greatest'}({values}, {'0' if e.default is None else term(e.default, f)})"
 
 
 def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) -> str:
@@ -302,6 +309,8 @@ def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) ->
             return _sum(name, "1", variable, f)
         case "count":
             return _sum(name, f"IF {test} /\\ {body} THEN 1 ELSE 0", variable, f)
+        case "min" | "max":
+            return _extreme(e, f"{{{body} : {variable} \\in {{{variable} \\in {domain} : {test}}}}}", f)
         case "sum":
             return _sum(name, f"IF {test} THEN {body} ELSE 0", variable, f)
         case "union":

@@ -29,9 +29,8 @@ from leasehold.checker.export.shared import (
     ranges,
     wrapped,
 )
-from leasehold.checker.prove.encode.formulas import Term, conjunction, constants, disjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, constants, disjunction
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
 from leasehold.spec.language.model import System

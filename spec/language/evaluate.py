@@ -161,6 +161,11 @@ def _quantifier(e: x.Quantifier, c: Context) -> Value:
             return sum(1 for b in bodies if b)
         case "sum":
             return sum(bodies)
+        case "min" | "max":
+            found = list(bodies)
+            if not found and e.default is not None:
+                return evaluate(e.default, c)
+            return min(found) if e.kind == "min" else max(found)
         case "union":
             return frozenset().union(*bodies)
         case _:

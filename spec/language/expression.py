@@ -88,18 +88,23 @@ class Apply(Node):
     operands: tuple[Expression, ...]
 
 
-QuantifierKind: TypeAlias = Literal["all", "any", "count", "sum", "union", "set"]
+QuantifierKind: TypeAlias = Literal["all", "any", "count", "sum", "min", "max", "union", "set"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantifier(Node):
-    """`all(body for variable in domain if condition)` and its kin; `set` collects the variable itself."""
+    """`all(body for variable in domain if condition)` and its kin; `set` collects the variable itself.
+
+    Attributes:
+        default: of `min` and `max`, the value where there is nothing; None where there is always something.
+    """
 
     kind: QuantifierKind
     variable: str
     domain: Expression
     condition: Expression | None
     body: Expression
+    default: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,6 +357,8 @@ def text(e: Expression, binding: int = 0) -> str:
             tail = f" for {variable} in {text(domain, 2)}" + (f" if {text(condition, 2)}" if condition else "")
             if kind == "set":
                 return "{" + variable + tail + "}"
+            if e.default is not None:
+                return f"{kind}(({text(body)}{tail}), default={text(e.default)})"
             return f"{kind}({text(body)}{tail})"
         case Pending(name=name):
             return f"pending({name})"

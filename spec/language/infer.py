@@ -38,6 +38,7 @@ MAX_STEPS = 20_000  # of inference; a text of ordinary length needs far fewer, u
 MAX_LITERAL = 10**18
 
 QUANTIFIERS = ("all", "any", "count", "sum", "union")
+EXTREMES = ("min", "max")  # of numbers, or of a clause
 FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "ignored", "accepts", "pending", *get_args(x.QueryName))
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign
 from leasehold.spec.language.diagnostics import a, listed, near_miss
-from leasehold.spec.language.infer import FUNCTIONS, QUANTIFIERS, wrong
+from leasehold.spec.language.infer import EXTREMES, FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.infer_operators import Operators
 from leasehold.spec.language.names import RoleNames, Scope
 from leasehold.spec.language.operators import OPERATORS
-from leasehold.spec.language.types import BOOL, INT, MessageType, Set, Type, UnknownType
+from leasehold.spec.language.types import BOOL, INT, TIME, MessageType, Set, Time, Type, UnknownType
 
 _USAGE = {
     "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",
@@ -41,6 +42,8 @@ class Typing(Operators):
             near, remedy = foreign.function(name) or (near_miss(name, known), f"functions: {listed(known, 30)}")
             return self.error("unknown_function", tree, near=near, name=name, remedy=remedy)
         name, args = tree.func.id, tree.args
+        if name in EXTREMES and any(isinstance(a, ast.GeneratorExp) for a in args):
+            return self._extreme(name, tree, scope, expected)  # type: ignore[arg-type]
         if tree.keywords:
             return self.error("named_argument", tree)
         if name in QUANTIFIERS:
@@ -172,6 +175,21 @@ class Typing(Operators):
     def _setcomp(self, tree: ast.SetComp, scope: Scope, expected: Type | None) -> x.Expression:
         return self._quantified("set", tree, scope)
 
+    def _extreme(self, kind: x.QuantifierKind, tree: ast.Call, scope: Scope, expected: Type | None) -> x.Expression:
+        """`max(size(r) for r in room)`: of all members of a type; of any other, `default` is what nothing has."""
+        clause, *more = tree.args
+        if more or not isinstance(clause, ast.GeneratorExp) or any(k.arg != "default" for k in tree.keywords):
+            return self.error("extreme_arguments", tree, name=kind)
+        if len(clause.generators) > 1:
+            return self.error("one_for", tree, kind=kind)
+        found = self._quantified(kind, clause, scope)
+        if not isinstance(found, x.Quantifier):
+            return found
+        default = self.of(tree.keywords[0].value, scope, found.type) if tree.keywords else None
+        if default is None and (found.condition is not None or not x.holds_all_members(found.domain)):
+            return self.error("extreme_of_nothing", tree, name=kind, source=self.words(clause))
+        return replace(found, default=default, place=self.place(tree))
+
     def _quantified(self, kind: x.QuantifierKind, tree: ast.GeneratorExp | ast.SetComp, scope: Scope) -> x.Expression:
         first, *more = tree.generators
         if more:
@@ -214,6 +232,9 @@ class Typing(Operators):
         elif kind == "sum":
             self.want(body, INT, body_tree)
             result = INT
+        elif kind in EXTREMES:
+            result = TIME if isinstance(body.type, Time) else INT
+            self.want(body, result, body_tree)
         elif kind == "union":
             self.want(body, Set(None), body_tree)
             result = body.type

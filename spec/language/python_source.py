@@ -236,16 +236,18 @@ def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
     kind = e.domain.type.kinds[0] if e.domain.type.kinds else ""
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
-    body = source(e.body, inner)
-    template = _comprehension(e.kind, _braces(body), _braces(tail))
+    template = _comprehension(e, f, _braces(source(e.body, inner)), _braces(tail))
     return _messages(template, name, variable, f)
 
 
-def _comprehension(kind: str, body: str, tail: str) -> str:
+def _comprehension(e: x.Quantifier, f: Frame, body: str, tail: str) -> str:
     """A quantifier as Python's own; `{m}` is its variable and `{all}` its domain."""
-    match kind:
+    match e.kind:
+        case "min" | "max":
+            otherwise = "" if e.default is None else f", default={_braces(source(e.default, f))}"
+            return f"{e.kind}(({body} for {{m}} in {{all}}{tail}){otherwise})"
         case "all" | "any" | "sum":
-            return f"{kind}({body} for {{m}} in {{all}}{tail})"
+            return f"{e.kind}({body} for {{m}} in {{all}}{tail})"
         case "count":
             return f"sum(1 for {{m}} in {{all}}{tail}" + (f" and {body})" if tail else f" if {body})")
         case "union":
@@ -276,7 +278,7 @@ def _rolled(e: x.Quantifier, f: Frame) -> str:
         assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
         of = e.domain.type.of
         domain = f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
-    template = _comprehension(e.kind, _braces(source(e.body, inner)), _braces(tail))
+    template = _comprehension(e, f, _braces(source(e.body, inner)), _braces(tail))
     return template.format(m=f"_{e.variable}", all=domain)
 
 
@@ -301,6 +303,10 @@ def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:
             return f"(0 + {parts[0]})" if len(parts) == 1 else _join(" + ", parts, "0")  # a sum of several is an int
         case "sum":
             return _join(" + ", [b if t is None else f"({b} if {t} else 0)" for _, t, b in bodies], "0")
+        case "min" | "max":
+            values = ", ".join(b if t is None else f"*(({b},) if {t} else ())" for _, t, b in bodies)
+            otherwise = "" if e.default is None else f", default={source(e.default, f)}"
+            return f"{e.kind}(({values},){otherwise})"
         case "union":
             sets = [b if t is None else f"({b} if {t} else frozenset())" for _, t, b in bodies]
             return _join(" | ", sets, "frozenset()")

@@ -21,9 +21,8 @@ import z3
 
 from leasehold.checker.prove.decide.model import UNREAD, ModelReader
 from leasehold.checker.prove.encode.encoding import Encoding
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
 from leasehold.spec.language.types import Enum, Map, Set, show

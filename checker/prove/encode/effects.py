@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import Sorts, Unencodable
+from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Piece, lower

@@ -10,6 +10,10 @@ import z3
 Term = Any  # z3 has no types for terms that a checker could use
 
 
+class Unencodable(Exception):
+    """An expression or a construct that has no encoding; the words say which."""
+
+
 def conjunction(*parts: Term) -> Term:
     """That all parts hold; true where there is none."""
     return _joined(z3.Z3_mk_and, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)

@@ -10,10 +10,9 @@ import z3
 
 from leasehold.checker.prove.encode.auxiliary import auxiliary_invariants
 from leasehold.checker.prove.encode.encoding import Claim, Encoding, Kind, Meaning
-from leasehold.checker.prove.encode.formulas import Term
+from leasehold.checker.prove.encode.formulas import Term, Unencodable
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import ANY_STEP, Bindings, StepLabel, term
-from leasehold.checker.prove.encode.values import Unencodable
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.lint import expressions
 from leasehold.spec.language.model import Property, System

@@ -21,9 +21,9 @@ from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, applied, conjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, conjunction
 from leasehold.checker.prove.encode.terms import MessageLane, MessageValue
-from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts, Unencodable
+from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System

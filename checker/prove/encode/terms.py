@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
-from leasehold.checker.prove.encode.values import SetValue, Sorts, Unencodable
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
+from leasehold.checker.prove.encode.values import SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Message
@@ -391,10 +391,27 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
             result = e.type.of if isinstance(e.type, t.Set) else None
             return SetValue(result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), body(m).holds(k))))
     members = f.sorts.known(of)
+    if e.kind in ("min", "max"):
+        better = operator.le if e.kind == "min" else operator.ge
+        otherwise = z3.IntVal(0) if e.default is None else term(e.default, f)
+        if members is not None:
+            return _best([(counts(m), body(m)) for m in members], better, otherwise)
+        assert isinstance(of, t.Instance)
+        best = f.sorts.cardinals.best(of, counts, body, better)
+        return z3.If(f.sorts.some(of, counts), body(best), otherwise)
     if members is None:
         assert isinstance(of, t.Instance)
         return f.sorts.cardinals.sum(of, summand)
     return z3.Sum([summand(m) for m in members])
+
+
+def _best(cases: Sequence[tuple[Term, Term]], better: Callable[[Term, Term], Term], otherwise: Term) -> Term:
+    """The value that none of those that count beats."""
+    some, found = z3.BoolVal(False), otherwise
+    for counts, value in cases:
+        found = z3.If(conjunction(counts, disjunction(z3.Not(some), better(value, found))), value, found)
+        some = disjunction(some, counts)
+    return found
 
 
 def _message_field(message: MessageValue, name: str) -> Any:

@@ -23,10 +23,10 @@ import z3
 
 from leasehold.checker.prove.encode.composite import CompositeSteps
 from leasehold.checker.prove.encode.effects import PartialStep
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.state import NUMBER, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.values import MapValue, Sorts, Unencodable
+from leasehold.checker.prove.encode.values import MapValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage, Piece
 from leasehold.spec.language.model import Channel, Datum, Message, Role, System, Transition

@@ -13,24 +13,20 @@ A set of instances cannot be counted when the number of instances is unknown: it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import combinations, count, product
+from itertools import count, product
 from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, conjunction, constants, disjunction, forall
+from leasehold.checker.prove.encode.cardinalities import Cardinalities
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction, forall
 from leasehold.spec.language import types as t
 
 _ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
-
-
-class Unencodable(Exception):
-    """An expression or a construct that has no encoding; the words say which."""
 
 
 @dataclass(frozen=True)
@@ -297,155 +293,3 @@ def _chosen(key: Term, cells: list[tuple[Term, Any]]) -> Any:
     for member, other in reversed(cells[:-1]):
         value = z3.If(key == member, other, value)
     return value
-
-
-@dataclass(frozen=True)
-class _Cardinality:
-    """A set of instances, or one for each value of some variables, and its size; likewise a number and its sum.
-
-    Attributes:
-        outer: sorts of the variables; none for a single set.
-        holds: of a member and the variables, whether it is in the set; or the number.
-        size: of the variables.
-    """
-
-    of: t.Instance
-    name: str
-    outer: tuple[Any, ...]
-    holds: Callable[..., Term]
-    size: Callable[..., Term]
-
-
-class Cardinalities:
-    """The sizes of sets of instances whose number is not known.
-
-    Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
-    a quantifier has a function as its size.
-    """
-
-    def __init__(self, sorts: Sorts) -> None:
-        self._sorts = sorts
-        self._sizes: dict[tuple[str, str], _Cardinality] = {}
-        self._sums: dict[tuple[str, str], _Cardinality] = {}
-        self._speaks: dict[int, tuple[Term, set[str]]] = {}
-
-    def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
-        """The size of a set, as a number that `facts` speaks of."""
-        probe, words = self._of_a_member(type_, holds)
-        return self._number(self._sizes, "size", type_, probe, words)
-
-    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
-        """The sum of a number over all instances, likewise."""
-        probe, words = self._of_a_member(type_, value)
-        if self._open_in(words):
-            raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
-        return self._number(self._sums, "sum", type_, probe, words)
-
-    def _number(
-        self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, words: Term
-    ) -> Term:
-        """The number of a formula about a member that stands for any; the same formula has the same number.
-
-        What stands for something has a dot in its name, which nothing has that a specification names.
-        """
-        outer = self._open_in(words)
-        probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
-        words = z3.substitute(words, *zip(outer, probes, strict=True))
-        key = type_.name, words.sexpr()
-        if key not in known:
-            sorts = tuple(term.sort() for term in outer)
-            name = f"{kind}!{type_.name}!{len(known)}"
-            size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
-
-            def inside(member: Term, *at: Term) -> Term:
-                return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
-
-            known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
-        return known[key].size(*outer)
-
-    def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
-        """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
-        probe = z3.Const(f"probe.{type_.name}.{len(self._sorts.open)}", z3.IntSort())
-        with self._sorts.opened([probe]):
-            return probe, z3.simplify(words(probe))
-
-    def _open_in(self, words: Term) -> list[Term]:
-        """The variables of quantifiers that are being built, on which a formula depends."""
-        names = {constant.decl().name() for constant in constants(words)}
-        return [term for name, term in self._sorts.open.items() if name in names]
-
-    def speaks(self, words: Term) -> bool:
-        """Whether a formula speaks of a size."""
-        return bool(self._numbers(words))
-
-    def _numbers(self, words: Term) -> set[str]:
-        """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
-        if not self._sizes and not self._sums:
-            return set()
-        key = words.get_id()
-        if key not in self._speaks:
-            self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
-        return self._speaks[key][1]
-
-    def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
-        """What is known of the sizes and sums that were asked for.
-
-        Args:
-            mentioned: formulas; there are no axioms for other sizes and sums.
-            points: instances at which one sum may differ from another.
-        """
-        names = set().union(*map(self._numbers, mentioned))
-        yield from self._known_of_sums(names, points)
-        every = [sized for sized in self._sizes.values() if sized.name in names]
-        for sized in every:
-            yield from self._of_one_size(sized)
-        for one, other in combinations(every, 2):
-            if one.of == other.of:
-                yield self._compared(one, other)
-                yield self._compared(other, one)
-
-    def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
-        """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
-        every = [total for total in self._sums.values() if total.name in names]
-        for total in every:
-            yield from self._of_one_sum(total)
-        for one, other in combinations(every, 2):
-            if one.of == other.of:
-                yield from self._of_two_sums(one, other, [point for of, point in points if of == one.of])
-
-    def _of_one_sum(self, total: _Cardinality) -> Iterator[Term]:
-        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) == 0), total.size() == 0)
-        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) >= 0), total.size() >= 0)
-
-    def _of_two_sums(self, one: _Cardinality, other: _Cardinality, points: Sequence[Term]) -> Iterator[Term]:
-        f, g, every = one.holds, other.holds, self._sorts.every
-        yield z3.Implies(every(one.of, lambda i: f(i) == g(i)), one.size() == other.size())
-        for point in points:
-            beside = every(one.of, lambda i: z3.Implies(i != point, f(i) == g(i)))  # noqa: B023 - called at once
-            given = conjunction(self._sorts.within(one.of, point), beside)
-            yield z3.Implies(given, one.size() - f(point) == other.size() - g(point))
-
-    def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
-        whole, at = self._sorts.size(sized.of), self._variables(sized)
-        size, holds = sized.size(*at), lambda member: sized.holds(member, *at)
-        yield forall(at, conjunction(size >= 0, size <= whole))
-        yield forall(at, (size == 0) == z3.Not(self._sorts.some(sized.of, holds)))
-        yield forall(at, (size == whole) == self._sorts.every(sized.of, holds))
-
-    def _compared(self, small: _Cardinality, large: _Cardinality) -> Term:
-        """What follows for the sizes of two sets where one lies within the other, at the same variables if possible."""
-        one, other = self._variables(small), self._variables(large)
-        if small.outer == large.outer:
-            other = one
-        m, n = small.size(*one), large.size(*other)
-        within = self._sorts.every(small.of, lambda i: z3.Implies(small.holds(i, *one), large.holds(i, *other)))
-        back = self._sorts.every(small.of, lambda i: z3.Implies(large.holds(i, *other), small.holds(i, *one)))
-        bound = [*one, *(v for v in other if not any(v is w for w in one))]
-        return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
-
-    def _variables(self, sized: _Cardinality) -> list[Term]:
-        return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
-
-
-_NUMBER = re.compile(r"(?:size|sum)!\w+!\d+")

@@ -278,7 +278,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
     if sight.step and kind != "opaque":
         ways.append("old")
     ways += {
-        "int": ["sum", "count"],
+        "int": ["sum", "count", "extreme"],
+        "time": ["extreme"],
         "bool": ["all", "any", "chain", "state", "option"] + (["took"] * 2 if sight.step else []),
     }.get(kind, ["comprehension", "empty"] if kind.startswith("set") else [])  # fmt: skip
     if kind == "set[unit]":
@@ -294,6 +295,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
             return quantified("sum", "int")
         case "union":
             return quantified("union", kind)
+        case "extreme":
+            return f"{pick(['min', 'max'])}(({quantified('', kind)}), default={sub(kind)})"
         case ("count" | "all" | "any") as head:
             return quantified(head, "bool")
         case "chain":

@@ -12,6 +12,9 @@ participants == 2  \* How many participants there are.
 
 Min(A, B) == IF A < B THEN A ELSE B
 Max(A, B) == IF A > B THEN A ELSE B
+\* of a set of numbers; the fallback where it is empty
+Least(S, Fallback) == IF S = {} THEN Fallback ELSE CHOOSE N \in S : \A M \in S : N <= M
+Greatest(S, Fallback) == IF S = {} THEN Fallback ELSE CHOOSE N \in S : \A M \in S : N >= M
 \* rounded down, and 0 where it is divided by 0
 Div(A, B) == IF B = 0 THEN 0 ELSE IF B > 0 THEN A \div B ELSE (-A) \div (-B)
 Mod(A, B) == IF B = 0 THEN 0 ELSE A - B * Div(A, B)

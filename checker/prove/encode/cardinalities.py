@@ -1,0 +1,240 @@
+"""Sizes of sets of instances, sums over instances, and the least and greatest of their numbers, as solver terms.
+
+They cannot be worked out when the number of instances is unknown, so each is a new number, with axioms that are true
+for all finite sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
+
+import z3
+
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, constants, forall
+from leasehold.spec.language import types as t
+
+
+class InstanceSorts(Protocol):
+    """What is asked of values.Sorts."""
+
+    open: dict[str, Term]
+
+    def size(self, type_: t.Instance) -> Any: ...
+    def within(self, type_: t.Type, value: Any) -> Term: ...
+    def every(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term: ...
+    def some(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term: ...
+    def opened(self, bound: Sequence[Term]) -> AbstractContextManager[None]: ...
+
+
+@dataclass(frozen=True)
+class _Cardinality:
+    """A set of instances, or one for each value of some variables, and its size; likewise a number and its sum.
+
+    Attributes:
+        outer: sorts of the variables; none for a single set.
+        holds: of a member and the variables, whether it is in the set; or the number.
+        size: of the variables.
+    """
+
+    of: t.Instance
+    name: str
+    outer: tuple[Any, ...]
+    holds: Callable[..., Term]
+    size: Callable[..., Term]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The member of a set of instances, or of one for each value of some variables, whose number no other one beats.
+
+    Attributes:
+        counts, value: of a member and the variables, whether it is in the set, and its number.
+        better: whether one number is as good as another.
+        member: of the variables.
+    """
+
+    of: t.Instance
+    name: str
+    outer: tuple[Any, ...]
+    counts: Callable[..., Term]
+    value: Callable[..., Term]
+    better: Callable[[Term, Term], Term]
+    member: Callable[..., Term]
+
+
+class Cardinalities:
+    """The sizes of sets of instances whose number is not known, and their members with the least or greatest number.
+
+    Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
+    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
+    a quantifier has a function as its size. Of the numbers of the members of a finite set, one is the least.
+    """
+
+    def __init__(self, sorts: InstanceSorts) -> None:
+        self._sorts = sorts
+        self._sizes: dict[tuple[str, str], _Cardinality] = {}
+        self._sums: dict[tuple[str, str], _Cardinality] = {}
+        self._bests: dict[tuple[str, str, str, str], _Best] = {}
+        self._speaks: dict[int, tuple[Term, set[str]]] = {}
+
+    def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
+        """The size of a set, as a number that `facts` speaks of."""
+        probe, words = self._of_a_member(type_, holds)
+        return self._number(self._sizes, "size", type_, probe, words)
+
+    def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
+        """The sum of a number over all instances, likewise."""
+        probe, words = self._of_a_member(type_, value)
+        if self._open_in(words):
+            raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
+        return self._number(self._sums, "sum", type_, probe, words)
+
+    def best(
+        self, type_: t.Instance, counts: Callable[[Term], Term], value: Callable[[Term], Term],
+        better: Callable[[Term, Term], Term],
+    ) -> Term:  # fmt: skip
+        """The member of a set whose number no other one beats; any instance, where the set is empty."""
+        probe, inside = self._of_a_member(type_, counts)
+        same, number = self._of_a_member(type_, value)
+        assert probe.eq(same)
+        outer = [*{term.get_id(): term for term in (*self._open_in(inside), *self._open_in(number))}.values()]
+        probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
+        inside, number = (z3.substitute(words, *zip(outer, probes, strict=True)) for words in (inside, number))
+        key = type_.name, inside.sexpr(), number.sexpr(), better.__name__
+        if key not in self._bests:
+            sorts = tuple(term.sort() for term in outer)
+            name = f"best!{type_.name}!{len(self._bests)}"
+            found = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
+
+            def at(words: Term) -> Callable[..., Term]:
+                return lambda member, *at: z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+
+            member = found if outer else lambda: found
+            self._bests[key] = _Best(type_, name, sorts, at(inside), at(number), better, member)
+        return self._bests[key].member(*outer)
+
+    def _number(
+        self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, words: Term
+    ) -> Term:
+        """The number of a formula about a member that stands for any; the same formula has the same number.
+
+        What stands for something has a dot in its name, which nothing has that a specification names.
+        """
+        outer = self._open_in(words)
+        probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
+        words = z3.substitute(words, *zip(outer, probes, strict=True))
+        key = type_.name, words.sexpr()
+        if key not in known:
+            sorts = tuple(term.sort() for term in outer)
+            name = f"{kind}!{type_.name}!{len(known)}"
+            size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
+
+            def inside(member: Term, *at: Term) -> Term:
+                return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+
+            known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
+        return known[key].size(*outer)
+
+    def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
+        """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
+        probe = z3.Const(f"probe.{type_.name}.{len(self._sorts.open)}", z3.IntSort())
+        with self._sorts.opened([probe]):
+            return probe, z3.simplify(words(probe))
+
+    def _open_in(self, words: Term) -> list[Term]:
+        """The variables of quantifiers that are being built, on which a formula depends."""
+        names = {constant.decl().name() for constant in constants(words)}
+        return [term for name, term in self._sorts.open.items() if name in names]
+
+    def speaks(self, words: Term) -> bool:
+        """Whether a formula speaks of a size."""
+        return bool(self._numbers(words))
+
+    def _numbers(self, words: Term) -> set[str]:
+        """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
+        if not (self._sizes or self._sums or self._bests):
+            return set()
+        key = words.get_id()
+        if key not in self._speaks:
+            self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
+        return self._speaks[key][1]
+
+    def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
+        """What is known of the sizes and sums that were asked for.
+
+        Args:
+            mentioned: formulas; there are no axioms for other sizes and sums.
+            points: instances at which one sum may differ from another.
+        """
+        names = set().union(*map(self._numbers, mentioned))
+        yield from self._known_of_sums(names, points)
+        for best in self._bests.values():
+            if best.name in names:
+                yield self._of_one_best(best)
+        every = [sized for sized in self._sizes.values() if sized.name in names]
+        for sized in every:
+            yield from self._of_one_size(sized)
+        for one, other in combinations(every, 2):
+            if one.of == other.of:
+                yield self._compared(one, other)
+                yield self._compared(other, one)
+
+    def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
+        """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
+        every = [total for total in self._sums.values() if total.name in names]
+        for total in every:
+            yield from self._of_one_sum(total)
+        for one, other in combinations(every, 2):
+            if one.of == other.of:
+                yield from self._of_two_sums(one, other, [point for of, point in points if of == one.of])
+
+    def _of_one_sum(self, total: _Cardinality) -> Iterator[Term]:
+        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) == 0), total.size() == 0)
+        yield z3.Implies(self._sorts.every(total.of, lambda i: total.holds(i) >= 0), total.size() >= 0)
+
+    def _of_two_sums(self, one: _Cardinality, other: _Cardinality, points: Sequence[Term]) -> Iterator[Term]:
+        f, g, every = one.holds, other.holds, self._sorts.every
+        yield z3.Implies(every(one.of, lambda i: f(i) == g(i)), one.size() == other.size())
+        for point in points:
+            beside = every(one.of, lambda i: z3.Implies(i != point, f(i) == g(i)))  # noqa: B023 - called at once
+            given = conjunction(self._sorts.within(one.of, point), beside)
+            yield z3.Implies(given, one.size() - f(point) == other.size() - g(point))
+
+    def _of_one_size(self, sized: _Cardinality) -> Iterator[Term]:
+        whole, at = self._sorts.size(sized.of), self._variables(sized)
+        size, holds = sized.size(*at), lambda member: sized.holds(member, *at)
+        yield forall(at, conjunction(size >= 0, size <= whole))
+        yield forall(at, (size == 0) == z3.Not(self._sorts.some(sized.of, holds)))
+        yield forall(at, (size == whole) == self._sorts.every(sized.of, holds))
+
+    def _of_one_best(self, best: _Best) -> Term:
+        at, every = self._variables(best), self._sorts.every
+        found = best.member(*at)
+
+        def beaten(i: Term) -> Term:
+            return z3.Implies(best.counts(i, *at), best.better(best.value(found, *at), best.value(i, *at)))
+
+        one = conjunction(self._sorts.within(best.of, found), best.counts(found, *at), every(best.of, beaten))
+        return forall(at, z3.Implies(self._sorts.some(best.of, lambda i: best.counts(i, *at)), one))
+
+    def _compared(self, small: _Cardinality, large: _Cardinality) -> Term:
+        """What follows for the sizes of two sets where one lies within the other, at the same variables if possible."""
+        one, other = self._variables(small), self._variables(large)
+        if small.outer == large.outer:
+            other = one
+        m, n = small.size(*one), large.size(*other)
+        within = self._sorts.every(small.of, lambda i: z3.Implies(small.holds(i, *one), large.holds(i, *other)))
+        back = self._sorts.every(small.of, lambda i: z3.Implies(large.holds(i, *other), small.holds(i, *one)))
+        bound = [*one, *(v for v in other if not any(v is w for w in one))]
+        return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
+
+    def _variables(self, sized: _Cardinality | _Best) -> list[Term]:
+        return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
+
+
+_NUMBER = re.compile(r"(?:size|sum|best)!\w+!\d+")
