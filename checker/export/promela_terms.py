@@ -237,8 +237,11 @@ ROWS: Mapping[str, Row] = {
 # Quantifiers
 
 
-def _quantifier(e: x.Quantifier, f: PromelaBindings) -> str:
+def _quantifier(e: x.Quantifier, f: PromelaBindings) -> Words:
     """The quantifier written out: of each case a bit of a set, its condition and its body."""
+    if isinstance(e.type, t.Map):
+        every = [replace(f, variables={**f.variables, e.variable: value}) for _, _, value in _domain(e.domain, f)]
+        return tuple(term(e.body, inner, e.type.of) for inner in every)
     cases: list[tuple[str, str, str]] = []
     for bit, present, value in _domain(e.domain, f):
         inner = replace(f, variables={**f.variables, e.variable: value})

@@ -280,6 +280,8 @@ def _quantifier(e: x.Quantifier, f: TlaBindings) -> str:
             return f"Cardinality({{{name} \\in {chosen} : {body}}})"
         case "sum":
             return f"Sum({chosen}, LAMBDA {name} : {body})"
+        case "map":
+            return f"[{name} \\in {domain} |-> {body}]"
         case "min" | "max":
             return _extreme(e, f"{{{body} : {name} \\in {chosen}}}", f)
         case "union":

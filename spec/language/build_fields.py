@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from leasehold.spec.language import expression as x
@@ -29,6 +30,7 @@ from leasehold.spec.language.types import (
     UnknownType,
     default,
     in_range,
+    number_of,
 )
 
 
@@ -54,10 +56,11 @@ class FieldBuilder:
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
         low, high = decl.get("min"), decl.get("max")
-        if isinstance(kind, Int):
-            kind = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
-            if low is not None and kind.low is not None and kind.high is not None and kind.low > kind.high:
-                self.sink.error("no_values", low.place, name=name, low=kind.low, high=kind.high)
+        if isinstance(number_of(kind), Int):
+            ends = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
+            if low is not None and ends.low is not None and ends.high is not None and ends.low > ends.high:
+                self.sink.error("no_values", low.place, name=name, low=ends.low, high=ends.high)
+            kind = bounded(kind, ends)
         elif low is not None or high is not None:
             self.sink.error("bounds_of_no_int", (low or high or decl).place, name=name, kind=kind)
         explore = self._explore(name, kind, decl.get("explore"))
@@ -139,6 +142,11 @@ class FieldBuilder:
         if node is not None and name not in self.names.roles:
             self.sink.unknown("unknown_role", node.place, name, self.names.roles)
         return name if name in self.names.roles else None
+
+
+def bounded(kind: Type, ends: Int) -> Type:
+    """The type with these bounds of its numbers."""
+    return replace(kind, of=bounded(kind.of, ends)) if isinstance(kind, Option | Map) and kind.of is not None else ends
 
 
 def constant_value(e: x.Expression, values: Mapping[str, Any], now: int = 0) -> Any:

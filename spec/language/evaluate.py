@@ -161,6 +161,8 @@ def _quantifier(e: x.Quantifier, c: Context) -> Value:
             return sum(1 for b in bodies if b)
         case "sum":
             return sum(bodies)
+        case "map":
+            return tuple(bodies)
         case "min" | "max":
             found = list(bodies)
             if not found and e.default is not None:

@@ -88,12 +88,14 @@ class Apply(Node):
     operands: tuple[Expression, ...]
 
 
-QuantifierKind: TypeAlias = Literal["all", "any", "count", "sum", "min", "max", "union", "set"]
+QuantifierKind: TypeAlias = Literal["all", "any", "count", "sum", "min", "max", "union", "set", "map"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantifier(Node):
-    """`all(body for variable in domain if condition)` and its kin; `set` collects the variable itself.
+    """`all(body for variable in domain if condition)` and its kin.
+
+    `set` collects the variable itself; `map` has the body as the cell of the variable, for all members of a type.
 
     Attributes:
         default: of `min` and `max`, the value where there is nothing; None where there is always something.
@@ -357,6 +359,8 @@ def text(e: Expression, binding: int = 0) -> str:
             tail = f" for {variable} in {text(domain, 2)}" + (f" if {text(condition, 2)}" if condition else "")
             if kind == "set":
                 return "{" + variable + tail + "}"
+            if kind == "map":
+                return "{" + f"{variable}: {text(body)}{tail}" + "}"
             if e.default is not None:
                 return f"{kind}(({text(body)}{tail}), default={text(e.default)})"
             return f"{kind}({text(body)}{tail})"

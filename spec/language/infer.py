@@ -48,6 +48,7 @@ class Work:
 
     steps: int = 0
     depth: int = 0
+    maps: int = 0  # whose variables were named
 
 
 class Inference:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.covering import compared, named_alone, plain, written_out
+from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.infer import Inference, wrong
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.operators import OPERATORS, WORDS, Bound, Operator, Signature, fits, instantiated
@@ -17,6 +19,7 @@ from leasehold.spec.language.types import (
     Enum,
     Instance,
     Int,
+    Map,
     Opaque,
     Option,
     Set,
@@ -33,6 +36,46 @@ _COMPARE = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
     ast.NotIn: "not in",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """`variable: body for variable in domain if condition`, some cells of a map of this type."""
+
+    variable: str
+    domain: x.Expression
+    condition: x.Expression | None
+    body: x.Expression
+    type: Map
+    place: Place
+
+    @property
+    def whole(self) -> x.Expression:
+        """The map, where the clause has all its cells."""
+        return _map(self.variable, self.body, self.type, self.place)
+
+    def over(self, cells: x.Expression) -> x.Expression:
+        """Another map with these cells in the place of its own."""
+        key = x.BoundVariable(type=self.type.key, name=self.variable, place=self.place)
+        tests: list[x.Expression] = []
+        if not x.holds_all_members(self.domain):
+            tests.append(x.Apply(type=BOOL, op="in", operands=(key, self.domain), place=self.place))
+        tests += [] if self.condition is None else [self.condition]
+        old = x.Apply(type=self.type.of, op="[]", operands=(cells, key), place=self.place)
+        test = tests[0] if len(tests) == 1 else x.conjunction(tests, self.place)
+        body = (
+            x.Apply(type=self.type.of, op="if", operands=(test, self.body, old), place=self.place)
+            if tests
+            else self.body
+        )
+        return _map(self.variable, body, self.type, self.place)
+
+
+def _map(variable: str, body: x.Expression, type_: Map, place: Place) -> x.Expression:
+    return x.Quantifier(
+        type=type_, kind="map", variable=variable, domain=x.all_members(type_.key, place), condition=None, body=body,
+        place=place,
+    )  # fmt: skip
 
 
 class Operators(Inference):
@@ -89,6 +132,10 @@ class Operators(Inference):
         op = _BINARY.get(type(tree.op))
         if op is None:
             return self.not_in_the_language(tree, tree.op)
+        if op == "|" and (
+            isinstance(tree.right, ast.DictComp) or (isinstance(tree.right, ast.Dict) and tree.right.keys)
+        ):
+            return self._changed_map(tree, tree.right, scope, expected)
         left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set) else None)
         if isinstance(left.type, UnknownType) or isinstance(right.type, UnknownType):
             return wrong(self.place(tree))
@@ -217,9 +264,102 @@ class Operators(Inference):
             self.work.steps += sum(1 for i in items for _ in x.walk(i))
         return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
 
+    # Maps
+
+    def _dictcomp(self, tree: ast.DictComp, scope: Scope, expected: Type | None) -> x.Expression:
+        """`{w: 0 for w in worker}`: a cell for every member of a type."""
+        clause = self._cells(tree, scope, expected.of if isinstance(expected, Map) else None)
+        if clause is None:
+            return wrong(self.place(tree))
+        if clause.condition is not None or not x.holds_all_members(clause.domain):
+            return self.error("partial_map", tree, source=self.words(tree), key=clause.type.key)
+        return clause.whole
+
+    def _cells(self, tree: ast.DictComp, scope: Scope, of: Type | None) -> _Cells | None:
+        """A clause of a map, whose key is its variable; None if it was reported."""
+        head, *more = tree.generators
+        if more or not isinstance(head.target, ast.Name):
+            self.error("map_clause", tree)
+            return None
+        domain = self.infer(head.iter, scope)
+        if isinstance(domain.type, UnknownType):
+            return None
+        if not isinstance(domain.type, Set) or domain.type.of is None:
+            self.error("quantifier_domain", head.iter, source=self.words(head.iter), domain_type=domain.type)
+            return None
+        if not isinstance(tree.key, ast.Name) or tree.key.id != head.target.id:
+            self.error("map_clause", tree)
+            return None
+        inner = scope.bind(**{head.target.id: domain.type.of})
+        tests = tuple(self.of(test, inner, BOOL) for test in head.ifs)
+        body = self.infer(tree.value, inner, of)
+        if of is not None:
+            self.want(body, of, tree.value)
+        if isinstance(body.type, UnknownType):
+            return None
+        condition = x.conjunction(tests, self.place(tree)) if tests else None
+        of = body.type if of is None else of
+        return _Cells(inner.renamed[head.target.id], domain, condition, body, Map(domain.type.of, of), self.place(tree))
+
+    def _changed_map(
+        self, tree: ast.BinOp, right: ast.Dict | ast.DictComp, scope: Scope, expected: Type | None
+    ) -> x.Expression:
+        """`votes | {w: true}`, `votes | {w: true for w in s}`: a map with other values in some cells."""
+        cells, place = self.infer(tree.left, scope, expected), self.place(tree)
+        if isinstance(cells.type, UnknownType):
+            return cells
+        if not isinstance(cells.type, Map):
+            return self.error("changed_no_map", tree.left, source=self.words(tree.left), type=cells.type)
+        if isinstance(right, ast.DictComp):
+            clause = self._cells(right, scope, cells.type.of)
+            if clause is None:
+                return wrong(place)
+            self.want(clause.whole, cells.type, right)
+            return clause.over(cells)
+        self.work.maps += 1
+        key = x.BoundVariable(type=cells.type.key, name=f"key__{self.work.maps}", place=place)
+        value: x.Expression = x.Apply(type=cells.type.of, op="[]", operands=(cells, key), place=place)
+        for member, cell in zip(right.keys, right.values, strict=True):
+            if member is None:
+                return self.not_in_the_language(right, right)
+            same = x.Apply(type=BOOL, op="==", operands=(key, self.of(member, scope, cells.type.key)), place=place)
+            new = self.of(cell, scope, cells.type.of)
+            value = x.Apply(type=cells.type.of, op="if", operands=(same, new, value), place=place)
+        return _map(key.name, value, cells.type, place)
+
+    def _written_map(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
+        """`{red: 1, green: 2}`, which names every member of an enumeration once."""
+        key, of = (expected.key, expected.of) if isinstance(expected, Map) else (None, None)
+        found: dict[str, x.Expression] = {}
+        for member, cell in zip(tree.keys, tree.values, strict=True):
+            named = wrong(self.place(tree)) if member is None else self.infer(member, scope, key)
+            if isinstance(named.type, UnknownType):
+                return named
+            key = key or named.type if isinstance(named.type, Enum | Instance) else None
+            if not isinstance(key, Enum) or not isinstance(named, x.Literal_) or named.type != key:
+                return self.error("written_map", tree, source=self.words(tree))
+            value = self.infer(cell, scope, of)
+            if of is not None:
+                self.want(value, of, cell)
+            if named.value in found:
+                return self.error("cell_twice", tree, member=named.value)
+            of, found[named.value] = of or value.type, value
+        assert isinstance(key, Enum)
+        if missing := [m for m in key.members if m not in found]:
+            return self.error("missing_cells", tree, source=self.words(tree), missing=missing)
+        self.work.maps += 1
+        place, assert_of = self.place(tree), of or BOOL
+        variable = x.BoundVariable(type=key, name=f"key__{self.work.maps}", place=place)
+        *others, last = key.members
+        whole = found[last]
+        for m in reversed(others):
+            same = x.Apply(type=BOOL, op="==", operands=(variable, x.Literal_(type=key, value=m)), place=place)
+            whole = x.Apply(type=assert_of, op="if", operands=(same, found[m], whole), place=place)
+        return _map(variable.name, whole, Map(key, assert_of), place)
+
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
         if tree.keys:
-            return self.error("written_map", tree, source=self.words(tree))
+            return self._written_map(tree, scope, expected)
         type_ = expected if isinstance(expected, Set) else Set(None)
         return x.Apply(type=type_, op="{}", operands=(), place=self.place(tree))
 

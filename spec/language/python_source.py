@@ -243,6 +243,8 @@ def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
 def _comprehension(e: x.Quantifier, f: Frame, body: str, tail: str) -> str:
     """A quantifier as Python's own; `{m}` is its variable and `{all}` its domain."""
     match e.kind:
+        case "map":
+            return f"tuple({body} for {{m}} in {{all}})"
         case "min" | "max":
             otherwise = "" if e.default is None else f", default={_braces(source(e.default, f))}"
             return f"{e.kind}(({body} for {{m}} in {{all}}{tail}){otherwise})"
@@ -303,6 +305,8 @@ def _unrolled(e: x.Quantifier, f: Frame, domain: str | None) -> str:
             return f"(0 + {parts[0]})" if len(parts) == 1 else _join(" + ", parts, "0")  # a sum of several is an int
         case "sum":
             return _join(" + ", [b if t is None else f"({b} if {t} else 0)" for _, t, b in bodies], "0")
+        case "map":
+            return f"({', '.join(b for _, _, b in bodies)},)"
         case "min" | "max":
             values = ", ".join(b if t is None else f"*(({b},) if {t} else ())" for _, t, b in bodies)
             otherwise = "" if e.default is None else f", default={source(e.default, f)}"

@@ -226,6 +226,11 @@ def in_range(type_: Type, value: Value) -> bool:
             return True
 
 
+def number_of(type_: Type) -> Type:
+    """What `min` and `max` of a field speak of: the value, that of an option, or that of every cell of a map."""
+    return number_of(type_.of) if isinstance(type_, Option | Map) and type_.of is not None else type_
+
+
 def has_bounds(type_: Type) -> bool:
     """Whether a value of the right kind may lie outside the bounds that a type declares."""
     match type_:

@@ -14,17 +14,23 @@ from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.spec import System, load
+from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 from tests.checker.export.test_promela import check, errors, stored
 from tests.impl.compiler.twin import walk
 
 FOLDER = Path(__file__).resolve().parents[1] / "constructs"
 SYSTEMS = sorted(path.name for path in FOLDER.iterdir())
-RUN = ()
+RUN = ("maps",)
 TLA = {
     "levels": (
         r"!.top = Greatest({unit[u_].level : u_ \in (0..2)}, 0)",
         r"!.low = Least({unit[u_].level : u_ \in {u_ \in (0..2) : unit[u_].on}}, 7)",
+    ),
+    "maps": (
+        r"!.seats = [g_ \in (0..1) |-> Min(desk.seats[g_], 1)]",
+        r"!.seats = [key__1_ \in (0..1) |-> (IF (key__1_ = From) THEN (desk.seats[From] + Head(bookings[From]).seats)"
+        r" ELSE desk.seats[key__1_])]",
     ),
 }  # fmt: skip
 
@@ -64,6 +70,31 @@ def test_tla_has_it(system: System) -> None:
 def test_what_holds_is_proved_for_any_number(system: System) -> None:
     proof = prove(system, jobs=1)
     assert {v.name for v in proof.verdicts if v.verdict == "proved"} == {*system.properties} - violated(system)
+
+
+OVERFLOW = {
+    "system.yaml": "system: overflow\nroles: {hub: {}}\ntypes: {slot: {count: 2}}\nenvironment: {more: {to: hub}}\n",
+    "roles/hub.yaml": "role: hub\ndata:\n  n: {type: 'map[slot, int]', min: 0, max: 2}\n"
+    "  d: {type: 'option[int]', max: 2}\n"
+    "events: {more: {fields: {at: slot}}}\nstates:\n  s:\n    initial: true\n    on:\n      more:\n        to: s\n"
+    "        when: GUARD\n        set: {n: 'n | {event.at: n[event.at] + 1}', d: 'min(n[slot[0]] + 1, 2)'}\n"
+    "    ignore: {more: full}\n",
+    "invariants.yaml": "properties:\n  few: {always: 'hub.n[slot[0]] <= 2'}\n",
+}
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_a_bound_holds_for_each_value_of_a_map(within: bool, tmp_path: Path) -> None:
+    guard = "n[event.at] < 2" if within else "n[event.at] < 2 or event.at == slot[1] and n[event.at] < 3"
+    files = {name: text.replace("GUARD", guard) for name, text in OVERFLOW.items()}
+    system = written(tmp_path, files)
+    assert_alike(system)
+    broken = {p.name for p in explore(system).properties if p.verdict == "violated"}
+    assert broken == (set() if within else {"types_hold"})
+    printed = check(tmp_path, export_system(system, "promela").text)
+    assert bool(errors(printed)) == (not within)
+    problems = " ".join(str(p) for p in prove(system, jobs=1).guards)
+    assert ("`n`" in problems) == (not within)
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -23,9 +23,10 @@ from leasehold.checker.prove.decide.model import UNREAD, ModelReader
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.terms import Bindings, term
+from leasehold.checker.prove.encode.values import OptionValue
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
-from leasehold.spec.language.types import Enum, Map, Set, show
+from leasehold.spec.language.types import Enum, Int, Map, Option, Set, number_of, show
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class _EventGuards:
         ranges = [
             encoding.sorts.within(d.type, s.data(role.name, self.me, d.name))
             for d in role.data.values()
-            if encoding.is_scalar(d.type)
+            if encoding.is_scalar(d.type) or isinstance(number_of(d.type), Int)
         ]
         inside = s.is_in(role.name, self.me, state.name)
         self.given = [*encoding.given, *given, *valid, *ranges, inside, s.now >= 0]
@@ -94,9 +95,12 @@ class _EventGuards:
                 yield GuardFinding("dead", transition.name, "its guard never holds", {})
             for update in transition.updates:
                 datum = self.role.data[update.name]
-                if update.key is None and self.encoding.is_scalar(datum.type):
+                kind = datum.type if update.key is None or not isinstance(datum.type, Map) else datum.type.of
+                if self.encoding.is_scalar(kind) or isinstance(number_of(kind), Int):
                     value = term(update.value, self.frame)
-                    out = conjunction(guard, z3.Not(self.encoding.sorts.within(datum.type, value)))
+                    if isinstance(kind, Option) and kind.of is not None and not isinstance(value, OptionValue):
+                        kind = kind.of
+                    out = conjunction(guard, z3.Not(self.encoding.sorts.within(kind, value)))
                     words = f"`{update.name}` leaves its type's range: {x.text(update.value)}"
                     yield from self._found("range", transition.name, words, out, update.value)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 import z3
 
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
-from leasehold.checker.prove.encode.values import SetValue, Sorts
+from leasehold.checker.prove.encode.values import MapValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Message
@@ -387,6 +387,8 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
             return f.sorts.count(of, both)
         case "set":
             return SetValue(of, counts)
+        case "map":
+            return MapValue(of, body)
         case "union":
             result = e.type.of if isinstance(e.type, t.Set) else None
             return SetValue(result, lambda k: f.sorts.some(of, lambda m: conjunction(counts(m), body(m).holds(k))))
