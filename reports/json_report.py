@@ -124,6 +124,7 @@ def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredPr
     where it is also proved that its antecedent is never true.
     """
     found = picked(result, "name kind verdict doc source reason")
+    found |= {"binding": dict(result.binding)} if result.binding else {}
     if proof is not None:
         found |= {"verdict": proof.strongest(result), "explored": result.verdict}
         if found["verdict"] == "proved":

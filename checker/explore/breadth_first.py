@@ -31,7 +31,7 @@ from leasehold.checker.explore.resources import (
     peak_memory,
     too_much_to_decide,
 )
-from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
+from leasehold.checker.explore.result import Cell, Exploration, PropertyResult, of_all_bindings, verdict_on
 from leasehold.checker.explore.step import Action, SpecFault
 
 if TYPE_CHECKING:
@@ -209,9 +209,7 @@ class BreadthFirstSearch:
 
             results += liveness.decide(graphical, graph, paths, done, why, self.fairness)
         else:
-            results += [
-                PropertyResult(c.of.name, c.of.kind, "bounded", c.of.doc, c.of.source, None, why) for c in graphical
-            ]
+            results += of_all_bindings([verdict_on(c.of, "bounded", None, why) for c in graphical])
         declared = list(self.system.properties)
         results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
         names = {

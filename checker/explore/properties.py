@@ -13,8 +13,9 @@ from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import PropertyResult, verdict_on
+from leasehold.checker.explore.result import PropertyResult, of_all_bindings, verdict_on
 from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.symmetry import distinct_bindings
 from leasehold.spec.language.expression import Apply, Expression, Quantifier, text
 from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.python_source import Frame, source
@@ -33,7 +34,7 @@ class WatchedClaim:
     """A property or an allowed end, and what a search has found of it.
 
     Attributes:
-        of: the property, or the end.
+        of: the property, of which values stand in place of its variables; or the end.
         claim, antecedent: its expressions, over a state, or over a step and its action; `holds`, `when`: as functions.
         seen: whether there is a case of it: the antecedent held, or the end was met.
         found: the state that violates it or is its witness; of a step a label, the action and where that leads.
@@ -118,7 +119,8 @@ class PropertyClaims:
                 self.unasked.append(p)
                 continue
             compiled = partial(_compiled, frame, step_function if p.kind == "step" else function)
-            kinds.get(p.kind, self.graphical).append(WatchedClaim(p, p.claim, p.when, compiled))
+            for one in distinct_bindings(system, p, world.faulty):
+                kinds.get(p.kind, self.graphical).append(WatchedClaim(one, one.claim, one.when, compiled))
         self._of_states = _ClaimsTogether(self.invariants, frame, function)
         self._of_steps = _ClaimsTogether(self.steps, frame, step_function)
 
@@ -161,7 +163,10 @@ class PropertyClaims:
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
         claims = (c for c in (*self.invariants, *self.steps) if c.antecedent is not None and c.found is None)
-        return tuple(c.of.name for c in (*claims, *self.graphical, *(self.ends or ())) if not c.seen)
+        seen: dict[str, bool] = {}  # of a property with variables a case of one binding is enough
+        for c in (*claims, *self.graphical, *(self.ends or ())):
+            seen[c.of.name] = seen.get(c.of.name, False) or c.seen
+        return tuple(name for name, once in seen.items() if not once)
 
     def results(self, paths: Paths, complete: bool, why: str) -> list[PropertyResult]:
         """The verdicts, once the search has ended."""
@@ -180,13 +185,7 @@ class PropertyClaims:
             failed = self._failed(step.of, step_function, (paths.states[paths.labels.states[label]], after, action))
             broken = verdict_on(step.of, "violated", paths.to_label(label, (action, after)))
             results.append(replace(broken, failed=failed))
-        for witness in self.witnesses:
-            if witness.found is not None:
-                results.append(verdict_on(witness.of, "witnessed", paths.to(witness.found)))
-            elif complete:
-                results.append(verdict_on(witness.of, "violated", None, "no reachable state shows it"))
-            else:
-                results.append(verdict_on(witness.of, "bounded", None, f"not seen; {why}"))
+        results += of_all_bindings([self._witnessed(witness, paths, complete, why) for witness in self.witnesses])
         if self.ends is not None:
             doc = "Nothing stops but in an allowed end: " + ", ".join(e.of.name for e in self.ends) + "."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
@@ -194,6 +193,13 @@ class PropertyClaims:
             reason = "no step is possible, and no allowed end holds" if path else "" if complete else why
             results.append(PropertyResult(DEADLOCK, "deadlock", verdict, doc, "", path, reason))  # type: ignore[arg-type]
         return results
+
+    def _witnessed(self, claim: WatchedClaim, paths: Paths, complete: bool, why: str) -> PropertyResult:
+        if claim.found is not None:
+            return verdict_on(claim.of, "witnessed", paths.to(claim.found))
+        if complete:
+            return verdict_on(claim.of, "violated", None, "no reachable state shows it")
+        return verdict_on(claim.of, "bounded", None, f"not seen; {why}")
 
     def _failed(
         self, p: Property, compiled: Callable[[str], Callable[[Any, Any, Any], Any]], arguments: tuple[Any, ...]

@@ -111,7 +111,8 @@ class PropertyResult:
     exhausted: holds in every state within the explored bounds; witnessed: a `sometimes` was reached; violated: a path
     shows the contrary (for a `sometimes` that nothing reaches there is none); bounded: not contradicted, but the
     exploration was cut short. `failed` has the parts of a violated claim that are false at the end of the path, where
-    it joins several with `and`.
+    it joins several with `and`. `binding` has the values of the property's variables for which it is violated or, of a
+    `sometimes`, not seen yet or witnessed last; empty where it has none, or holds for all.
     """
 
     name: str
@@ -122,11 +123,37 @@ class PropertyResult:
     path: Path | None = None
     reason: str = ""
     failed: tuple[str, ...] = ()
+    binding: Mapping[str, str] = field(default_factory=dict)
 
 
 def verdict_on(p: Property, verdict: Verdict, path: Path | None = None, reason: str = "") -> PropertyResult:
-    """The verdict on a property of the specification."""
-    return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason)
+    """The verdict on a property of the specification; its reason begins with the values of its variables."""
+    if not p.binding or verdict == "exhausted" or (verdict == "bounded" and p.kind != "sometimes"):
+        return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason)
+    words = "for " + ", ".join(f"{name}={value}" for name, value in p.binding.items())
+    reason = f"{words}: {reason}" if reason else words
+    return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason, (), p.binding)
+
+
+def of_all_bindings(results: Sequence[PropertyResult]) -> list[PropertyResult]:
+    """One verdict for each property: of its verdicts for bindings of its variables, the one that counts.
+
+    That is a violation with a path of the fewest steps; else one that is not decided; else the farthest witness. Of
+    several the first.
+    """
+    by_name: dict[str, list[PropertyResult]] = {}
+    for result in results:
+        by_name.setdefault(result.name, []).append(result)
+
+    def steps(result: PropertyResult) -> int:
+        return 0 if result.path is None else len(result.path)
+
+    def counts(some: list[PropertyResult]) -> PropertyResult:
+        violated = [r for r in some if r.verdict == "violated"]
+        bounded = [r for r in some if r.verdict == "bounded"]
+        return min(violated, key=steps) if violated else bounded[0] if bounded else max(some, key=steps)
+
+    return [counts(some) for some in by_name.values()]
 
 
 @dataclass(frozen=True, slots=True)

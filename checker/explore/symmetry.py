@@ -14,12 +14,13 @@ explored ranges, and in the order in which a parent drives its subsidiaries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.for_each import Binding, bindings, bound, each
 from leasehold.spec.language.model import Drive, End, Property, Role, Send, System, Task, expressions
 
 
@@ -57,11 +58,40 @@ def symmetry_of(system: System) -> Symmetry:
     if not reader.group_of:
         return Symmetry((), ("no role has several instances",))
     reader.read_all()
+    reader.read_variables()
     groups = dict.fromkeys(reader.group_of.values())
     return Symmetry(
         tuple(Group(g, system.roles[g[0]].count) for g in groups if g not in reader.told),
         tuple(reader.told[g] for g in groups if g in reader.told),
     )
+
+
+def distinct_bindings(system: System, p: Property, faulty: bool = False) -> list[Property]:
+    """A property with values in place of its variables, for each binding that no other stands for.
+
+    Instances that nothing but other properties tells apart may change places in every run, so a binding is violated if
+    and only if it is with its instances in another order, and by a path of as many steps.
+    """
+    if not p.variables or faulty:
+        return each(p)
+    reader = _Reader(replace(system, properties={p.name: p}, ends=None))
+    reader.read_all()
+    group_of = {role: group for role, group in reader.group_of.items() if group not in reader.told}
+    return [bound(p, binding) for binding in bindings(p) if _is_first(p, binding, group_of)]
+
+
+def _is_first(p: Property, binding: Binding, group_of: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether instances that are alike are numbered in the order in which they come."""
+    used: dict[tuple[str, ...], int] = {}
+    for name, number in binding.items():
+        of = p.variables[name]
+        group = group_of.get(of.name) if isinstance(of, t.Instance) else None
+        if group is not None:
+            assert isinstance(number, int)
+            if number > used.get(group, 0):
+                return False
+            used[group] = max(used.get(group, 0), number + 1)
+    return True
 
 
 def _named(p: Property | End) -> str:
@@ -135,6 +165,13 @@ class _Reader:
                 self._order(role, task)
         for site, e in self._expressions():
             self.read(e, site)
+
+    def read_variables(self) -> None:
+        """Looks at variables of properties: a state shows what is claimed of one instance, its orbit of another."""
+        for p in self.system.properties.values():
+            site = _Site(f"property {p.name}", p.place, p.name)
+            for name, of in p.variables.items():
+                self._in(of, f"is claimed of each `{name}` by itself", site, p.place)
 
     def _expressions(self) -> Iterator[tuple[_Site, x.Expression]]:
         """Every expression that steps, first states, bounds or claims are made of."""

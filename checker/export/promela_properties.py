@@ -21,7 +21,7 @@ from typing import Any
 from leasehold.checker.export.promela_layout import PromelaNames, both, either, opposite
 from leasehold.checker.export.promela_steps import Alternative
 from leasehold.checker.export.promela_terms import PromelaBindings, word
-from leasehold.checker.export.shared import ExportError, LeftOut, asks_what_was_taken, bounded, wrapped
+from leasehold.checker.export.shared import ExportError, LeftOut, asks_what_was_taken, bounded, named_cases, wrapped
 from leasehold.spec.language.model import Fair, Property
 
 LIVENESS = """
@@ -50,7 +50,7 @@ class PromelaProperties:
             )
         properties = self.system.properties.values()
         self.left_out = [LeftOut(p.name, reasons[p.kind]) for p in properties if p.kind in reasons]
-        self.stated = [p for p in properties if p.kind not in reasons]
+        self.stated = [one for p in properties if p.kind not in reasons for one in named_cases(p)]
         self.notes_took = any(map(asks_what_was_taken, self.stated))
 
     def of(self, kind: str) -> list[Property]:

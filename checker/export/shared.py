@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Channel, Datum, Property, Role, System, Transition
 from leasehold.spec.language.operators import template
@@ -189,6 +190,20 @@ class UniqueNames:
             self.taken.add(name)
             self.made[key] = name
         return self.made[key]
+
+
+def named_cases(p: Property) -> list[Property]:
+    """The property for each binding of its variables, each with a name of its own."""
+    return [
+        replace(
+            one,
+            name=re.sub(r"\W+", "_", "_".join([p.name, *one.binding.values()])).rstrip("_"),
+            doc=f"{p.doc} For {', '.join(f'{name}={value}' for name, value in one.binding.items())}.".strip(),
+        )
+        if one.binding
+        else one
+        for one in each(p)
+    ]
 
 
 def asks_what_was_taken(p: Property) -> bool:

@@ -23,6 +23,7 @@ from leasehold.checker.export.shared import (
     bounded,
     heading,
     low_high,
+    named_cases,
     ranges,
     sentence,
     wrapped,
@@ -231,7 +232,7 @@ class _TlaModule:
             self.left_out.append(LeftOut("guards_disjoint", why))
         for p in self.system.properties.values():
             try:
-                found.append(self._claim(p))
+                found += map(self._claim, named_cases(p) if p.kind == "sometimes" else [p])
             except ExportError as error:
                 self.left_out.append(LeftOut(p.name, error.what))
         if self.system.ends is not None:
@@ -240,7 +241,8 @@ class _TlaModule:
 
     def _claim(self, p: Property) -> list[str]:
         name = self.layout.names.name(("property", p.name), p.name.capitalize())
-        f = TlaBindings(self.layout, primed=p.kind == "step")
+        variables = {v: f"Each_{v}" for v in p.variables}
+        f = TlaBindings(self.layout, primed=p.kind == "step", variables=variables)
         claim, when = term(p.claim, f), term(p.when, f) if p.when is not None else ""
         implied = f"({when} => {claim})" if when else claim
         match p.kind:
@@ -259,7 +261,9 @@ class _TlaModule:
                 if p.within is not None:
                     why = f"that it comes within {p.within} ticks is not said here, only that it comes"
                     self.left_out.append(LeftOut(f"{p.name}, within", why))
+                each = "".join(f"\\A {variables[v]} \\in {self.steps.values(of)} : " for v, of in p.variables.items())
                 formula, where = f"({when or 'TRUE'}) ~> ({claim})", self.temporal
+                formula = f"{each}({formula})" if each else formula
             case _:
                 why = "that some run leads to it is a claim about branching time"
                 raise ExportError(why, "TLA+ speaks of single runs")

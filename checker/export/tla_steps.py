@@ -306,10 +306,13 @@ class TlaActions:
         times = d.type.of if isinstance(d.type, t.Option | t.Map) else d.type
         if isinstance(times, t.Time) and begins_below_zero(self.system, d):
             tried = f"{{N \\in {tried} : 0 <= N}}"
-        return self._values(d.type, tried)
+        return self.values(d.type, tried)
 
-    def _values(self, kind: t.Type, numbers: str) -> str:
+    def values(self, kind: t.Type, numbers: str = "") -> str:
+        """The set of a type's values; the numbers among them are some of these, or those of its bounds."""
         match kind:
+            case t.Int(low=low, high=high) if not numbers:
+                return f"({low}..{high})"
             case t.Bool():
                 return "BOOLEAN"
             case t.Enum() | t.Instance():
@@ -317,9 +320,9 @@ class TlaActions:
             case t.Set(of=of) if of is not None:
                 return f"(SUBSET {self.layout.members(of)})"
             case t.Map(key=key, of=of):
-                return f"[{self.layout.members(key)} -> {self._values(of, numbers)}]"
+                return f"[{self.layout.members(key)} -> {self.values(of, numbers)}]"
             case t.Option(of=of) if of is not None:
-                return f"({{{{}}}} \\union {{{{V}} : V \\in {self._values(of, numbers)}}})"
+                return f"({{{{}}}} \\union {{{{V}} : V \\in {self.values(of, numbers)}}})"
         low, high = low_high(kind) or (None, None)
         tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
         return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers

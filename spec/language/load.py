@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
 from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
-from leasehold.spec.language.build import Builder
+from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
-from leasehold.spec.language.files import Gatherer, Item, SpecFiles, as_mapping, entries, unreadable
+from leasehold.spec.language.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
 from leasehold.spec.language.names import Scope
@@ -138,13 +137,8 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
     return replace(draft, expectations=expectations, migrations=migrations, warnings=found)
 
 
-class _SystemBuilder(Builder):
-    """The second pass over system.yaml, invariants.yaml and expected.yaml, too."""
-
-    @cached_property
-    def world(self) -> Scope:
-        """The scope of what looks at all machines from outside."""
-        return Scope(self.names, clock=self.timed, opaque=True, outside=True)
+class _SystemBuilder(ClaimBuilder):
+    """The second pass over system.yaml and expected.yaml, too."""
 
     def single(self, key: str) -> x.Expression | None:
         return optional(self.files.single.get(key), self.world, self.sink)
@@ -238,47 +232,6 @@ class _SystemBuilder(Builder):
                 name, role, event, guard, fair, doc_of(node), place, text_of(node, "enforced") == "true"
             )
         return found
-
-    def properties(self) -> dict[str, m.Property]:
-        return self._claims(self.files.properties)
-
-    def lemmas(self) -> dict[str, m.Property]:
-        for name, item in self.files.lemmas.items():
-            if name in self.files.properties:
-                self.sink.error("lemma_is_property", item.place, name=name, place=self.files.properties[name].place)
-        return self._claims(self.files.lemmas)
-
-    def _claims(self, declared: Mapping[str, Item]) -> dict[str, m.Property]:
-        found = {}
-        for name, place, node in entries(dict(declared)):
-            kinds = [
-                k for k in ("always", "step", "sometimes", "leads_to", "always_possible") if node.get(k) is not None
-            ]
-            if len(kinds) != 1:
-                self.sink.error("one_claim", place, name=name, kinds=kinds)
-                continue
-            kind = kinds[0]
-            claim, when, within = node.get(kind), node.get("when"), node.get("within")
-            assert claim is not None
-            if kind == "leads_to" and when is None:
-                self.sink.error("leads_to_when", place, name=name)
-            if kind == "sometimes" and when is not None:
-                self.sink.error("sometimes_when", place, name=name)
-            if within is not None and (kind != "leads_to" or not self.timed):
-                self.sink.error("within_leads_to", within.place, name=name)
-            scope = replace(self.world, step=kind == "step", claim=True)
-            found[name] = m.Property(
-                name, kind, parse(claim, scope, self.sink, BOOL),  # type: ignore[arg-type]
-                optional(when, scope, self.sink),
-                self.declarer.constant(within) if within is not None else None,
-                doc_of(node), text_of(node, "source"), place,
-            )  # fmt: skip
-        return found
-
-    def ends(self) -> tuple[m.End, ...] | None:
-        if self.files.ends is None:
-            return None
-        return tuple(m.End(n, parse(node, self.world, self.sink, BOOL), p) for n, p, node in entries(self.files.ends))
 
     def product(self, roles: Mapping[str, m.Role]) -> tuple[str, ...]:
         node = self.files.single.get("product")

@@ -290,7 +290,12 @@ PropertyKind: TypeAlias = Literal["always", "step", "sometimes", "leads_to", "al
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A claim. `when` is its antecedent, of which a case must exist; `within` bounds a leads_to in ticks."""
+    """A claim. `when` is its antecedent, of which a case must exist; `within` bounds a leads_to in ticks.
+
+    Attributes:
+        variables: it is claimed of each of their values, and its expressions read them (for_each.py).
+        binding: values that stand in place of variables, as the language writes them.
+    """
 
     name: str
     kind: PropertyKind
@@ -300,6 +305,8 @@ class Property:
     doc: str = ""
     source: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    binding: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.properties import WatchedClaim
 from leasehold.checker.explore.resources import side_by_side
-from leasehold.checker.explore.result import PropertyResult, verdict_on
+from leasehold.checker.explore.result import PropertyResult, of_all_bindings, verdict_on
 from leasehold.spec.language.expression import TRUE
 
 if TYPE_CHECKING:
@@ -61,13 +61,12 @@ def decide(
         return complete and reachable_fair_components(starts[n], missing[n], graph, asked) is not None
 
     failing = side_by_side(may_fail, range(len(leads)))
-    found = {  # where nothing may fail, nothing need be followed from any start
-        c.of.name: _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
+    found = [  # where nothing may fail, nothing need be followed from any start
+        _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
         for n, c in enumerate(leads)
-    }
-    return [
-        found[c.of.name] if c.of.name in found else _decide_possible(c, graph, paths, complete, why) for c in claims
     ]
+    found += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
+    return of_all_bindings(found)
 
 
 def _decide(

@@ -24,6 +24,7 @@ from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.types import Value
@@ -55,7 +56,8 @@ def key_of(world: Reference, symmetry: bool) -> str:
     frame = Frame(world.layout, system.values(), before="o")
     claims = [
         (p.name, p.kind, source(p.claim, frame), p.when and source(p.when, frame), p.within)
-        for p in system.properties.values()
+        for of in system.properties.values()
+        for p in each(of)
     ]
     ends = None if system.ends is None else [(e.name, source(e.holds, frame)) for e in system.ends]
     constants = {name: repr(c.value) for name, c in system.constants.items()}

@@ -53,7 +53,7 @@ def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[B
             continue
         properties = OpenProperties(system, budget)
         for result in found.properties:
-            known = {*properties.states, *properties.steps, *properties.leads_to, DEADLOCK}
+            known = {*properties.states, *properties.steps, *(name for name, *_ in properties.leads_to), DEADLOCK}
             if result.verdict == "violated" and result.path is not None and result.name in holding & known:
                 yield _script(found, properties, result, budget)
 
@@ -74,7 +74,7 @@ def _script(found: Exploration, properties: OpenProperties, result: PropertyResu
         state = after
     endless = result.kind in ENDLESS
     if endless:
-        expected |= waiting
+        expected |= {name for name, *_ in waiting}
         stuck = next(world.successors(state, (0,) * len(world.limited)), None) is None
         if stuck and properties.ends is not None and properties.end(state) is None:
             expected.add(DEADLOCK)

@@ -19,12 +19,14 @@ from leasehold.faults import Budget
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source
 
 Records = tuple[Any, ...]
 DEADLOCK = "deadlock_free"  # the property that `ends` claims
 Holds = Callable[[Any, tuple[Any, ...], int], Any]
+Owed = tuple[str, ...]  # a property's name, and the values of its variables
 
 
 class Projection:
@@ -52,7 +54,7 @@ class OpenProperties(MonitoredProperties):
 
     Attributes:
         projection: of states to record states.
-        leads_to: by name, what each begins to wait for where, and what it waits for.
+        leads_to: by name and values of its variables, where each begins to wait, and what it waits for.
         ends: by name.
         excused: the properties that the model says are broken with one crash.
     """
@@ -61,26 +63,26 @@ class OpenProperties(MonitoredProperties):
         super().__init__(system, budget)
         self.projection = Projection(self.world)
         self.excused: frozenset[str] = frozenset()
-        self.leads_to: dict[str, tuple[Holds, Holds]] = {}
+        self.leads_to: dict[Owed, tuple[Holds, Holds]] = {}
         frame = Frame(self.layout, system.values())
         lanes = {lane.cell for lane in self.layout.lanes}
-        for p in system.properties.values():
+        for p in (one for of in system.properties.values() for one in each(of)):
             if p.kind != "leads_to" or p.within is not None or not self.world.asks(p.claim):
                 continue
             words = ["True" if p.when is None else source(p.when, frame), source(p.claim, frame)]
             read = [cells_read(text) for text in words]
             if all(cells is not None and not cells & lanes for cells in read):
-                self.leads_to[p.name] = function(words[0]), function(words[1])
+                self.leads_to[p.name, *p.binding.values()] = function(words[0]), function(words[1])
         self.ends: dict[str, Holds] | None = None
         if system.ends is not None:
             self.ends = {end.name: self.world.world(end.holds) for end in system.ends}
 
-    def waiting(self, before: set[str], state: Sequence[Any]) -> set[str]:
+    def waiting(self, before: set[Owed], state: Sequence[Any]) -> set[Owed]:
         """The `leads_to` that wait for their claim in a state, if these did before it."""
         return {
-            name
-            for name, (when, claim) in self.leads_to.items()
-            if (name in before or when(state, (), -1)) and not claim(state, (), -1)
+            owed
+            for owed, (when, claim) in self.leads_to.items()
+            if (owed in before or when(state, (), -1)) and not claim(state, (), -1)
         }
 
     def end(self, state: Sequence[Any]) -> str | None:
@@ -100,7 +102,6 @@ class OpenMonitor(PropertyMonitor):
 
     Attributes:
         strange: record states that the graph does not have, in words.
-        waiting: the `leads_to` that wait.
         outside: the run has left the bounds within which the system was explored.
     """
 
@@ -113,7 +114,12 @@ class OpenMonitor(PropertyMonitor):
         self.known = known
         self.strange: list[str] = []
         self.outside = False
-        self.waiting = properties.waiting(set(), self._state)
+        self._waiting = properties.waiting(set(), self._state)
+
+    @property
+    def waiting(self) -> set[str]:
+        """The `leads_to` that wait, by name."""
+        return {name for name, *_ in self._waiting}
 
     def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
         world = self.properties.world
@@ -122,7 +128,7 @@ class OpenMonitor(PropertyMonitor):
             self._state = after
             return
         super()._ask(before, after, action)
-        self.waiting = self.properties.waiting(self.waiting, after)
+        self._waiting = self.properties.waiting(self._waiting, after)
         records = self.properties.projection(after)
         if self.known is not None and records not in self.known:
             last = "a commit of several steps" if action is None else f"{action.role or action.kind} {action.event}"
