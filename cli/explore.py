@@ -75,11 +75,12 @@ def explore(
     that need fairness fail, with the reason.
 
     With --workers or --cluster, several processes search, and each keeps a part of the states. Properties that need the
-    whole graph (leads_to, always_possible, convergence) are then not decided. --memory limits all processes together.
+    whole graph (about fair runs, always_possible, convergence) are then not decided. --memory limits all processes
+    together.
 
     With --symmetry, one state is visited for each orbit: for all states that differ only in which instance of a role is
     which. The number of states in the orbits is printed. Where the specification or a property distinguishes instances,
-    and where a property is a leads_to, all states are visited; also where machines hold the names of others, and that
+    and where one is about fair runs, all states are visited; also where machines hold the names of others, and that
     takes longer than all states in C (--engine reference visits orbits all the same). The choice is said at the start.
 
     With --only, the other properties are not decided.

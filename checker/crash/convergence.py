@@ -144,7 +144,7 @@ class Ways:
         if rests:
             path = self._resting(rests[0])
         else:
-            run = liveness.fair_run(lasting, self.astray, graph, self.paths, self.asked)
+            run = liveness.fair_run(liveness.staying(lasting, self.astray), graph, self.paths, self.asked)
             assert run is not None
             path = self.paths.along(run.states, run.begin)
         self.stays = leading(todo, graph, self.astray)
@@ -159,7 +159,7 @@ class Ways:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""
         start = np.zeros(len(self.astray), dtype=bool)
         start[n] = True
-        run = liveness.fair_run(start, self.astray, self.graph, self.paths, self.asked)
+        run = liveness.fair_run(liveness.staying(start, self.astray), self.graph, self.paths, self.asked)
         assert run is not None
         at = run.states.index(n)
         if at > run.begin:  # it lies on the cycle

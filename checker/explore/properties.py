@@ -107,7 +107,7 @@ class PropertyClaims:
         self.invariants: list[WatchedClaim] = []
         self.witnesses: list[WatchedClaim] = []
         self.steps: list[WatchedClaim] = []
-        self.graphical: list[WatchedClaim] = []  # leads_to and always_possible, which are decided on the finished graph
+        self.graphical: list[WatchedClaim] = []  # what is decided on the finished graph
         self.unasked: list[Property] = []
         every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
         self.ends = None if every_end is None else [WatchedClaim(e, e.holds, None, world.world) for e in every_end]

@@ -116,7 +116,7 @@ class PropertyResult:
     """
 
     name: str
-    kind: str  # always, step, sometimes, leads_to, deadlock, range, guards
+    kind: str  # that of a property, or deadlock, range, guards
     verdict: Verdict
     doc: str = ""
     source: str = ""

@@ -19,9 +19,9 @@ from typing import TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.diagnostics import NOWHERE, Place, a
 from leasehold.spec.language.for_each import Binding, bindings, bound, each
-from leasehold.spec.language.model import Drive, End, Property, Role, Send, System, Task, expressions
+from leasehold.spec.language.model import OF_FAIR_RUNS, Drive, End, Property, Role, Send, System, Task, expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,11 @@ class Symmetry:
 
 def symmetry_of(system: System) -> Symmetry:
     """The roles whose instances nothing in a system tells apart, while no fault but those of channels is explored."""
-    liveness = [p for p in system.properties.values() if p.kind == "leads_to"]
+    liveness = [p for p in system.properties.values() if p.kind in OF_FAIR_RUNS]
     if liveness:
-        words = "is a leads_to: what is fair is asked of each machine, and orbits do not keep machines apart"
+        words = (
+            f"is {a(liveness[0].kind)}: what is fair is asked of each machine, and orbits do not keep machines apart"
+        )
         return Symmetry((), (f"{_named(liveness[0])} {words}",))
     reader = _Reader(system)
     if not reader.group_of:

@@ -78,7 +78,7 @@ class _Model:
         alternatives = self.steps.all()
         groups = self.properties.groups(alternatives)
         monitors, judge = self.properties.monitors(), self._judge()
-        begun = "Begun" if first and self.properties.of("leads_to") else ""
+        begun = "Begun" if first and self.properties.live() else ""
         never = self.properties.never(alternatives, groups, begun)
         state += [f"bool {begun};  /* an initial state is set */"] if begun else []
         parts = [
@@ -239,7 +239,7 @@ class _Model:
             ]
             body = [f'printf("{a.label}\\n")', *a.first, *noted, *numbers]
             lines.append(f"\t\t:: d_step {{ {a.guard} -> {'; '.join(body)} }}")
-        if self.properties.of("leads_to"):
+        if self.properties.live():
             lines += ["#ifdef LIVENESS", "\t\t:: d_step { true -> Fair(0) }  /* nothing need happen */", "#endif"]
         if not alternatives:
             lines.append("\t\t:: false")
@@ -279,7 +279,7 @@ class _Model:
                     names.literal(d.type, state[world.layout.at(role.name, i, d.name)]), strict=True,
                 )
             ]  # fmt: skip
-            sets += ["Begun = true"] if self.properties.of("leads_to") else []
+            sets += ["Begun = true"] if self.properties.live() else []
             lines.append(f":: d_step {{ {'; '.join(sets)} }}")
         return ["if", *lines, "fi;"]
 

@@ -4,6 +4,7 @@
     step         an assertion after every step, over the state before it, which hidden variables hold
     sometimes    an alternative that is possible where the claim is true, asked for by -DSEEK_name
     leads_to     a never claim, asked for by -DCLAIM_name; with `within`, another by -DCLAIM_name_within
+    always_eventually, eventually_always    a never claim likewise
     ends         what is possible when nothing else is, and asserts that an end holds
 
 Theory of operation of the never claims. A run breaks `when` leads to `claim` if it comes to a state where `when` holds,
@@ -22,7 +23,7 @@ from leasehold.checker.export.promela_layout import PromelaNames, both, either, 
 from leasehold.checker.export.promela_steps import Alternative
 from leasehold.checker.export.promela_terms import PromelaBindings, word
 from leasehold.checker.export.shared import ExportError, LeftOut, asks_what_was_taken, bounded, named_cases, wrapped
-from leasehold.spec.language.model import Fair, Property
+from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
 
 LIVENESS = """
 #ifdef LIVENESS
@@ -40,14 +41,14 @@ class PromelaProperties:
     def __init__(self, names: PromelaNames) -> None:
         self.names, self.system, self.frame = names, names.system, PromelaBindings(names)
         strong = [f"`{name}`" for name, action in self.system.environment.items() if action.fair is Fair.STRONG]
-        reasons = {"always_possible": "that some run leads to it is a claim about branching time, and SPIN's are about "
-                   "single runs"}  # fmt: skip
+        branching = "that some run leads to it is a claim about branching time, and SPIN's are about single runs"
+        reasons: dict[str, str] = {"always_possible": branching}
         if bounded(self.system):
-            reasons["leads_to"] = "fairness would be asked of steps out of the bounds, which the model takes back"
+            why = "fairness would be asked of steps out of the bounds, which the model takes back"
+            reasons |= dict.fromkeys(OF_FAIR_RUNS, why)
         elif strong:
-            reasons["leads_to"] = (
-                f"{', '.join(strong)} needs strong fairness, and the never claim asks for weak fairness alone"
-            )
+            why = f"{', '.join(strong)} needs strong fairness, and the never claim asks for weak fairness alone"
+            reasons |= dict.fromkeys(OF_FAIR_RUNS, why)
         properties = self.system.properties.values()
         self.left_out = [LeftOut(p.name, reasons[p.kind]) for p in properties if p.kind in reasons]
         self.stated = [one for p in properties if p.kind not in reasons for one in named_cases(p)]
@@ -56,10 +57,14 @@ class PromelaProperties:
     def of(self, kind: str) -> list[Property]:
         return [p for p in self.stated if p.kind == kind]
 
+    def live(self) -> list[Property]:
+        """Those about fair runs, each a never claim."""
+        return [p for p in self.stated if p.kind in OF_FAIR_RUNS]
+
     def usage(self) -> list[str]:
         """What the head of the model says of properties that are asked for."""
         seek = ", ".join(p.name for p in self.of("sometimes"))
-        live = ", ".join(p.name + (f", {p.name}_within" if p.within is not None else "") for p in self.of("leads_to"))
+        live = ", ".join(p.name + (f", {p.name}_within" if p.within is not None else "") for p in self.live())
         lines = [f"To see a witness, give `spin -a` -DSEEK_name, of: {seek}"] if seek else []
         if live:
             lines.append(
@@ -89,7 +94,7 @@ class PromelaProperties:
         that was: under -DLIVENESS there are none.
         """
         lines: list[str] = []
-        unless = self.of("always") and self.of("leads_to")
+        unless = self.of("always") and self.live()
         lines += ["#ifndef LIVENESS"] if unless else []
         for p in self.of("always"):
             lines += _about(p, "always")
@@ -140,13 +145,13 @@ class PromelaProperties:
 
     def groups(self, alternatives: Sequence[Alternative]) -> dict[tuple[Any, ...] | None, int]:
         """The fair groups, numbered from 1; 0 is no group."""
-        found = dict.fromkeys(a.group for a in alternatives if a.group is not None) if self.of("leads_to") else {}
+        found = dict.fromkeys(a.group for a in alternatives if a.group is not None) if self.live() else {}
         if len(found) > 255:
             raise ExportError(f"there are {len(found)} fair groups of steps", "set the numbers of machines lower")
         return {group: n for n, group in enumerate(found, 1)}
 
     def taken(self) -> list[str]:
-        return LIVENESS.strip().splitlines() if self.of("leads_to") else []
+        return LIVENESS.strip().splitlines() if self.live() else []
 
     # Never claims
 
@@ -163,24 +168,44 @@ class PromelaProperties:
             assert group is not None
             lines += wrapped(f"{number}: {' '.join(map(str, group))}", "/* fair group ", " * ", " */")
             lines.append(f"#define Possible_{number} {either([a.guard for a in alternatives if a.group == group])}")
-        for p in self.of("leads_to"):
-            states = {}
-            for n in range(1, len(groups) + 1):
-                then = f"owed_{n + 1}" if n < len(groups) else "accept_all"
-                states[f"owed_{n}"] = ["", f" && (taken == {n} || !Possible_{n}) -> goto {then}"]
-            states |= {"accept_all": [" -> goto owed_1"]} if groups else {"accept_owed_1": [""]}
-            start = "owed_1" if groups else "accept_owed_1"
-            lines += self._claim(p, p.name, "a fair run in which it is owed for ever", {start: both(at)}, states)
+        for p in self.live():
+            lines += self._never(p, len(groups), at)
             if p.within is not None and self.system.clock is not None:
+                owed = f"Owed_{p.name}_within"
                 starts = range(max(0, self.system.clock.horizon - p.within))
                 states = {
-                    f"since_{now}": [f" && clock <= {now + p.within}", f" && clock > {now + p.within} -> goto late"]
+                    f"since_{now}": [
+                        f"{owed} && clock <= {now + p.within}",
+                        f"{owed} && clock > {now + p.within} -> goto late",
+                    ]
                     for now in starts
                 }
-                begins = {f"since_{now}": both([*at, f"(clock == {now})"]) for now in starts}
+                when = [] if p.when is None else [word(p.when, self.frame)]
+                begins = {f"since_{now}": both([*at, f"(clock == {now})", *when, owed]) for now in starts}
                 about = f"a run in which it is owed for more than {p.within} ticks"
                 lines += self._claim(p, f"{p.name}_within", about, begins, states, ["late:", "\tskip"])
         return lines
+
+    def _never(self, p: Property, groups: int, at: list[str]) -> list[str]:
+        """The never claim about a fair run: it waits for the groups in their turn, and so again and again.
+
+        Of an `eventually_always`, it waits for a state without the claim, too; else, there is no state with it.
+        """
+        owed, when = f"Owed_{p.name}", [] if p.when is None else [word(p.when, self.frame)]
+        again = p.kind == "eventually_always"
+        stay = "true" if again else owed
+        turns = [f"(taken == {n} || !Possible_{n})" for n in range(1, groups + 1)] + [owed] * again
+        states: dict[str, list[str]] = {}
+        if p.kind == "always_eventually" and when:
+            states["since"] = ["true", f"{owed} -> goto owed_1"]
+        for n, turn in enumerate(turns, 1):
+            then = f"owed_{n + 1}" if n < len(turns) else "accept_all"
+            states[f"owed_{n}"] = [stay, f"{both([stay, turn]) if stay == owed else turn} -> goto {then}"]
+        states |= {"accept_all": [f"{stay} -> goto owed_1"]} if turns else {"accept_owed_1": [owed]}
+        first = [*at, *when] if again or "since" in states else [*at, *when, owed]
+        start = "since" if "since" in states else "owed_1" if turns else "accept_owed_1"
+        about = f"a fair run in which it is owed {'again and again' if again else 'for ever'}"
+        return self._claim(p, p.name, about, {start: both(first)}, states)
 
     def _claim(
         self, p: Property, name: str, about: str, begins: dict[str, str], states: dict[str, list[str]],
@@ -188,13 +213,12 @@ class PromelaProperties:
     ) -> list[str]:  # fmt: skip
         """A never claim: where it begins to be owed, what may follow in each of its states while it is, and an end."""
         missing = opposite(word(p.claim, self.frame))
-        owed = [missing] if p.when is None else [word(p.when, self.frame), missing]
         lines = ["", f"#ifdef CLAIM_{name}", *_about(p, about), f"#define Owed_{name} ({missing})"]
         lines += ["never {", "wait:", "\tdo", "\t:: true"]
-        lines += [f"\t:: {both([test, *owed])} -> goto {state}" for state, test in begins.items()]
+        lines += [f"\t:: {test} -> goto {state}" for state, test in begins.items()]
         lines.append("\tod;")
         for state, ways in states.items():
-            lines += [f"{state}:", "\tdo", *(f"\t:: Owed_{name}{way}" for way in ways), "\tod;"]
+            lines += [f"{state}:", "\tdo", *(f"\t:: {way}" for way in ways), "\tod;"]
         return [*lines, *last, "}", "#endif"]
 
 

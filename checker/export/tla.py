@@ -32,7 +32,7 @@ from leasehold.checker.export.tla_steps import TlaAction, TlaActions, comment, e
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
-from leasehold.spec.language.model import Property, Role
+from leasehold.spec.language.model import OF_FAIR_RUNS, Property, Role
 
 HELPERS = r"""
 Min(A, B) == IF A < B THEN A ELSE B
@@ -255,20 +255,28 @@ class _TlaModule:
                 formula, where = f"[][{words}]_vars", self.temporal
             case "sometimes":
                 formula, where = f"~{claim}  \\* what breaks this is the witness", self.sought
-            case "leads_to" if self.bounded:
-                raise ExportError("fairness would be asked of steps out of the bounds", "use the explorer")
-            case "leads_to":
-                if p.within is not None:
-                    why = f"that it comes within {p.within} ticks is not said here, only that it comes"
-                    self.left_out.append(LeftOut(f"{p.name}, within", why))
+            case kind if kind in OF_FAIR_RUNS:
+                formula, where = self._of_fair_runs(p, claim, when), self.temporal
                 each = "".join(f"\\A {variables[v]} \\in {self.steps.values(of)} : " for v, of in p.variables.items())
-                formula, where = f"({when or 'TRUE'}) ~> ({claim})", self.temporal
                 formula = f"{each}({formula})" if each else formula
             case _:
                 why = "that some run leads to it is a claim about branching time"
                 raise ExportError(why, "TLA+ speaks of single runs")
         where.append(name)
         return [*comment(f"{p.name}: {p.kind}. {p.doc}"), f"{name} == {formula}"]
+
+    def _of_fair_runs(self, p: Property, claim: str, when: str) -> str:
+        if self.bounded:
+            raise ExportError("fairness would be asked of steps out of the bounds", "use the explorer")
+        if p.within is not None:
+            why = f"that it comes within {p.within} ticks is not said here, only that it comes"
+            self.left_out.append(LeftOut(f"{p.name}, within", why))
+        match p.kind:
+            case "always_eventually":
+                return f"[](({when}) => []<>({claim}))" if when else f"[]<>({claim})"
+            case "eventually_always":
+                return f"({when}) ~> []({claim})" if when else f"<>[]({claim})"
+        return f"({when or 'TRUE'}) ~> ({claim})"
 
     def _types_hold(self) -> list[str]:
         """Every value stays in its type's range, which the language claims of every system."""

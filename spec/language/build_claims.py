@@ -50,7 +50,7 @@ class ClaimBuilder(Builder):
         for name, place, node in entries(dict(declared)):
             kinds = [k for k in KINDS if node.get(k) is not None]
             if len(kinds) != 1:
-                self.sink.error("one_claim", place, name=name, kinds=kinds)
+                self.sink.error("one_claim", place, name=name, kinds=kinds, known=KINDS)
                 continue
             kind = kinds[0]
             claim, when, within = node.get(kind), node.get("when"), node.get("within")

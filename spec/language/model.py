@@ -285,7 +285,10 @@ class Outside:
     enforced: bool = False
 
 
-PropertyKind: TypeAlias = Literal["always", "step", "sometimes", "leads_to", "always_possible"]
+PropertyKind: TypeAlias = Literal[
+    "always", "step", "sometimes", "leads_to", "always_eventually", "eventually_always", "always_possible"
+]
+OF_FAIR_RUNS: tuple[PropertyKind, ...] = ("leads_to", "always_eventually", "eventually_always")  # claims about these
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,12 @@ WRITE_KEYS = {"renewed": "with `--write`: the lines of the difference in expecte
 ALL_KEYS = {"runs": "with `--all`: the same object for each setting; what stands beside it is of the first"}
 PROPERTY_KEYS = {
     "name": "its name; `deadlock_free`, `types_hold` and `guards_disjoint` are the language's own",
-    "kind": "always, step, sometimes, leads_to, always_possible, deadlock, range or guards",
+    "kind": "its claim (always, step, sometimes, leads_to, ...), or deadlock, range or guards",
     "verdict": "exhausted, witnessed, violated, bounded or unasked",
     "doc": "what it says, in words",
     "source": "where it comes from",
     "reason": "why it is violated or bounded, where there is more to say",
+    "binding": "the values of its variables for which it is violated, or witnessed last, where it has some",
     "failed": "the parts of a violated claim that are false at the end of the path, where it has several",
     "path": "the counterexample or witness, where there is one",
 }

@@ -76,7 +76,7 @@ def test_explore(run: Run) -> None:
         False, {"a_lease_grows", "a_lease_shrinks"},
     )  # fmt: skip
     for p in found["properties"]:
-        _same(p, reference.PROPERTY_KEYS, {"path", "failed"})
+        _same(p, reference.PROPERTY_KEYS, {"path", "failed", "binding"})
         if "path" in p:
             _same(p["path"], reference.PATH_KEYS)
             for step in p["path"]["steps"]:
@@ -136,7 +136,7 @@ def test_explore_under_another_fairness(run: Run) -> None:
     assert found["fairness"] == "none"
     reasons = {p["kind"]: p["reason"] for p in found["properties"] if p["verdict"] == "violated"}
     assert set(reasons) == {"leads_to"}
-    assert reasons["leads_to"].endswith("; as declared, it comes")
+    assert reasons["leads_to"].endswith("; as declared, this holds")
 
 
 def test_explore_with_faults(run: Run) -> None:
@@ -160,7 +160,7 @@ def test_crash(run: Run) -> None:
     assert 0 < found["crash_points"] <= found["crash_points_total"]
     assert found["scenarios"] == sum(sum(cell["cases"].values()) for cell in found["cells"])
     for p in found["properties"]:
-        _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path", "failed"})
+        _same(p, {**reference.PROPERTY_KEYS, "weakest": ""}, {"path", "failed", "binding"})
 
 
 @pytest.mark.long

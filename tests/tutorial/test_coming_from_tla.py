@@ -29,6 +29,9 @@ CLAIMS = """properties:
   unchanged: {step: "count(m.f[q] != old(m.f[q]) for q in p) <= 1"}
   eventually_possible: {always_possible: m.n == 3}
   somewhere: {sometimes: m.n == 3}
+  for_each: {for: {q: p, k: [0, 2]}, when: "m.f[q] == k", leads_to: "m.f[q] >= k"}
+  again_and_again: {when: m.n == 3, always_eventually: m.n == 3}
+  in_the_end: {for: {k: [0, 3]}, when: m.n == k, eventually_always: m.n >= k}
 """
 
 

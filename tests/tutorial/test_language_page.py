@@ -5,6 +5,7 @@ The excerpts in docs/howto/ are held to their files too.
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,6 +13,7 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.spec import SpecError, load
 from leasehold.spec.language import shape
 from leasehold.spec.language.infer import FUNCTIONS
+from leasehold.spec.language.model import PropertyKind
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/language.md").read_text()
@@ -70,7 +72,7 @@ def test_every_function_is_described(folder: Path) -> None:
 
 
 def test_every_claim_and_every_fault_is_described() -> None:
-    claims = ("always", "step", "sometimes", "leads_to", "always_possible", "within", "when")
+    claims = (*get_args(PropertyKind), "within", "when", "for")
     assert [c for c in claims if c not in shape.record("a property").keys or f"`{c}" not in PAGE] == []
     assert [
         f

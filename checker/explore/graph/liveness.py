@@ -1,10 +1,18 @@
-"""Deciding `leads_to` (under weak and strong fairness) and `always_possible` on the finished graph.
+"""Deciding claims about fair runs (weakly and strongly fair), and `always_possible`, on the finished graph.
 
 Theory of operation. `when` leads to the claim unless some fair run visits a state where `when` holds and never again
 one where the claim does. Such a run stays, from that state on, among the states without the claim; being endless in a
 finite graph it settles in a strongly connected component of them (or stutters for ever in one state). fairness.py
 defines fairness, scc.py finds the components in which a fair run can stay, and unfair.py says whether more fairness of
 the environment would make a violated property hold.
+
+So a claim about fair runs fails where a run visits a *start*, goes on through states of its *way*, and settles in a
+component that is fair among some states, in which it visits certain states again and again (`Failure`):
+
+    claim               start                    way       settles among   visits again and again
+    leads_to            `when`, not the claim    no claim  no claim        -
+    always_eventually   `when`                   any       no claim        -
+    eventually_always   `when`                   any       any             no claim
 
 `always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
 which none does.
@@ -35,6 +43,7 @@ from leasehold.checker.explore.properties import WatchedClaim
 from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.result import PropertyResult, of_all_bindings, verdict_on
 from leasehold.spec.language.expression import TRUE
+from leasehold.spec.language.model import Property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,58 +55,106 @@ def decide(
     claims: Sequence[WatchedClaim], graph: Graph, paths: Paths, complete: bool, why: str,
     fairness: Fairness = Fairness.SPEC,
 ) -> list[PropertyResult]:  # fmt: skip
-    """The verdict on every leads_to and always_possible of a finished graph."""
+    """The verdict on every claim of a finished graph that is about runs."""
     asked = demands(paths.world.system, graph.names, fairness)
-    leads = [c for c in claims if c.of.kind != "always_possible"]
-    missing = [~paths.where(c.of.claim) for c in leads]
-    starts = [without & paths.where(c.of.when or TRUE) for c, without in zip(leads, missing, strict=True)]
-    if complete and leads:
+    of_runs = [c for c in claims if c.of.kind != "always_possible"]
+    failures = [_failure(c.of, paths) for c in of_runs]
+    if complete and of_runs:
         graph.prepare(asked)
 
     def may_fail(n: int) -> bool:
-        within = leads[n].of.within
-        if within is not None and _ticks_more(within, starts[n], missing[n], graph):
+        within = of_runs[n].of.within
+        if within is not None and _ticks_more(within, failures[n], graph):
             return True
-        return complete and reachable_fair_components(starts[n], missing[n], graph, asked) is not None
+        return complete and reachable_fair_components(failures[n], graph, asked) is not None
 
-    failing = side_by_side(may_fail, range(len(leads)))
-    found = [  # where nothing may fail, nothing need be followed from any start
-        _decide(c, starts[n] & failing[n], missing[n], graph, paths, asked, complete, why, fairness)
-        for n, c in enumerate(leads)
+    failing = side_by_side(may_fail, range(len(of_runs)))
+    found = [
+        _decide(c, failures[n], graph, paths, asked, complete, why, fairness)
+        if failing[n]
+        else _holds(c.of, complete, why, fairness)
+        for n, c in enumerate(of_runs)
     ]
     found += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
     return of_all_bindings(found)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """The runs that break a claim, if they are fair.
+
+    Attributes:
+        starts: states of which the run visits one.
+        way: those that it goes through after that; None: any.
+        among: those among which it stays in the end.
+        again: those of which it visits some again and again; None: any.
+        throughout: every run begins at a start.
+    """
+
+    starts: Marks
+    way: Marks | None
+    among: Marks
+    again: Marks | None = None
+    throughout: bool = False
+
+
+def staying(starts: Marks, among: Marks) -> Failure:
+    """Runs that never leave some states again once they have come to a start, which is one of them."""
+    return Failure(starts, among, among)
+
+
+def _failure(p: Property, paths: Paths) -> Failure:
+    missing = ~paths.where(p.claim)
+    if p.kind == "leads_to":
+        return staying(missing & paths.where(p.when or TRUE), missing)
+    starts = _initial(missing, paths) if p.when is None else paths.where(p.when)
+    if p.kind == "always_eventually":
+        return Failure(starts, None, missing, throughout=p.when is None)
+    return Failure(starts, None, np.ones_like(missing), missing, p.when is None)
+
+
+def _initial(like: Marks, paths: Paths) -> Marks:
+    """The initial states, which are numbered first."""
+    found, labels = np.zeros_like(like), paths.labels
+    for n in range(len(found)):
+        if labels.depths[labels.of[n][0]]:
+            break
+        found[n] = True
+    return found
+
+
 def _decide(
-    claim: WatchedClaim, starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, complete: bool,
-    why: str, fairness: Fairness,
+    claim: WatchedClaim, failure: Failure, graph: Graph, paths: Paths, asked: Demands, complete: bool, why: str,
+    fairness: Fairness,
 ) -> PropertyResult:  # fmt: skip
     p = claim.of
     numbers, begin, reason = None, None, ""
     if p.within is not None:
-        numbers = _too_late(p.within, starts, missing, graph, paths)
+        numbers = _too_late(p.within, failure, graph, paths)
         reason = f"the clock ticks more than {p.within} times"
-    run = fair_run(starts, missing, graph, paths, asked) if complete else None
+    run = fair_run(failure, graph, paths, asked) if complete else None
     if run is not None and (numbers is None or len(run.states) < len(numbers)):
 
         def holds(asked: Demands) -> bool:
-            return reachable_fair_components(starts, missing, graph, asked) is None
+            return reachable_fair_components(failure, graph, asked) is None
 
         def fails(asked: Demands) -> Cycle | None:
             """The states of a counterexample's cycle that is fair to these, if there is one."""
-            found = fair_run(starts, missing, graph, paths, asked, shortest=False)
+            found = fair_run(failure, graph, paths, asked, shortest=False)
             return None if found is None else found.cycle
 
         numbers, begin = run.states, run.begin
-        reason = why_unfair(paths.world.system, graph, fairness, run.cycle, holds, fails)
+        reason = why_unfair(paths.world.system, graph, fairness, p.kind, run.cycle, holds, fails)
         reason += "" if run.shortest else "; there may be a shorter run"
     if numbers is not None:
         path = paths.along(numbers, begin)
         return verdict_on(p, "violated", path, reason)
+    return _holds(p, complete, why, fairness)
+
+
+def _holds(p: Property, complete: bool, why: str, fairness: Fairness) -> PropertyResult:
     if complete:
-        said = "" if fairness is Fairness.SPEC else fairness.words
-        return verdict_on(p, "exhausted", None, said)
+        return verdict_on(p, "exhausted", None, "" if fairness is Fairness.SPEC else fairness.words)
     return verdict_on(p, "bounded", None, why)
 
 
@@ -134,14 +191,12 @@ class _StateOnRun:
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(
-    starts: Sequence[int], missing: Marks, graph: Graph, paths: Paths, timed: bool = False
-) -> Iterator[_StateOnRun]:
-    """Where runs from the starts come to within the missing states, with as many faults as are left; nearest first."""
+def _runs(failure: Failure, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_StateOnRun]:
+    """Where runs from the starts come to on their way, with as many faults as are left; nearest first."""
     labels = paths.labels
     came: dict[tuple[int, int], list[Left]] = {}
     waiting: dict[int, list[_StateOnRun]] = {}
-    for n in starts:
+    for n in failure.starts.nonzero()[0].tolist():
         for label in labels.of[n]:
             waiting.setdefault(labels.depths[label], []).append(
                 _StateOnRun(n, labels.lefts[label], 0, label, labels.depths[label])
@@ -156,7 +211,7 @@ def _runs(
             yield stop
             for e in graph.out(stop.state):
                 target, row = int(graph.targets[e]), graph.row_of(e)
-                if missing[target]:
+                if failure.way is None or failure.way[target]:
                     left = faults_left(stop.left, row.cost) if row.cost else stop.left
                     if left is not None:
                         ticks = stop.ticks + row.clock if timed else 0
@@ -164,18 +219,19 @@ def _runs(
                         waiting.setdefault(depth + 1, []).append(on)
 
 
-def _too_late(within: int, starts: Marks, missing: Marks, graph: Graph, paths: Paths) -> list[int] | None:
+def _too_late(within: int, failure: Failure, graph: Graph, paths: Paths) -> list[int] | None:
     """A shortest run from a start that ticks more than `within` times without the claim."""
-    if not _ticks_more(within, starts, missing, graph):
+    if not _ticks_more(within, failure, graph):
         return None
-    for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths, timed=True):
+    for stop in _runs(failure, graph, paths, timed=True):
         if stop.ticks > within:
             return stop.run(paths)
     return None
 
 
-def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> bool:
+def _ticks_more(within: int, failure: Failure, graph: Graph) -> bool:
     """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
+    starts, missing = failure.starts, failure.among
     if not starts.any():
         return False
     inside = graph.beginning(missing) & missing[graph.targets]
@@ -191,20 +247,21 @@ def _ticks_more(within: int, starts: Marks, missing: Marks, graph: Graph) -> boo
 
 
 def fair_run(
-    starts: Marks, missing: Marks, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
-) -> FairRun | None:
-    """A fair run that stays among the missing states from a start on; None where there is none.
+    failure: Failure, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
+) -> FairRun | None:  # fmt: skip
+    """A fair run that breaks a claim; None where there is none.
 
     It is a shortest one, or only one with a nearest entry.
     """
-    component_of = reachable_fair_components(starts, missing, graph, asked)
+    component_of = reachable_fair_components(failure, graph, asked)
     if component_of is None:
         return None
-    cycles = Cycles(component_of, starts, graph, asked)
+    starts, again = failure.starts, failure.again
+    cycles = Cycles(component_of, starts, graph, asked, again)
     after: dict[int, int] = {}  # by state, how far it is through a start
 
     def started() -> Iterator[Entry]:
-        for stop in _runs(starts.nonzero()[0].tolist(), missing, graph, paths):
+        for stop in _runs(failure, graph, paths):
             if after.setdefault(stop.state, stop.depth) == stop.depth and component_of[stop.state] >= 0:
                 yield Entry(stop.state, stop.depth, True, partial(stop.run, paths))
 
@@ -219,25 +276,31 @@ def fair_run(
 
     best = shortest_of(cycles, started()) if shortest else None
     if best is None:  # or too much would have to be looked at
-        entry = next(started())
+        entry = next((e for e in started() if again is None or again[e.state]), None)
+        if entry is None:  # nothing is left of the faults that a run would need to come there
+            return None
         stem, component = entry.stem(), (component_of == component_of[entry.state]).nonzero()[0].tolist()
         best = FairRun([*stem, *fair_cycle(set(component), entry.state, graph, asked)], len(stem) - 1)
-    best = shortest_of(cycles, before(), best) if shortest else best
+    if shortest and not failure.throughout:
+        best = shortest_of(cycles, before(), best)
     return best if cycles.looked_at <= MOST_LABELS or best is None else replace(best, shortest=False)
 
 
-def reachable_fair_components(starts: Marks, missing: Marks, graph: Graph, asked: Demands) -> Any:
-    """The components of the missing states that runs from the starts reach and in which a fair run can stay.
+def reachable_fair_components(failure: Failure, graph: Graph, asked: Demands) -> Any:
+    """The components in which a fair run that breaks a claim can settle.
 
     By state the number of its component, or -1; None where there is no such component.
     """
-    if not starts.any():
+    if not failure.starts.any():
         return None
-    component_of = fair_components(missing, graph, asked)
+    component_of = fair_components(failure.among, graph, asked)
+    if failure.again is not None:
+        visited = np.unique(component_of[failure.again & (component_of >= 0)])
+        component_of[~np.isin(component_of, visited)] = -1
     if not (component_of >= 0).any():
         return None
-    # What is reached is closed within the missing states, so no component lies in it by half.
-    inside = graph.beginning(missing) & missing[graph.targets]
-    come = reached_by(starts, graph.first, graph.targets, inside)  # also by a fault alone
+    # What is reached is closed within the way, so no component lies in it by half.
+    inside = None if failure.way is None else graph.beginning(failure.way) & failure.way[graph.targets]
+    come = reached_by(failure.starts, graph.first, graph.targets, inside)  # also by a fault alone
     component_of[~come] = -1
     return component_of if (component_of >= 0).any() else None

@@ -2,17 +2,18 @@
 
 Theory of operation. A run that stays among the states for ever is shown as a stem, from an initial state to an entry,
 and a cycle through the entry; where no fair group is possible in the entry the run may stop there, a cycle of no step.
-Some state from which the claim has to come, a *start*, lies on the stem or on the cycle. The sum of both lengths is the
-least where no entry has a lesser one, so entries are tried in the order of their stems until these alone are as long as
-the best run that is known. A cycle through an entry that was tried before need not be looked at again.
+Some state from which the claim has to come, a *start*, lies on the stem or on the cycle; if the claim has to hold in
+the end, some state without it lies on the cycle (`again`). The sum of both lengths is the least where no entry has a
+lesser one, so entries are tried in the order of their stems until these alone are as long as the best run that is
+known. A cycle through an entry that was tried before need not be looked at again.
 
 The shortest fair cycle through an entry is a shortest path back to it in a product: a state, with what the cycle has
 done so far. That is, of each weakly fair group, whether it was impossible in a state or was taken; of each strongly
-fair one, whether it was taken, and whether it still has to be; and whether there was a start. A* finds it: from a state
-it is never nearer than its entry, nor than to where any one group is done and back from there. To find a shortest cycle
-is NP-hard in the number of groups (Clarke, Grumberg, McMillan and Zhao, "Efficient generation of counterexamples and
-witnesses in symbolic model checking", 1995), so there is a limit (MOST_LABELS), beyond which the best that is known
-stays, marked as such.
+fair one, whether it was taken, and whether it still has to be; and whether there was a start, and one of `again`. A*
+finds it: from a state it is never nearer than its entry, nor than to where any one group is done and back from there.
+To find a shortest cycle is NP-hard in the number of groups (Clarke, Grumberg, McMillan and Zhao, "Efficient generation
+of counterexamples and witnesses in symbolic model checking", 1995), so there is a limit (MOST_LABELS), beyond which the
+best that is known stays, marked as such.
 
 Two states may be joined by steps of several groups. The cycle goes round for ever, so it takes each of them.
 """
@@ -76,11 +77,14 @@ class Cycles:
     Args:
         component_of: by state the number of its component, or -1.
         starts: the states of which a run has to visit one.
+        again: the states of which a cycle has to visit one; None: any.
         graph: all steps.
         asked: to what a run must be fair.
     """
 
-    def __init__(self, component_of: Any, starts: Marks, graph: Graph, asked: Demands) -> None:
+    def __init__(
+        self, component_of: Any, starts: Marks, graph: Graph, asked: Demands, again: Marks | None = None
+    ) -> None:
         self.states = (component_of >= 0).nonzero()[0]
         self.place = np.full(len(component_of), -1, dtype=np.int64)
         self.place[self.states] = np.arange(len(self.states))
@@ -92,11 +96,13 @@ class Cycles:
         self.group = graph.group_of[rows]
         self.weak, self.strong = sorted(asked.weak), sorted(asked.strong)
         self.bit = {g: 1 << n for n, g in enumerate([*self.weak, *self.strong])}
-        self.start_bit = 1 << len(self.bit)
+        self.start_bit, self.again_bit = 1 << len(self.bit), 2 << len(self.bit)
+        self.owed_shift = len(self.bit) + 2
         self.weak_bits = (1 << len(self.weak)) - 1
         self.strong_bits = self.start_bit - 1 - self.weak_bits
         self.possible = self._possible(graph, asked)
         self.is_start = starts[self.states]
+        self.is_again = np.ones(len(self.states), dtype=bool) if again is None else again[self.states]
         self.tried: set[int] = set()
         self.looked_at = 0
 
@@ -125,7 +131,8 @@ class Cycles:
             off = np.array([not possible & bit for possible in self.possible], dtype=bool)
             if not off.all():
                 found[bit] = self._there_and_back(off, self.group == group)
-        found[self.start_bit] = self._there_and_back(self.is_start, np.zeros(len(self.sources), dtype=bool))
+        for bit, marked in ((self.start_bit, self.is_start), (self.again_bit, self.is_again)):
+            found[bit] = self._there_and_back(marked, np.zeros(len(self.sources), dtype=bool))
         return found
 
     def _there_and_back(self, at: Marks, by: Any) -> tuple[list[int], list[int]]:
@@ -146,7 +153,8 @@ class Cycles:
 
     def may_stop(self, entry: Entry) -> bool:
         """Whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
-        return entry.started and not self.possible[int(self.place[entry.state])]
+        n = int(self.place[entry.state])
+        return entry.started and bool(self.is_again[n]) and not self.possible[n]
 
     def least(self, state: int, started: bool) -> int:
         """No fair cycle through a state has fewer steps."""
@@ -160,19 +168,20 @@ class Cycles:
         Returns None where there is none, or too many states of the product were looked at.
         """
         entry = int(self.place[state])
-        if started and not self.possible[entry]:
+        if started and self.is_again[entry] and not self.possible[entry]:
             return []
         home = _distances(np.arange(len(self.states)) == entry, np.zeros(len(self.states), dtype=bool), *self.backward)
         self.looked_at += len(self.states) // 100
         back = {bit: way[entry] for bit, (_, way) in self.detours.items()}
-        all_done = self.weak_bits | self.start_bit | self.strong_bits << len(self.bit) + 1
+        all_done = self.weak_bits | self.start_bit | self.again_bit | self.strong_bits << self.owed_shift
 
         def arrived(n: int, done: int) -> int:
             """What is done once a cycle has come to a state."""
             possible = self.possible[n]
             done |= ~possible & self.weak_bits | (self.start_bit if self.is_start[n] else 0)
+            done |= self.again_bit if self.is_again[n] else 0
             owed = possible & self.strong_bits & ~done
-            return done & ~(owed << len(self.bit) + 1)
+            return done & ~(owed << self.owed_shift)
 
         def to_go(n: int, done: int) -> int:
             rest = int(home[n])
@@ -182,7 +191,8 @@ class Cycles:
             return rest
 
         # Of a strongly fair group, the lower bit says that it was taken, the upper that it is not owed.
-        begin = arrived(entry, all_done & ~self.weak_bits & ~self.start_bit | (self.start_bit if started else 0))
+        nothing = all_done & ~self.weak_bits & ~self.start_bit & ~self.again_bit
+        begin = arrived(entry, nothing | (self.start_bit if started else 0))
         seen: dict[int, list[int]] = {}
         came: list[tuple[int, int]] = [(entry, -1)]  # by label: its position, and the label before
         waiting = [(to_go(entry, begin), 0, 0, begin)]  # steps in all at least, label, steps so far, what is done
@@ -201,7 +211,7 @@ class Cycles:
             for m, taken in self.after[n].items():
                 if m in self.tried:
                     continue
-                then = arrived(m, done | taken | (taken & self.strong_bits) << len(self.bit) + 1)
+                then = arrived(m, done | taken | (taken & self.strong_bits) << self.owed_shift)
                 total = steps + 1 + to_go(m, then)
                 if total <= limit:
                     came.append((m, label))

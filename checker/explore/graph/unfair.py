@@ -8,48 +8,55 @@ the necessary ones are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import ENVIRONMENT, Demands, Fairness, Group, demands
-from leasehold.spec.language.model import Fair, System, machine_name
+from leasehold.spec.language.model import Fair, PropertyKind, System, machine_name
 
 Cycle: TypeAlias = list[int]  # states, of which the last is the first again; of one alone: nothing more happens
 Said: TypeAlias = dict[str, Fair]  # of some environment actions, what is taken to be declared
 FEW = 3  # things that are named in a sentence
 
+_FAILS: Mapping[PropertyKind, str] = {
+    "leads_to": "it never comes",
+    "always_eventually": "in the end it comes no more",
+    "eventually_always": "it never holds for good",
+}
 _KEYS = {Fair.WEAK: "fair: true", Fair.STRONG: "fair: strong"}
 _MAY = {Fair.WEAK: "all the time", Fair.STRONG: "again and again"}
 
 
 def why_unfair(
-    system: System, graph: Graph, fairness: Fairness, cycle: Cycle, holds: Callable[[Demands], bool],
-    fails: Callable[[Demands], Cycle | None],
+    system: System, graph: Graph, fairness: Fairness, kind: PropertyKind, cycle: Cycle,
+    holds: Callable[[Demands], bool], fails: Callable[[Demands], Cycle | None],
 ) -> str:  # fmt: skip
-    """Says why a claim fails that something comes.
+    """Says why a claim about fair runs fails.
 
     Args:
         system: what declares fairness.
         graph: all steps.
         fairness: under which it was decided.
+        kind: what the claim says of them.
         cycle: of the run that shows it.
         holds: decides it again: whether the claim holds of all runs that are fair to these groups.
         fails: where it does not, the cycle of one; None where it does.
     """
-    groups = list(graph.names)
+    groups, fails_so = list(graph.names), _FAILS[kind]
     met = _CycleGroups(graph, groups, cycle)
     if fairness is not Fairness.SPEC:
-        base = "it never comes, in a run that is fair enough: " + fairness.words
+        base = f"{fails_so}, in a run that is fair enough: {fairness.words}"
         if len(cycle) == 1:
-            base = "it never comes, in a run that stops here: " + fairness.words
+            base = f"{fails_so}, in a run that stops here: {fairness.words}"
             if fairness is Fairness.NONE and (may := [group_words(system, groups[g]) for g in sorted(met.always)]):
                 more = f" and {len(may) - FEW} more" if len(may) > FEW else ""
                 base += f", though {', '.join(may[:FEW])}{more} may come"
-        comes = holds(demands(system, groups))
-        return base + ("; as declared, it comes" if comes else "; nor need it come as declared")
-    base = "it never comes, in a run that is fair"
+        return base + (
+            "; as declared, this holds" if holds(demands(system, groups)) else "; nor does this hold as declared"
+        )
+    base = f"{fails_so}, in a run that is fair"
     helping = _enough(system, graph, groups, cycle, lambda said: holds(demands(system, groups, said=said)), fails)
     if helping is not None and len(helping) == 1:
         ((name, fair),) = helping.items()

@@ -37,13 +37,14 @@ def role_by_chance(rng: random.Random, states: int, values: int) -> str:
 
 
 def clients_by_chance(
-    folder: Path, rng: random.Random, claims: str, machines: int = 2, states: int = 2, values: int = 2
+    folder: Path, rng: random.Random, claims: str, machines: int = 2, states: int = 2, values: int = 2,
+    fair: tuple[str, ...] = FAIRNESS,
 ) -> System:  # fmt: skip
     """A system of some clients, with claims about them."""
     apart = rng.random() < 0.3  # something tells the clients apart
     when = {"ask": rng.choice(("", ', when: "it != client[0] or event.v == 0"')) if apart else "", "get": ""}
     actions = "".join(
-        f"  {e}: {{to: client, fair: {rng.choice(FAIRNESS)}{when[e]}}}\n" for e in ("ask", "get")
+        f"  {e}: {{to: client, fair: {rng.choice(fair)}{when[e]}}}\n" for e in ("ask", "get")
     )  # fmt: skip
     return written(folder, {
         "system.yaml": f"system: clients\nroles: {{client: {{instances: {machines}}}}}\nenvironment:\n{actions}",

@@ -31,6 +31,7 @@ from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults import Budget
 from leasehold.spec import System
+from leasehold.spec.language.model import OF_FAIR_RUNS
 from tests.checker.prove.test_relations import Written, relations, walk
 from tests.mutants.deviant import DeviationError
 from tests.mutants.deviant_relation import relation_of
@@ -40,7 +41,7 @@ from tests.mutants.mutant import Mutant, mutants
 from tests.systems import load
 
 MUTANTS = mutants()
-OF_RUNS = ("leads_to", "always_possible")  # what becomes of a system at last is for the explorer
+OF_RUNS = (*OF_FAIR_RUNS, "always_possible")  # what becomes of a system at last is for the explorer
 QUICK = ("silence_is_failure", "updates_without_numbers", "units_before_commit")
 
 

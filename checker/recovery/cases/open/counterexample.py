@@ -21,11 +21,11 @@ from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWrite
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.lowering import WHOLE
 from leasehold.faults.simulation.network import SCHEME
-from leasehold.spec.language.model import System
+from leasehold.spec.language.model import OF_FAIR_RUNS, System
 
 TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
 MOST_STATES = 100_000  # of a search for counterexamples
-ENDLESS = ("leads_to", "deadlock")  # kinds of properties that the end of a run breaks
+ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
 
 
 @dataclass(frozen=True, slots=True)

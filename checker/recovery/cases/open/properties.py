@@ -20,7 +20,7 @@ from leasehold.faults.simulation.simulation import Simulation
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.for_each import each
-from leasehold.spec.language.model import System
+from leasehold.spec.language.model import OF_FAIR_RUNS, System
 from leasehold.spec.language.python_source import Frame, source
 
 Records = tuple[Any, ...]
@@ -54,7 +54,8 @@ class OpenProperties(MonitoredProperties):
 
     Attributes:
         projection: of states to record states.
-        leads_to: by name and values of its variables, where each begins to wait, and what it waits for.
+        leads_to: by name and values of its variables, where each begins to wait, and what it waits for. So are an
+            `always_eventually` and an `eventually_always` without `when`: a run that stops breaks them there.
         ends: by name.
         excused: the properties that the model says are broken with one crash.
     """
@@ -67,7 +68,8 @@ class OpenProperties(MonitoredProperties):
         frame = Frame(self.layout, system.values())
         lanes = {lane.cell for lane in self.layout.lanes}
         for p in (one for of in system.properties.values() for one in each(of)):
-            if p.kind != "leads_to" or p.within is not None or not self.world.asks(p.claim):
+            lasting = p.kind in OF_FAIR_RUNS and p.within is None and (p.kind == "leads_to" or p.when is None)
+            if not lasting or not self.world.asks(p.claim):
                 continue
             words = ["True" if p.when is None else source(p.when, frame), source(p.claim, frame)]
             read = [cells_read(text) for text in words]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph.cycles import fair_cycle
 from leasehold.checker.explore.graph.fairness import Demands, Fairness
-from leasehold.checker.explore.graph.liveness import fair_run, reachable_fair_components
+from leasehold.checker.explore.graph.liveness import fair_run, reachable_fair_components, staying
 from leasehold.checker.explore.graph.scc import fair_components
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.result import PropertyResult
@@ -87,7 +87,7 @@ def test_where_no_part_is_fair_nothing_is_found(
     sub.add_nodes_from(missing)
     come = {n for start in starts & missing for n in (start, *nx.descendants(sub, start))}
     marks = [np.isin(np.arange(STATES), list(some)) for some in (starts & missing, missing)]
-    found = reachable_fair_components(*marks, made, asked)
+    found = reachable_fair_components(staying(*marks), made, asked)
     assert (found is not None) == bool(in_fair_sets(STATES, edges, come, asked))
 
 
@@ -153,7 +153,9 @@ def test_no_fair_run_is_shorter(edges: list[Edge], words: list[str], starts: set
     labels.of += [[] for _ in range(STATES - len(labels.of))]
     starts = starts & missing & {w[-1] for w in ways}
     marks = [np.isin(np.arange(STATES), list(some)) for some in (starts, missing)]
-    found = fair_run(*marks, made, SimpleNamespace(labels=labels, chain=lambda n: labels.chain(labels.of[n][0])), asked)  # type: ignore[arg-type]
+    found = fair_run(
+        staying(*marks), made, SimpleNamespace(labels=labels, chain=lambda n: labels.chain(labels.of[n][0])), asked
+    )  # type: ignore[arg-type]
     least = least_run(edges, starts, missing, asked)
     assert (None if found is None else len(found.states) - 1) == least
     if found is not None:
@@ -247,7 +249,7 @@ def test_weak_fairness_asks_for_what_may_come_all_the_time(made: Make) -> None:
     assert (found.verdict, len(found.path.steps), found.path.loop) == ("violated", 0, 0)  # type: ignore[union-attr]
     assert found.reason == (
         "it never comes, in a run that stops here: nothing need ever happen, though `stop` for m may come; "
-        "as declared, it comes"
+        "as declared, this holds"
     )
 
 
@@ -277,7 +279,7 @@ def test_strong_fairness_asks_for_what_may_come_again_and_again(
         )
     if (declared, fairness) == ("strong", Fairness.WEAK):
         assert found.reason == (
-            "it never comes, in a run that is fair enough: all that is fair is weakly fair; as declared, it comes"
+            "it never comes, in a run that is fair enough: all that is fair is weakly fair; as declared, this holds"
         )
 
 

@@ -1,0 +1,197 @@
+"""Claims about fair runs of small systems: what an oracle says that follows every run, and what the explorer says.
+
+The oracle takes steps from the reference and fairness from the text alone. A run that breaks a claim is a way to a
+state, and a cycle through it; for every such state it looks for a shortest of both, breadth first, with all that the
+cycle has met so far.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.explore.result import PropertyResult
+from leasehold.faults import Budget
+from leasehold.spec import System
+from leasehold.spec.language.for_each import each
+from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
+from tests.checker.explore.clients import clients_by_chance
+
+Group = tuple[Any, ...]
+Cycle = tuple[frozenset[Group], frozenset[Group], frozenset[Group], bool, bool]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The states of a system, and its steps with their groups of fairness: the event, the machine and its values."""
+
+    system: System
+    initial: frozenset[int]
+    after: list[dict[tuple[int, Group], None]]
+    states: list[Any]
+    world: Reference
+
+    @classmethod
+    def of(cls, system: System) -> Steps:
+        world = reference_of(system)
+        states = list(dict.fromkeys(world.initial_states()))
+        initial, numbers = frozenset(range(len(states))), {s: n for n, s in enumerate(states)}
+        after: list[dict[tuple[int, Group], None]] = []
+        for state in states:
+            after.append({})
+            for action, target in world.successors(state, ()):
+                if target not in numbers:
+                    numbers[target] = len(states)
+                    states.append(target)
+                after[-1][numbers[target], group_of(system, action.event, action.instance, action.fields)] = None
+        return cls(system, initial, after, states, world)
+
+    def where(self, e: Any) -> set[int]:
+        holds = self.world.world(e)
+        return {n for n, s in enumerate(self.states) if holds(s, (), -1)}
+
+    def possible(self, n: int) -> frozenset[Group]:
+        return frozenset(group for _, group in self.after[n])
+
+    def fair(self, off: frozenset[Group], on: frozenset[Group], taken: frozenset[Group]) -> bool:
+        """Whether a cycle is fair that has met these as impossible and these as possible, and has taken these."""
+        weak = {g for g in on - off if self.system.environment[g[0]].fair is Fair.WEAK}
+        strong = {g for g in on if self.system.environment[g[0]].fair is Fair.STRONG}
+        return weak | strong <= taken
+
+
+def group_of(system: System, event: str, instance: int, fields: tuple[Any, ...]) -> Group:
+    return event, instance
+
+
+def distances(seeds: set[Any], after: Callable[[Any], Iterator[Any]]) -> dict[Any, int]:
+    found, layer, length = dict.fromkeys(seeds, 0), seeds, 0
+    while layer:
+        length += 1
+        layer = {other for one in layer for other in after(one) if other not in found}
+        found |= dict.fromkeys(layer, length)
+    return found
+
+
+def least(steps: Steps, p: Property) -> int | None:
+    """The fewest steps of a fair run that breaks a claim, way and cycle together; None: there is none."""
+    every = set(range(len(steps.states)))
+    holding = steps.where(p.claim)
+    when = every if p.when is None else steps.where(p.when)
+    starts = when - holding if p.kind == "leads_to" else when
+    way = every - holding if p.kind == "leads_to" else every
+    among = every if p.kind == "eventually_always" else every - holding
+    again = every - holding if p.kind == "eventually_always" else every
+
+    def ahead(at: tuple[int, bool]) -> Iterator[tuple[int, bool]]:
+        n, started = at
+        for m, _ in steps.after[n]:
+            if not started:
+                yield m, False
+                if m in starts:
+                    yield m, True
+            elif m in way:
+                yield m, True
+
+    stems = distances({(n, s) for n in steps.initial for s in (False, True) if not s or n in starts}, ahead)
+    totals = []
+    for (entry, started), depth in stems.items():
+        if entry in among:
+            cycle = least_cycle(steps, entry, among, starts, again, started)
+            totals += [] if cycle is None else [depth + cycle]
+    return min(totals, default=None)
+
+
+def least_cycle(
+    steps: Steps, entry: int, among: set[int], starts: set[int], again: set[int], started: bool
+) -> int | None:
+    groups = frozenset(g for after in steps.after for _, g in after)
+
+    def arrived(n: int, met: Cycle, by: frozenset[Group]) -> tuple[int, Cycle]:
+        off, on, taken, start, some = met
+        possible = steps.possible(n)
+        return n, (off | (groups - possible), on | possible, taken | by, start or n in starts, some or n in again)
+
+    def fair(at: tuple[int, Cycle]) -> bool:
+        n, (off, on, taken, start, some) = at
+        return n == entry and start and some and steps.fair(off, on, taken)
+
+    none: frozenset[Group] = frozenset()
+    layer = {arrived(entry, (none, none, none, started, False), none)}
+    seen, length = set(layer), 0
+    while layer:
+        if any(map(fair, layer)):
+            return length
+        length += 1
+        # The cycle goes round for ever: of steps of several groups between two states it takes each in turn.
+        ahead = {
+            arrived(m, met, frozenset(g for k, g in steps.after[n] if k == m))
+            for n, met in layer
+            for m, _ in steps.after[n]
+            if m in among
+        }
+        layer = ahead - seen
+        seen |= layer
+    return None
+
+
+def agrees(system: System, steps: Steps, result: PropertyResult) -> None:
+    p = system.properties[result.name]
+    lengths = [least(steps, one) for one in each(p)]
+    found = [n for n in lengths if n is not None]
+    assert (result.verdict == "violated") == bool(found), result.name
+    if result.verdict == "violated":
+        assert result.path is not None
+        assert "there may be a shorter run" not in result.reason
+        assert len(result.path) == min(found), result.name
+
+
+CLAIMS = """
+  leads: {when: "client[0].state == s1", leads_to: "client[0].state == s0"}
+  leads_each: {for: {c: client, v: [0, 1]}, when: c.state == s1 and c.n == v, leads_to: c.state == s0 or c.n != v}
+  again: {for: {c: client}, always_eventually: c.state == s0}
+  again_n: {always_eventually: any(c.n == 1 for c in client)}
+  again_when: {for: {c: client, v: [0, 1]}, when: c.n == v and c.state == s1, always_eventually: c.n == v}
+  settles: {for: {c: client, v: [0, 1]}, eventually_always: c.n == v or c.state == s0}
+  settles_at_all: {eventually_always: all(c.state == s1 for c in client)}
+  settles_when: {for: {c: client, d: client}, when: c.n == 1, eventually_always: c.state == s1 or d.n == 0}
+  never: {when: any(c.n == 1 and c.n == 0 for c in client), eventually_always: all(c.state == s0 for c in client)}
+"""
+
+
+@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(n, marks=pytest.mark.long) for n in range(60, 400))])
+def test_the_explorer_finds_a_shortest_run_if_there_is_one(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    system = clients_by_chance(tmp_path, rng, CLAIMS, machines=rng.choice((1, 2, 2)), states=rng.choice((2, 2, 3)))
+    steps, found = Steps.of(system), explore(system, engine="reference")
+    assert found.complete
+    assert found.distinct == len(steps.states)
+    assert "never" in found.vacuous
+    for result in found.properties:
+        agrees(system, steps, result)
+    packed = explore(system, engine="packed")
+    assert (packed.properties, packed.vacuous) == (found.properties, found.vacuous)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_faults_stop(seed: int, tmp_path: Path) -> None:
+    """No loop has a fault in it; and a run without faults is still one, so no counterexample is longer."""
+    rng = random.Random(seed)
+    system, budget = clients_by_chance(tmp_path, rng, CLAIMS), Budget.parse("crash=2")
+    plain = {p.name: p for p in explore(system, engine="reference").properties}
+    found = explore(system, engine="reference", budget=budget)
+    assert found.properties == explore(system, engine="packed", budget=budget).properties
+    for result in found.properties:
+        assert result.kind in OF_FAIR_RUNS
+        if result.path is None or result.path.loop is None:
+            continue
+        assert all(step.kind != "crash" for step in result.path.steps[result.path.loop :])
+        assert len(result.path) <= len(plain[result.name].path or result.path)

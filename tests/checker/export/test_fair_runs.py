@@ -1,0 +1,62 @@
+"""Claims about fair runs in exported models: SPIN finds a run that breaks one if and only if the explorer does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.checker.export import export_system
+from leasehold.checker.export.shared import named_cases
+from leasehold.spec.language.for_each import each
+from tests.checker.explore.by_chance import written
+from tests.checker.explore.clients import clients_by_chance
+from tests.checker.export.test_promela import check
+
+CLAIMS = """
+  leads: {for: {c: client}, when: c.state == s1, leads_to: c.n == 1}
+  again: {always_eventually: any(c.state == s0 for c in client)}
+  again_when: {for: {v: [0, 1]}, when: any(c.n == v for c in client), always_eventually: all(c.n == v for c in client)}
+  settles: {for: {v: [0, 1]}, eventually_always: all(c.n == v for c in client)}
+  settles_when: {when: any(c.state == s1 for c in client), eventually_always: any(c.n == 1 for c in client)}
+"""
+
+
+@pytest.mark.usefixtures("spin")
+@pytest.mark.parametrize(
+    "seed", [0, 3, pytest.param(5, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long)]
+)
+def test_spin_agrees(seed: int, tmp_path: Path) -> None:
+    system = clients_by_chance(tmp_path / "system", random.Random(seed), CLAIMS, fair=("false", "true"))
+    text = export_system(system, "promela").text
+    for p in system.properties.values():
+        for one, named in zip(each(p), named_cases(p), strict=True):
+            (found,) = explore(replace(system, properties={p.name: one})).properties
+            printed = check(tmp_path, text, "-DLIVENESS", f"-DCLAIM_{named.name}", live=True)
+            assert ("acceptance cycle" in printed) == (found.verdict == "violated"), named.name
+
+
+def test_the_module_has_them_as_temporal_formulas(tmp_path: Path) -> None:
+    system = written(tmp_path, {
+        "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {flip: {to: lamp, fair: true}}\n",
+        "roles/lamp.yaml": 'role: lamp\nevents: {flip: "on or off"}\nstates:\n'
+        "  dark: {initial: true, on: {flip: {to: lit}}}\n  lit: {on: {flip: {to: dark}}}\n",
+        "invariants.yaml": "properties:\n  again: {always_eventually: lamp.state == lit}\n"
+        "  back: {when: lamp.state == lit, always_eventually: lamp.state == dark}\n"
+        "  stays: {eventually_always: lamp.state == lit}\n"
+        "  rests: {when: lamp.state == lit, eventually_always: lamp.state == lit}\n",
+    })  # fmt: skip
+    assert [p.verdict for p in explore(system).properties] == ["exhausted", "exhausted", "violated", "violated"]
+    exported = export_system(system, "tla")
+    for formula in (
+        'Again == []<>((lamp.state = "lit"))',
+        'Back == [](((lamp.state = "lit")) => []<>((lamp.state = "dark")))',
+        'Stays == <>[]((lamp.state = "lit"))',
+        'Rests == ((lamp.state = "lit")) ~> []((lamp.state = "lit"))',
+    ):
+        assert formula in exported.text
+    assert exported.settings.count("PROPERTY") == 4
+    assert {left.why for left in export_system(system, "vmt").left_out} == {"VMT-LIB has no fairness"}
