@@ -14,15 +14,17 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from leasehold.impl.actor.environment import RetryPolicy
+from leasehold.impl.actor.ready import Complete
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.core import Named
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Done, Handler, HandlerAction, checked
+from leasehold.impl.handlers.handler import Done, Handler, HandlerAction, HandlerError, answer_of, checked
+from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.calls")
 
-# machine, event, state epoch, facts about the unit
-Answered = Callable[[RecordKey, str, int, Done], None]
+Answered = Callable[[Complete], None]
 
 
 class HandlerCalls:
@@ -50,7 +52,7 @@ class HandlerCalls:
                 return  # another state of the machine only remembers it
             self._outliving[slot] = began
         _cancel(before)
-        task = asyncio.get_running_loop().create_task(self._run(handler, instance.key, call, began, action, before))
+        task = asyncio.get_running_loop().create_task(self._run(handler, instance, call, began, action, before))
         self._runs.setdefault(slot, []).append(task)
         task.add_done_callback(lambda done: self._ended(slot, done))
 
@@ -76,21 +78,27 @@ class HandlerCalls:
         self._runs.clear()
 
     async def _run(
-        self, handler: Handler, key: RecordKey, call: CallWork, epoch: int, action: HandlerAction,
+        self, handler: Handler, instance: MachineInstance, call: CallWork, epoch: int, action: HandlerAction,
         before: Sequence[asyncio.Task[None]],
     ) -> None:  # fmt: skip
         if before:  # all of them: the last may have been cancelled while it waited for those before it
             await asyncio.wait(before)
-        done = Done(False, "not begun")
+        done, events = Done(False, "not begun"), instance.core.events
         for attempt in range(self.retry.tries):
             if attempt:
                 await asyncio.sleep(self.retry.pause)
-            done = await self._once(handler, action)
+            done = _fitting(call, events, await self._once(handler, action))
             if done.well:
                 break
             log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
-        if call.answers:
-            self._answered(key, call.answers[0] if done.well else call.answers[-1], epoch, done)
+        if not call.answers:
+            return
+        try:
+            event, fields = answer_of(call, events, done)
+        except HandlerError as error:
+            log.error("%s of %s has no answer: %s", action.verb, action.unit or action.lease, error)
+            return
+        self._answered(Complete(instance.key, event, epoch, done, fields))
 
     async def _once(self, handler: Handler, action: HandlerAction) -> Done:
         try:
@@ -103,7 +111,9 @@ class HandlerCalls:
             if task is None or task.cancelling():
                 raise
             return Done(False, "it has cancelled itself")
-        except (Exception, SystemExit) as error:
+        except (SimulatedCrash, GeneratorExit):
+            raise
+        except BaseException as error:  # also an exit or an interrupt that a handler raises, which would end the actor
             return Done(False, f"{type(error).__name__}: {error}")
 
     def _ended(self, slot: tuple[RecordKey, str], run: asyncio.Task[None]) -> None:
@@ -114,6 +124,17 @@ class HandlerCalls:
             self._outliving.pop(slot, None)
         if not run.cancelled() and (error := run.exception()) is not None:
             raise error
+
+
+def _fitting(call: CallWork, events: Mapping[str, Named], done: Done) -> Done:
+    """A result whose answer fits the specification; else a failure, which says why."""
+    if not call.answers or (not done.well and not done.answer):
+        return done
+    try:
+        answer_of(call, events, done)
+    except HandlerError as error:
+        return Done(False, str(error), done.facts)
+    return done
 
 
 def _cancel(runs: Iterable[asyncio.Task[None]]) -> None:

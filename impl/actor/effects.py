@@ -14,7 +14,6 @@ from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Acknowledge,
-    Complete,
     Decide,
     Effect,
     PolicyCommand,
@@ -29,11 +28,10 @@ from leasehold.impl.actor.ready import (
 from leasehold.impl.actor.session import queued
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, SendWork
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import HandlerAction
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind
 from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
-from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Transport
 
 INVENTORY = "inventory"  # metadata: the units as records know them
@@ -152,18 +150,20 @@ class Upcalls:
         state_epoch, attempts = instance.attempts
         attempts = attempts + 1 if state_epoch == instance.state_epoch else 1
         instance.attempts = instance.state_epoch, attempts
-        verb = call.target.partition(".")[2]
+        verb, core = call.target.partition(".")[2], instance.core
         number = (instance.state_epoch << 40) + (epoch << 16) + attempts
-        own = instance.core.view(instance.record)
-        if not instance.core.subsidiary:
-            return HandlerAction(verb, instance.key.lease, "", number, own, answers=call.answers)
+        own = core.view(instance.record)
+        scope = self.context.identity.name if core.subsidiary else instance.key.lease
+        task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
+        if not core.subsidiary:
+            return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
         units, unit, lease = self.environment.units, instance.number, instance.metadata.get("lease", "")
         drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
         parent = next(filter(None, drivers), None)
         return HandlerAction(
             verb, lease, (units.name(unit) if units is not None else None) or instance.key.machine, number,
             parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(unit) if units is not None else {}, call.answers,
+            units.properties(unit) if units is not None else {}, call.answers, task, epoch,
         )  # fmt: skip
 
 
@@ -220,7 +220,7 @@ class EffectRunner:
         """Begins with nothing under way."""
         options = self.context.options
         self.outbox = Outbox(transport, self._address_of, self._refused, self._taken, options.backoff, self.rng)
-        self.calls = HandlerCalls(self.context.environment.handlers, self._completed, options.retry)
+        self.calls = HandlerCalls(self.context.environment.handlers, self._put, options.retry)
 
     async def close(self) -> None:
         """Sends nothing more, and waits for no handler."""
@@ -362,9 +362,6 @@ class EffectRunner:
         """A policy's decisions, as requests that the core judges."""
         for decision in decisions:
             self._put(Decide(decision))
-
-    def _completed(self, key: RecordKey, event: str, epoch: int, done: Done) -> None:
-        self._put(Complete(key, event, epoch, done))
 
     def _refused(self, pending: PendingSend, reason: str) -> None:
         log.warning("%s %s: %s was refused: %s", pending.key.lease, pending.key.machine, pending.message, reason)

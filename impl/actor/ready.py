@@ -69,12 +69,14 @@ class Complete(NamedTuple):
         event: the answer.
         epoch: the state epoch at which the call began.
         done: what the handler says.
+        fields: of the event, in their order.
     """
 
     key: RecordKey
     event: str
     epoch: int
     done: Done
+    fields: tuple[Any, ...] = ()
 
 
 class Consume(NamedTuple):

@@ -207,7 +207,7 @@ class Stepper:
         if done.facts and instance.state_epoch == request.epoch:
             instance.metadata["facts"] = dict(done.facts)
             ready.change(instance)
-        self.step(ready, instance, local(request.event, state_epoch=request.epoch))
+        self.step(ready, instance, local(request.event, request.fields, request.epoch))
 
     def _tick(self, ready: Ready, now: int) -> None:
         """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""

@@ -5,9 +5,10 @@
     probe: /opt/site/node ask
 
 Theory of operation. The command reads the action as JSON from standard input, and its main parts from environment
-variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_NUMBER, LEASEHOLD_TERM_END). Exit code 0 means
-success. The last line of output may be a JSON object with facts about the unit; all other output goes to the log. A
-probe with another exit code means that nothing is left of the unit.
+variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_TASK, LEASEHOLD_INCARNATION, LEASEHOLD_NUMBER,
+LEASEHOLD_TERM_END). Exit code 0 means success. The last line of output may be a JSON object with facts about the unit;
+in it, `answer` names the event by which the task ends, and `fields` has the event's fields by name. All other output
+goes to the log. A probe with another exit code means that nothing is left of the unit.
 
 An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
 for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
@@ -37,7 +38,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
 from leasehold.impl.handlers.place import want
 
-VERBS = ("setup", "modify", "teardown", "join", "leave", "probe")
+PROBE = "probe"
 LOCK = "LEASEHOLD_LOCK"
 MOST_OUTPUT = 1 << 20
 
@@ -48,18 +49,17 @@ class CommandHandler:
     Args:
         directory: of locks and numbers, with a folder for each unit or lease; empty: there are none.
         environment: variables for the commands, beside the actor's own.
-        verbs: the command line of each verb, as text or as a list of words. An action without one fails.
+        verbs: the command line of each verb that the specification calls, as text or as a list of words; and of
+            `probe`. An action without one fails.
     """
 
     def __init__(
         self, *, directory: str | Path = "", environment: Mapping[str, str] | None = None, **verbs: str | Sequence[str]
     ) -> None:
-        for verb in verbs:
-            if verb not in VERBS:
-                raise HandlerError(f"there is no verb {verb[:60]!r} (there are: {', '.join(VERBS)})")
         if not verbs:
             raise HandlerError("there is no command; name one for each verb, as in `setup: /opt/site/node up`")
         self._commands = {verb: _words(verb, line) for verb, line in verbs.items()}
+        self.verbs = tuple(verb for verb in verbs if verb != PROBE)
         self._directory = Path(directory) if directory else None
         self._environment = dict(environment or {})
 
@@ -79,16 +79,19 @@ class CommandHandler:
             if lock is not None:
                 os.close(lock)
         facts, words = _read(output)
+        answer, fields = facts.pop("answer", ""), facts.pop("fields", {})
         if code:
             said = errors.strip().splitlines()[-1:] or words.strip().splitlines()[-1:] or ["nothing"]
-            return Done(False, f"{action.verb} ended with {_code(code)}; it said: {said[0][:500]}", facts)
-        return Done(True, words.strip()[-500:], facts)
+            return Done(
+                False, f"{action.verb} ended with {_code(code)}; it said: {said[0][:500]}", facts, answer, fields
+            )
+        return Done(True, words.strip()[-500:], facts, answer, fields)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The facts that the command `probe` prints about a unit; None also without such a command."""
-        if "probe" not in self._commands:
+        if PROBE not in self._commands:
             return None
-        code, output, _ = await self._run("probe", {"verb": "probe", "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
+        code, output, _ = await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
         return None if code else _read(output)[0]
 
     async def close(self) -> None:
@@ -180,6 +183,7 @@ def _words(verb: str, line: object) -> tuple[str, ...]:
 def _told(action: HandlerAction) -> dict[str, Any]:
     return {
         "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
+        "task": action.task, "incarnation": action.incarnation, "answers": action.answers,
         "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
     }  # fmt: skip
 
@@ -189,6 +193,8 @@ def _variables(action: HandlerAction) -> dict[str, str]:
         "LEASEHOLD_LEASE": action.lease,
         "LEASEHOLD_UNIT": action.unit,
         "LEASEHOLD_NUMBER": str(action.number),
+        "LEASEHOLD_TASK": action.task,
+        "LEASEHOLD_INCARNATION": str(action.incarnation),
         LOCK: action.on,
         "LEASEHOLD_TERM_END": str(action.lease_data.get("end", action.lease_data.get("lease_end", 0))),
     }

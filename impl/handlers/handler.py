@@ -6,8 +6,10 @@ Recovery starts the tasks of a state again, so an action may be repeated at any 
 things that it makes must have a *persistent name*, by which a later incarnation finds them and does not make them
 twice. Units are on or off (the toggle principle): the last action counts.
 
-Every action has a number, its fencing number, which rises over all leases' actions on one unit. A handler passes it on,
-so that the outside world can refuse old actions.
+Every action names its *task*: an identifier of the start that the machine's record has committed (paper, section 3.4).
+Recovery begins the task again under the same identifier, so the outside world can tell a repeated action from another
+one; the state entered anew begins another task. Beside it stand the incarnation of the actor, and the fencing number,
+which rises over all leases' actions on one unit. A handler passes them on, so that old actions can be refused.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.impl.core.core import Named
+from leasehold.impl.core.values import ValueFault, from_plain, named_fields
+from leasehold.impl.core.work import CallWork
 from leasehold.spec.language import types as t
 
 FACTS = 64 * 1024  # bytes of one unit's facts, at most
@@ -33,7 +37,7 @@ class HandlerAction:
     """A request for one action.
 
     Attributes:
-        verb: `setup`, `modify`, `teardown`, `join` or `leave`.
+        verb: what is called: `setup` for `handler.setup`.
         lease: the lease that it is for.
         unit: the unit's persistent name; empty for an action on a lease.
         number: rises with every action on this unit (or lease); recovery gives a repeated action a new one.
@@ -41,6 +45,9 @@ class HandlerAction:
         unit_data: the record of the unit's machine, by field.
         properties: of the unit, from the site's inventory.
         answers: the events by which it may end: the first means success, the last failure.
+        task: the identifier of the task's start, alike in every incarnation: RUN/MACHINE/TASK/STATE EPOCH, for a unit
+            with its actor in place of the run.
+        incarnation: of the actor; it rises with every restart.
     """
 
     verb: str
@@ -51,6 +58,8 @@ class HandlerAction:
     unit_data: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+    task: str = ""
+    incarnation: int = 0
 
     @property
     def on(self) -> str:
@@ -66,11 +75,15 @@ class Done:
         well: whether it succeeded.
         words: a description for the log.
         facts: about the unit (a process, an address), which are kept with its record and shown to operators.
+        answer: the event by which the task ends, one of its `answers`; empty: the first if it succeeded, else the last.
+        fields: the fields of that event by name, as plain data (a set is a list, an option null or its value).
     """
 
     well: bool
     words: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    answer: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def checked(result: object) -> Done:
@@ -85,7 +98,31 @@ def checked(result: object) -> Done:
     if not isinstance(facts, dict) or size > FACTS:
         words = f"its facts are a {type(result.facts).__name__} of {size} bytes; a mapping of {FACTS} can be kept"
         return Done(False, words)
-    return Done(result.well, result.words.encode(errors="replace").decode(), facts)
+    answer: Any = result.answer
+    fields: Any = result.fields
+    if not isinstance(answer, str) or not isinstance(fields, Mapping):
+        return Done(False, f"its answer is {answer!r:.60} with {fields!r:.60}; it needs a name and a mapping", facts)
+    return Done(result.well, result.words.encode(errors="replace").decode(), facts, answer, fields)
+
+
+def answer_of(call: CallWork, events: Mapping[str, Named], done: Done) -> tuple[str, tuple[Any, ...]]:
+    """The event by which a result ends a call, and its fields in their order, of the specification's types.
+
+    Args:
+        call: with one answer or more.
+        events: of the machine's role, with their fields.
+        done: the result.
+
+    Raises:
+        HandlerError: the result names no answer of the call, or its fields are not those of the event.
+    """
+    event = done.answer or call.answers[0 if done.well else -1]
+    if event not in call.answers:
+        raise HandlerError(f"it answered {event[:60]!r}, and {call.target} ends by {', '.join(call.answers)}")
+    try:
+        return event, named_fields(events[event], done.fields)
+    except ValueFault as fault:
+        raise HandlerError(f"its answer `{event}` does not fit the specification: {fault}") from None
 
 
 class HandlerError(Exception):

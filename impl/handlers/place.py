@@ -183,7 +183,8 @@ def want(file: Path, action: HandlerAction) -> None:
     newest = read(file).get("number", action.number)
     if newest > action.number:
         raise Stale(f"action {action.number} on {action.on} is older than action {newest}, which it has seen")
-    write(file, {"number": action.number, "verb": action.verb, "lease": action.lease})
+    task = {"task": action.task, "incarnation": action.incarnation}
+    write(file, {"number": action.number, "verb": action.verb, "lease": action.lease, **task})
 
 
 def _remove_tree(folder: Path) -> None:

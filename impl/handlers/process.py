@@ -171,13 +171,15 @@ class ProcessHandler:
         words = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
         command = [part.format_map(words) for part in self._command]
         birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
+        birth |= {"task": action.task, "incarnation": action.incarnation}
         job = {
             "number": action.number, "wanted": str(place.wanted), "work": str(place.work), "log": str(place.log),
             "file": str(place.born), "birth": birth, "limits": limits, "command": command,
         }  # fmt: skip
         environment = {
             "HOME": str(place.work), **self._environment, "LEASEHOLD_UNIT": action.unit,
-            "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, TOKEN: place.token,
+            "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, "LEASEHOLD_TASK": action.task,
+            "LEASEHOLD_INCARNATION": str(action.incarnation), TOKEN: place.token,
         }  # fmt: skip
         try:
             done = subprocess.run(

@@ -28,6 +28,7 @@ class SimulatedUnit:
         number: of its newest action.
         busy: whether an action on it is under way.
         history: of its actions: verb, number, and `done`, `failed`, `cancelled` or `stale`.
+        tasks: the actions that were begun, as the identifier of the task and the incarnation that began it.
     """
 
     on: bool = False
@@ -35,6 +36,7 @@ class SimulatedUnit:
     number: int = 0
     busy: bool = False
     history: list[tuple[str, int, str]] = field(default_factory=list)
+    tasks: list[tuple[str, int]] = field(default_factory=list)
 
 
 class World:
@@ -79,6 +81,7 @@ class World:
         if state.busy:
             self.overlaps.append(f"{action.verb} {action.number} on {name}")
         state.number, state.busy = action.number, True
+        state.tasks.append((action.task, action.incarnation))
         became = "cancelled"
         try:
             await self._take(self._delay(action, self._chance))

@@ -191,14 +191,22 @@ def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[st
             f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
             "{name: process, directory: units}, or null for one that does nothing"
         )
-    made = {verb: _handler(given, f"handlers: {verb}") for verb, given in config.handlers.items()}
-    return {**dict.fromkeys(rest, _handler(config.handler, "handler") if rest else None), **made}  # type: ignore[dict-item]
+    made = {verb: _handler(given, f"handlers: {verb}", [verb]) for verb, given in config.handlers.items()}
+    return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **made}  # type: ignore[dict-item]
 
 
-def _handler(given: str | dict[str, Any] | None, where: str) -> Handler:
+def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -> Handler:
+    """A handler for these verbs; one that names its own has to have these, and no other."""
     wanted = plug(given, where)
     with _of_key(where, Exception):  # a handler's own words about its settings
         made: Handler = plugins.make("handler", wanted.name, wanted.settings)
+    known = getattr(made, "verbs", verbs)
+    for verb in known:
+        if verb not in verbs:
+            raise ConfigError(f"{where}: nobody calls {verb[:60]!r}{choices(verb, verbs)}")
+    missing = [verb for verb in verbs if verb not in known]
+    if missing:
+        raise ConfigError(f"{where}: {wanted.name} has nothing for {', '.join(missing)}; name a command for each")
     return made
 
 

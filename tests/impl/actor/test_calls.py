@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.environment import RetryPolicy
+from leasehold.impl.actor.ready import Complete
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
@@ -21,7 +22,7 @@ from tests.impl.virtual import virtual
 from tests.systems import load
 
 PROGRAM = compile_system(load("lease"))
-SETUP = CallWork("setup", "handler.setup", ("up", "setup_failed"))
+SETUP = CallWork("setup", "handler.setup", ("up", "broken"))
 JOIN = CallWork("join", "handler.join", ("joined", "join_failed"))
 RETRY = RetryPolicy(tries=3, pause=10.0, longest=60.0)
 
@@ -52,8 +53,8 @@ class Site:
         self.answers: list[tuple[str, str, int, Done]] = []
         self.calls = HandlerCalls({"setup": self, "join": self, "leave": self}, self._answered, RETRY)
 
-    def _answered(self, key: RecordKey, event: str, epoch: int, done: Done) -> None:
-        self.answers.append((key.machine, event, epoch, done))
+    def _answered(self, end: Complete) -> None:
+        self.answers.append((end.key.machine, end.event, end.epoch, end.done))
 
     def _note(self, what: str, number: int) -> None:
         self.said.append((asyncio.get_running_loop().time(), what, number))
@@ -154,7 +155,7 @@ def test_a_failure_is_tried_again_and_then_answered() -> None:
         await asyncio.sleep(100)
         assert len(site.said) == 2 * RETRY.tries
         assert [(event, done.well, done.words) for _, event, _, done in site.answers] == [
-            ("setup_failed", False, "KeyError: 'unit-0'")
+            ("broken", False, "KeyError: 'unit-0'")
         ]
 
     virtual(story())
@@ -177,7 +178,7 @@ def test_a_strange_end_is_a_failure(end: BaseException | None, words: str) -> No
         site = Site(strange)
         site.calls.begin(unit(), SETUP, action(1))
         await asyncio.sleep(100)
-        assert site.events == ["setup_failed"]
+        assert site.events == ["broken"]
         assert words in site.answers[0][3].words
 
     virtual(story())
@@ -194,9 +195,7 @@ def test_an_action_that_does_not_end_is_given_up_in_time() -> None:
         await asyncio.sleep(300)
         begins = [at for at, what, _ in site.said if what == "begins"]
         assert begins == [0, 70, 140]
-        assert [(event, done.words) for _, event, _, done in site.answers] == [
-            ("setup_failed", "it did not end within 60 s")
-        ]
+        assert [(event, done.words) for _, event, _, done in site.answers] == [("broken", "it did not end within 60 s")]
 
     virtual(story())
 
@@ -204,7 +203,7 @@ def test_an_action_that_does_not_end_is_given_up_in_time() -> None:
 def test_a_state_that_was_left_gives_its_tasks_up_and_no_others() -> None:
     async def story() -> None:
         site, first, second = Site(well), lease(), lease("tenant:2")
-        leave = CallWork("leave", "handler.leave", ("left",))
+        leave = CallWork("leave", "handler.leave", ("close",))
         for machine in (first, second):
             site.calls.begin(machine, JOIN, action(1, "join"))
             site.calls.begin(machine, leave, action(2, "leave"))
@@ -213,7 +212,7 @@ def test_a_state_that_was_left_gives_its_tasks_up_and_no_others() -> None:
         site.calls.keep(first.key, frozenset({"leave"}))
         site.calls.keep(unit().key, frozenset())  # what a unit does goes on until its next action
         await asyncio.sleep(100)
-        assert sorted(site.events) == ["joined", "left", "left", "up"]
+        assert sorted(site.events) == ["close", "close", "joined", "up"]
 
     virtual(story())
 

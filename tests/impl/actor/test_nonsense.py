@@ -105,6 +105,18 @@ def _exits() -> None:
     raise SystemExit(3)
 
 
+def _interrupts() -> None:
+    raise KeyboardInterrupt
+
+
+def _strange() -> None:
+    raise Strange
+
+
+class Strange(BaseException):
+    """What no `except Exception` takes."""
+
+
 def _cancels() -> None:
     raise asyncio.CancelledError
 
@@ -126,6 +138,8 @@ HANDLERS: dict[str, Callable[[], Any]] = {
     "too many": lambda: Done(True, facts={"log": "x" * FACTS}),
     "its own cancellation": _cancels,
     "an exit": _exits,
+    "an interrupt": _interrupts,
+    "what is no exception": _strange,
 }
 
 
@@ -185,7 +199,7 @@ def test_quick_actions_on_one_unit_never_overlap(actions: int) -> None:
         instance = MachineInstance(RecordKey(BELOW, "unit[0]"), core, core.first(0), [])
         answers: list[int] = []
         calls = HandlerCalls({"setup": Slow()}, lambda *answer: answers.append(len(ran)), RetryPolicy())
-        call = CallWork("setup", "handler.setup", ("ready", "failed"))
+        call = CallWork("setup", "handler.setup", ("up", "broken"))
         for number in range(actions):
             calls.begin(instance, call, HandlerAction("setup", "tenant:1", "unit-0", number, {}))
             await asyncio.sleep(0.1)

@@ -56,6 +56,7 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     assert json.loads(told.read_text()) == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
         "lease_data": {"end": 7, "assigned": [0, 2]}, "unit_data": {"state": "priming"}, "properties": {"cpus": 2},
+        "task": "", "incarnation": 0, "answers": [],
     }  # fmt: skip
 
 
@@ -113,17 +114,19 @@ def test_words_are_cut_and_of_much_output_the_end_counts() -> None:
 )
 def test_its_environment_says_what_it_is_for(data: dict[str, Any], end: str) -> None:
     """Beside the actor's own environment, and what the handler's settings add."""
-    names = ("VERB", "LEASE", "UNIT", "NUMBER", "LOCK", "TERM_END")
+    names = ("VERB", "LEASE", "UNIT", "NUMBER", "TASK", "INCARNATION", "LOCK", "TERM_END")
     script = "; ".join(f"echo ${name}" for name in (*(f"LEASEHOLD_{name}" for name in names), "COLOUR", "PATH"))
     handler = CommandHandler(setup=["sh", "-c", script], join=["sh", "-c", script], environment={"COLOUR": "red"})
     for verb, unit in (("setup", "u-0"), ("join", "")):
-        done = act(handler, HandlerAction(verb, "tenant:1", unit, 5, data))
+        done = act(handler, HandlerAction(verb, "tenant:1", unit, 5, data, task="t/1", incarnation=4))
         on = unit or "tenant:1"
         assert done.words.split("\n") == [
             verb,
             "tenant:1",
             *([unit] if unit else [""]),
             "5",
+            "t/1",
+            "4",
             on,
             end,
             "red",
@@ -308,7 +311,6 @@ def test_it_need_not_read_and_may_say_much() -> None:
     ("settings", "words"),
     [
         ({}, "there is no command; name one for each verb"),
-        ({"set_up": "true"}, "there is no verb 'set_up' .there are: setup, modify"),
         ({"setup": ""}, "setup: '' is no command line"),
         ({"setup": "echo 'a"}, 'setup: "echo \'a" is no command line: No closing quotation'),
         ({"setup": [1]}, "setup: '.1.' is no command line"),

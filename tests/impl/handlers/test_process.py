@@ -63,7 +63,8 @@ def base(tmp_path: Path) -> Iterator[Path]:
 
 
 def action(verb: str, number: int, lease: str = "tenant:1", unit: str = "u-0", **more: Any) -> HandlerAction:
-    return HandlerAction(verb, lease, unit, number, {"end": 7}, **more)
+    task = f"site/{unit}/{verb}/{number}"
+    return HandlerAction(verb, lease, unit, number, {"end": 7}, task=task, incarnation=2, **more)
 
 
 def do(base: Path, *actions: HandlerAction, **settings: Any) -> list[Any]:
@@ -167,6 +168,7 @@ def test_what_runs_knows_its_unit_lease_and_term(base: Path) -> None:
     names = {word.partition(b"=")[0].decode() for word in environment.split(b"\0") if word}
     assert {"COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT"} <= names
     assert names <= {
+        "LEASEHOLD_TASK", "LEASEHOLD_INCARNATION",
         "COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT", "LEASEHOLD_LEASE", "LEASEHOLD_TERM_END", TOKEN, "PWD", "SHLVL", "_",
         "OLDPWD", "LC_CTYPE",
     }, "the actor's own environment is none of the unit's business"  # fmt: skip
@@ -644,7 +646,7 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {}, None)
     assert {file.name for file in (base / "u-0").iterdir()} == {"guard", "lock", "token", "wanted.json", "log"}
     assert json.loads((base / "u-0" / "wanted.json").read_text()) == {
-        "number": 5, "verb": "teardown", "lease": "tenant:1",
+        "number": 5, "verb": "teardown", "lease": "tenant:1", "task": "site/u-0/teardown/5", "incarnation": 2,
     }  # fmt: skip
 
 
@@ -656,7 +658,7 @@ def test_what_a_unit_has_on_disk(base: Path) -> None:
     assert json.loads((folder / "lease.json").read_text()) == {"lease": "tenant:1", "term_end": 7}
     assert json.loads((folder / "process.json").read_text()) == {
         "pid": up.facts["pid"], "start": up.facts["start"], "boot": processes.boot(), "number": 3, "lease": "tenant:1",
-        "command": ["sleep", "infinity"],
+        "command": ["sleep", "infinity"], "task": "site/u-0/setup/3", "incarnation": 2,
     }  # fmt: skip
     token = (folder / "token").read_text()
     assert len(token) == 32

@@ -135,6 +135,14 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             "inventory: has 3 units, and the specification is set to 2 of unit; set more under `settings`",
         ),
         ({"handler": ""}, "authority", "handler: is missing, and authority calls setup, modify, teardown"),
+        (
+            {"handler": {"name": "command", "set_up": "true"}}, "authority",
+            "handler: nobody calls 'set_up'; did you mean setup?",
+        ),
+        (
+            {"handler": {"name": "command", "setup": "true", "probe": "true"}}, "authority",
+            "handler: command has nothing for modify, teardown; name a command for each",
+        ),
         ({"handler": "proces"}, "authority", "handler: there is no handler 'proces'; did you mean process?"),
         ({"handler": {"directory": "u"}}, "authority", "handler: `name` is missing"),
         (
