@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff
+from leasehold.impl.actor.ready import Complete
 from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.handler import Done, HandlerAction
@@ -235,8 +236,8 @@ def test_facts_of_a_handler_are_kept_while_its_state_waits_for_them(tmp_path: Pa
         await asyncio.sleep(1)
         held = actor.table.instances[OWN]
         late = Done(True, "late", {"pid": 1})
-        actor.effects._completed(OWN, "saved", held.state_epoch - 1, late)
-        actor.effects._completed(RecordKey("own:9", "owner"), "saved", 1, late)  # of a lease that is forgotten
+        actor.put_quietly(Complete(OWN, "saved", held.state_epoch - 1, late))
+        actor.put_quietly(Complete(RecordKey("own:9", "owner"), "saved", 1, late))  # of a lease that is forgotten
         await asyncio.sleep(1)
         assert (held.state, "facts" in held.metadata) == ("saving", False)
         facts.gates[0].set_result({"pid": 2})
