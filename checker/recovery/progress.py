@@ -6,7 +6,8 @@ Theory of operation. An actor is at rest when no request waits for a turn. Then,
 - for each handler task of a machine's state of which every answer leaves the state, a call is under way: its answer
   would have moved the machine;
 - for each message that a machine's state sends until it is answered, the outbox has a message of that machine, unless a
-  peer has refused it.
+  peer has refused it;
+- for each session (a `fifo`) with messages that are not acknowledged, the outbox has one of them.
 
 The guards are those of the explorer's reference, evaluated on the records: so what the specification asks for is
 compared with the actor's own books of timers, calls and messages.
@@ -20,6 +21,7 @@ from typing import Any
 from leasehold.checker.explore.ground import GroundMachine
 from leasehold.checker.recovery.monitor import MonitoredProperties
 from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor import session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.spec.language.model import Call
@@ -49,11 +51,14 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
         yield from (
             f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, held, state)
         )
+        under_way = {pending.neighbour for pending in actor.outbox.of(held.key)}
+        for neighbour in set(session.neighbours(held)) - under_way if all(held.peers) else ():
+            yield f"{where}, and {session.queued(held, neighbour)[0].message} is not sent any more"
         if held.core.over(held.state) or actor.outbox.of(held.key) or held.key in actor.outbox.refusals:
             continue  # a machine at its end waits for no answer
         asked = (w for w in machine.work[held.state] if w.lane is not None and w.wanted(state, (), -1))
         for message in (w.piece.event for w in asked):
-            if not properties.system.messages[message].answer:
+            if not properties.system.messages[message].answer and not sim.program.messages[message].ordered:
                 yield f"{where}, and {message} is not sent any more"
 
 

@@ -11,6 +11,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
 from leasehold.spec.language.build_fields import FieldBuilder
+from leasehold.spec.language.captures import starting_events, with_captures
 from leasehold.spec.language.declare import doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Quiet, a
 from leasehold.spec.language.files import as_mapping
@@ -41,7 +42,10 @@ class Builder(FieldBuilder):
             if self._is_message_to(name, event.name) or event.name == TICK:
                 self.sink.error("event_is_message", event.place, event=event.name, name=name)
         parent = self._role(node.get("subsidiary")) if node.get("subsidiary") is not None else None
-        tasks = {t: self._task(name, t, place, decl) for t, place, decl in node.pairs_of("tasks")}
+        starts = starting_events(node)
+        tasks = {
+            t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")
+        }  # fmt: skip
         kept = {t: task for t, task in tasks.items() if task is not None}
         groups = {kind: self._groups(name, node.get(kind)) for kind in ("ignore", "refuse")}
         states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
@@ -56,7 +60,7 @@ class Builder(FieldBuilder):
             if first is not None:
                 states[first.name] = replace(first, initial=True)
         place = node.key_place("role")
-        return m.Role(
+        built = m.Role(
             name,
             names.instance,
             names.indexed,
@@ -69,6 +73,7 @@ class Builder(FieldBuilder):
             place,
             names.definitions,
         )
+        return with_captures(built)
 
     def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""
@@ -208,7 +213,7 @@ class Builder(FieldBuilder):
 
     # Tasks
 
-    def _task(self, role: str, name: str, place: Place, node: YamlNode) -> m.Task | None:
+    def _task(self, role: str, name: str, place: Place, node: YamlNode, starts: list[str]) -> m.Task | None:
         kinds = [k for k in ("send", "call", "drive") if node.get(k) is not None]
         if not kinds and any(key not in _TASK for key, _, _ in node.pairs()):
             return None  # reported: the key that is not known may be the one that is missing
@@ -227,9 +232,20 @@ class Builder(FieldBuilder):
             wording = "outlives_without_answers" if kinds[0] == "call" else "cannot_outlive"
             self.sink.error(wording, node.key_place("outlives"), name=name, kind=kinds[0])
         scope = Scope(self.names, role, clock=False)
+        if kinds[0] != "call":
+            scope = self._step_scope(role, scope, starts)
         when = optional(node.get("when"), scope, self.sink)
         make = {"send": self._send, "call": self._call, "drive": self._drive}[kinds[0]]
         return make(role, name, place, node, scope, when)
+
+    def _step_scope(self, role: str, scope: Scope, starts: list[str]) -> Scope:
+        """The scope of a task that may read the step which starts it: what all events that do so have alike."""
+        scopes = [self._event_scope(role, event) for event in starts if event in self.names.roles[role].events]
+        alike = dict(scopes[0].arguments or {}) if scopes else {}
+        for other in scopes[1:]:
+            alike = {n: of for n, of in alike.items() if (other.arguments or {}).get(n) == of}
+        senders = {s.sender for s in scopes}
+        return replace(scope, arguments=alike, sender=senders.pop() if len(senders) == 1 else None, before=True)
 
     def _send(
         self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None
@@ -242,7 +258,9 @@ class Builder(FieldBuilder):
         declared = self.files.messages[sent.text].node
         sender, receiver = text_of(declared, "from"), text_of(declared, "to")
         to = node.get("to")
-        if sender != role or (to is not None and to.text != receiver):
+        word = "" if to is None else to.text.strip()
+        named = sender == role and (not word.isidentifier() or word in self.names.roles[role].data) and bool(word)
+        if sender != role or (to is not None and not named and to.text != receiver):
             ends = {"message": sent.text, "sender": sender, "receiver": receiver, "role": role}
             if to is not None and sender == role:
                 self.sink.error("wrong_receiver", to.place, near=f"`{receiver}`", to=to.text, **ends)
@@ -252,9 +270,17 @@ class Builder(FieldBuilder):
             return None
         if receiver not in self.names.roles:
             return None  # reported with the message
-        fields = self._with(node, self.names.messages[sent.text], sent.text, scope)
+        each = scope.bind(it=self.names.roles[receiver].instance)
+        fields = self._with(node, self.names.messages[sent.text], sent.text, each)
         only = self._only(node.get("only"), scope, receiver)
+        if to is not None and named:
+            only = self._addressed(to, scope, receiver, only)
         return m.Send(name, sent.text, receiver, fields, only, when, doc_of(node), place)
+
+    def _addressed(self, to: YamlNode, scope: Scope, role: str, only: x.Expression | None) -> x.Expression:
+        """The condition that a receiver is the machine that a text names."""
+        named = self._only(YamlNode("text", to.place, f"it == ({to.text})"), scope, role)
+        return x.conjunction([e for e in (only, named) if e is not None], to.place)
 
     def _with(self, node: YamlNode, wanted: Mapping[str, Type], what: str, scope: Scope) -> dict[str, x.Expression]:
         given = as_mapping(node.get("with"))
@@ -300,7 +326,8 @@ class Builder(FieldBuilder):
             return None
         if not self._known_event(target, event.text, event.place):
             return None
-        fields = self._with(node, dict(self._event_scope(target, event.text).arguments or {}), event.text, scope)
+        each = scope.bind(it=self.names.roles[target].instance)
+        fields = self._with(node, dict(self._event_scope(target, event.text).arguments or {}), event.text, each)
         answers = {}
         for answer, where, condition in node.pairs_of("answers"):
             if self._known_event(role, answer, where):

@@ -83,7 +83,7 @@ class Typing(Operators):
         return super()._applied(op, tree, args, scope, expected)
 
     def _old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
-        if not scope.step:
+        if not (scope.step or scope.before):
             return self.error("old_outside_step", tree)
         operand = self.infer(args[0], scope, expected)
         return x.Old(type=operand.type, operand=operand, place=self.place(tree))

@@ -65,6 +65,7 @@ class Scope:
     arguments: Mapping[str, Type] | None = None  # fields of the event being consumed
     sender: Instance | None = None
     step: bool = False  # `old`, `took` and `ignored` have a meaning
+    before: bool = False  # `old` has a meaning, in a task
     claim: bool = False  # `accepts` has a meaning
     clock: bool = True
     variables: Mapping[str, Type] = field(default_factory=dict)

@@ -21,8 +21,12 @@ from tests.impl.compiler.twin import walk
 
 FOLDER = Path(__file__).resolve().parents[1] / "constructs"
 SYSTEMS = sorted(path.name for path in FOLDER.iterdir())
-RUN = ("maps",)
+RUN = ("captures", "maps")
 TLA = {
+    "captures": (
+        r"!.deliver__sender = From, !.deliver__old_last = desk.last, !.deliver__receiver = Head(inward[From]).receiver",
+        r"IF ((J = Desk_1.deliver__receiver)) THEN PutInMailbox",
+    ),
     "levels": (
         r"!.top = Greatest({unit[u_].level : u_ \in (0..2)}, 0)",
         r"!.low = Least({unit[u_].level : u_ \in {u_ \in (0..2) : unit[u_].on}}, 7)",

@@ -130,6 +130,8 @@ class Replayer:
         name = self.machine(step.machine)
         if kind in ("deliver", "duplicate"):
             packet = self._find(step, self.sim.network.in_transit) or self._find(step, self.sent[::-1])
+            if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
+                raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, which is down")
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
             self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
@@ -137,6 +139,10 @@ class Replayer:
         if self.sim.held(self.lease, name) is None and self._has_moved(step.machine):
             raise ReplayDiverged(f"there is no {name} to take {event}")
         self.consume(name, event, step.fields)
+
+    def _is_in_a_store(self, message: str, sender: Machine) -> bool:
+        """Whether a message of a session has not left its sender, which is down."""
+        return self.sim.program.messages[message].ordered and self.player(sender) not in self.sim.actors
 
     def _has_moved(self, machine: Machine) -> bool:
         """Whether the model has a machine in another state than the first before the step that is replayed."""
