@@ -246,6 +246,8 @@ class _Reader:
                 for side in operands:
                     if not isinstance(side.type, t.Set):
                         self._in(side.type, f"{does}: `{x.text(e)}`", site, e.place)
+            case x.InstanceAt():
+                self._in(e.type, f"takes by number: `{x.text(e)}`", site, e.place)
             case x.Apply():
                 pass
             case _ if type(e) not in _HARMLESS:

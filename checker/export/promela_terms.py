@@ -90,6 +90,8 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.Apply(op=op):
             made: Words = ROWS[op](e, f)
             return made
+        case x.InstanceAt(type=of, number=number):
+            return f"MOD({word(number, f)}, {of.count})"
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):

@@ -168,6 +168,8 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return f.variables[name]
         case x.Apply(op=op):
             return str(ROWS[op](e, f))
+        case x.InstanceAt(type=of, number=number):
+            return f"Mod({term(number, f)}, {of.count})"
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name="kind"):

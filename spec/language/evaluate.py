@@ -112,6 +112,8 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return c.sender
         case x.BoundVariable(name=name):
             return c.variables[name]
+        case x.InstanceAt(type=of, number=number):
+            return evaluate(number, c) % of.count
         case x.Quantifier():
             return _quantifier(e, c)
         case x.MessageField(variable=variable, name=name):

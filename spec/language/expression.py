@@ -81,6 +81,14 @@ class BoundVariable(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceAt(Node):
+    """The instance of a number, counted around: behind the last one comes the first again."""
+
+    number: Expression
+    type: Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Apply(Node):
     """A pure operator on its operands; operators.py has a row for each."""
 
@@ -193,8 +201,8 @@ class GlobalQuery(Node):
 
 
 Expression: TypeAlias = (
-    Literal_ | ConstantRef | Now | Self | Data | ControlState | Argument | Sender | BoundVariable | Apply | Quantifier
-    | Pending | MessageField | GlobalQuery | Old | Took | Accepts
+    Literal_ | ConstantRef | Now | Self | Data | ControlState | Argument | Sender | BoundVariable | InstanceAt | Apply
+    | Quantifier | Pending | MessageField | GlobalQuery | Old | Took | Accepts
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
@@ -351,6 +359,8 @@ def text(e: Expression, binding: int = 0) -> str:
             return f"event.{name}"
         case Sender():
             return "event.sender"
+        case InstanceAt(type=of, number=number):
+            return f"{of.name}[{text(number)}]"
         case Apply(op=op, operands=operands):
             return OPERATORS[op].write([partial(text, o) for o in operands], binding)
         case Quantifier(domain=Pending(name=name)) if counts_pending(e):

@@ -263,10 +263,12 @@ class Inference:
         return None
 
     def _numbered(self, tree: ast.Subscript, of: Instance, count: str, scope: Scope) -> x.Expression:
-        """An instance by its number, `unit[0]`, or as an expression gives it."""
+        """An instance by its number, `unit[0]` or `unit[index(self) + 1]`, or as an expression gives it."""
         key = self.infer(tree.slice, scope)
-        if not (isinstance(key, x.Literal_) and isinstance(key.type, Int)):
+        if not isinstance(key.type, Int):
             return self.want(key, of, tree.slice)
+        if not isinstance(key, x.Literal_):
+            return x.InstanceAt(type=of, number=key, place=self.place(tree))
         if not 0 <= key.value < of.count:
             return self.error("instance_number", tree, source=self.words(tree), count=count, last=of.count - 1)
         return x.Literal_(type=of, value=key.value, place=self.place(tree))

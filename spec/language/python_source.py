@@ -95,6 +95,8 @@ def source(e: x.Expression, f: Frame) -> str:
             return f.variables[name]
         case x.Apply(op=op):
             return ROWS[op](e, f)
+        case x.InstanceAt(type=of, number=number):
+            return f"({source(number, f)} % {of.count})"
         case x.Quantifier(domain=x.Pending(name=name)):
             return _over_messages(e, name, f)
         case x.Quantifier():

@@ -131,6 +131,8 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return f.variables[name]
         case x.Apply(op=op):
             return ROWS[op](e, f)
+        case x.InstanceAt(type=of, number=number):
+            return _around(term(number, f), of, f.sorts.size(of))
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):
@@ -163,6 +165,21 @@ def _old(e: x.Expression, f: Bindings) -> Any:
         of = f.took if x.mentions(e, lambda node: isinstance(node, x.Took)) else None
         known = f.olds[id(e)] = f.before, of, term(e, replace(f, view=f.before))
     return known[2]
+
+
+def _around(number: Term, of: t.Instance, size: Any) -> Term:
+    """The instance of a number that is counted around.
+
+    Where the number of instances is unknown, what goes around more than once is some instance: a solver cannot divide
+    by an unknown number, and a ring needs the neighbours alone.
+    """
+    if isinstance(size, int):
+        return number - size * _floor(number, z3.IntVal(size))
+    far = z3.Function(f"around.{of.name}", z3.IntSort(), z3.IntSort())(number)
+    found = z3.If(conjunction(far >= 0, far < size), far, z3.IntVal(0))
+    for low, value in ((-size, number + size), (size, number - size), (0, number)):
+        found = z3.If(conjunction(low <= number, number < low + size), value, found)
+    return found
 
 
 def _owner(owner: x.Expression | None, f: Bindings) -> Term:

@@ -280,6 +280,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
     ways += {
         "int": ["sum", "count", "extreme"],
         "time": ["extreme"],
+        "unit": ["around"],
+        "slot": ["around"],
         "bool": ["all", "any", "chain", "state", "option"] + (["took"] * 2 if sight.step else []),
     }.get(kind, ["comprehension", "empty"] if kind.startswith("set") else [])  # fmt: skip
     if kind == "set[unit]":
@@ -295,6 +297,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
             return quantified("sum", "int")
         case "union":
             return quantified("union", kind)
+        case "around":
+            return f"{kind}[0 + {sub('int')}]"
         case "extreme":
             return f"{pick(['min', 'max'])}(({quantified('', kind)}), default={sub(kind)})"
         case ("count" | "all" | "any") as head:
