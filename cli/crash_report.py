@@ -293,16 +293,16 @@ class Wanted:
 def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wanted:
     """Checks the names of a case against the system, before anything is explored."""
     machines = [
-        (machine_name(model.roles[r], i), model.roles[r]) for r in model.product for i in range(model.roles[r].count)
+        (machine_name(model.roles[r], i), model.roles[r], i) for r in model.product for i in range(model.roles[r].count)
     ]
     states = cell.split("/")
     if len(states) != len(machines):
-        example = crash_words.cell_name([role.initial.name for _, role in machines])
+        example = crash_words.cell_name([role.first(i).name for _, role, i in machines])
         raise click.UsageError(
             f"--case: a cell of {model.name} has {counted(len(machines), 'state')} "
-            f"({', '.join(name for name, _ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
+            f"({', '.join(name for name, *_ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
         )
-    for state, (name, role) in zip(states, machines, strict=True):
+    for state, (name, role, _) in zip(states, machines, strict=True):
         if state not in role.states:
             _none(f"--case: {name} has no state {state[:60]!r}", state, role.states)
     bare = point.partition("@")[0]

@@ -101,7 +101,7 @@ def _first_events(fleet: SystemFleet) -> list[tuple[str, str]]:
     for role in fleet.model.roles.values():
         machine = fleet.program.roles[role.name].machine(0)
         if machine in fleet.players:
-            found += [(machine, event) for event in role.initial.on if event in role.events]
+            found += [(machine, event) for event in role.first(0).on if event in role.events]
     return found
 
 

@@ -68,7 +68,8 @@ def role_dot(role: Role) -> str:
             peripheries="2" if name in drawn.terminal else "1",
             tooltip=_tooltip(state.doc or state.title),
         )
-    graph.edge("initial", number[role.initial.name])
+    for state in role.initial:
+        graph.edge("initial", number[state.name])
     for arc in drawn.arcs:
         labels = (transition_label(t, GUARD_LIMIT) for t in arc.transitions)
         graph.edge(number[arc.source], number[arc.target], _lines(labels))

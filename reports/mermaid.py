@@ -36,7 +36,7 @@ def role_mermaid(role: Role) -> str:
         stays = staying_events(drawn.staying[name])
         words = mermaid_text(state.title) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
         lines.append(f'    state "{words}" as {number[name]}')
-    lines.append(f"    [*] --> {number[role.initial.name]}")
+    lines += [f"    [*] --> {number[state.name]}" for state in role.initial]
     for arc in drawn.arcs:
         label = "<br/>".join(mermaid_text(transition_label(t, GUARD_LIMIT)) for t in arc.transitions)
         lines.append(f"    {number[arc.source]} --> {number[arc.target]} : {label}")

@@ -80,8 +80,8 @@ class Reference:
     def initial_states(self) -> list[State]:
         system = self.system
         cells: list[list[Any]] = []
-        for role, _ in system.machines():
-            cells.append([role.initial.name])
+        for role, instance in system.machines():
+            cells.append([role.first(instance).name])
             cells += [self._first_values(d) for d in role.data.values()]
         cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
         cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]

@@ -187,6 +187,9 @@ class _Reader:
         for role in system.roles.values():
             fields += [(f"{role.name}#{event.name}", event.fields) for event in role.events.values()]
             fields.append((role.name, tuple(role.data.values())))
+            for state in role.initial:
+                if state.starts is not None:
+                    yield _Site(f"the first state {state.name} of {role.name}", state.place), state.starts
             for tr in role.transitions():
                 yield _Site(tr.name, tr.place), tr
             for task in role.tasks.values():

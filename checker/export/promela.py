@@ -167,7 +167,7 @@ class _Model:
         lines = wrapped(f"{role.name}: {role.doc}", "/* ", " * ", " */")
         lines += [
             f"typedef {role.name}_Record {{",
-            f"\tbyte state = {self.names.define('state', role.name, role.initial.name)};",
+            f"\tbyte state = {self.names.define('state', role.name, role.initial[0].name)};",
         ]
         for d in role.data.values():
             fields, comment = scalars(d.name, d.type), _comment(d.doc)
@@ -264,7 +264,8 @@ class _Model:
             }
             for role, _, d in data
         }
-        if all(len(values) == 1 for values in firsts.values()):
+        apart = any(role.begin for role in self.system.roles.values())
+        if not apart and all(len(values) == 1 for values in firsts.values()):
             self.begin = {key: value for key, (value,) in firsts.items()}
             return []
         if len(first) > MOST_INITIAL:
@@ -272,6 +273,11 @@ class _Model:
         lines = []
         for state in first:
             sets = [
+                f"{names.machine(role.name, i)}.state = {names.define('state', role.name, role.first(i).name)}"
+                for role, i in self.system.machines()
+                if role.begin
+            ]
+            sets += [
                 f"{place} = {value}"
                 for role, i, d in data
                 for place, value in zip(

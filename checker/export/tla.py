@@ -152,7 +152,7 @@ class _TlaModule:
 
     def _first(self, role: Role) -> str:
         members, several = self.layout.members(role.instance), any(d.any_initial for d in role.data.values())
-        values = {"state": f'"{role.initial.name}"'}
+        values = {"state": self._first_state(role)}
         values |= {d.name: self.layout.literal(d.type, d.initial) for d in role.data.values() if not d.any_initial}
         if not several:
             record = f"[{', '.join(f'{name} |-> {value}' for name, value in values.items())}]"
@@ -161,6 +161,13 @@ class _TlaModule:
         sets |= {d.name: self.steps.domain(d) if d.any_initial else f"{{{values[d.name]}}}" for d in role.data.values()}
         record = f"[{', '.join(f'{name} : {some}' for name, some in sets.items())}]"
         return f"\\in [{members} -> {record}]" if role.indexed else f"\\in {record}"
+
+    def _first_state(self, role: Role) -> str:
+        words = f'"{role.first(role.count - 1).name}"'
+        for i in reversed(range(role.count - 1)):
+            other = f'"{role.first(i).name}"'
+            words = words if words == other else f"IF Me = {i} THEN {other} ELSE {words}"
+        return words
 
     # Steps
 

@@ -25,13 +25,11 @@ class TraceRecorder:
         self.sim, self.lease = simulation, lease
         self._steps: list[Step] = []
         self._heard: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by machine: message, sender, fields
-        self._control: dict[str, str] = {}
         self._data: dict[str, str] = {}
         self._machines = {name: core for name, (core, _) in simulation.program.machines.items()}
+        self._control = {name: core.first_state(number) for name, (core, number) in simulation.program.machines.items()}
         self._down: set[str] = set()
         self._coming_back: set[str] = set()  # actors whose recovery is a step already, and not done
-        for name, core in self._machines.items():
-            self._control[name] = core.states[0]
         self._now = 0
         self._initial = self._snapshot()
         simulation.subscribers.append(self._hear)

@@ -165,14 +165,14 @@ def _module(system: System) -> Iterator[str]:
 
 
 def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -> Iterator[str]:
-    initial = [role.initial.name, *(name for name in role.states if not role.states[name].initial)]
+    initial = [*(s.name for s in role.initial), *(name for name in role.states if not role.states[name].initial)]
     since = {task.name: task.answers for task in role.tasks.values() if isinstance(task, Call) and task.outlives}
     below = "".join(
         names.constant(r.name, "core") + ", " for r in system.roles.values() if r.parent == role.name
     ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
     ends = [s.name for s in role.states.values() if all(c.target == s.name for cs in s.on.values() for c in cs)]
-    begun = any(m.name in role.initial.on for m in system.received_by(role.name))
+    begun = any(m.name in s.on for m in system.received_by(role.name) for s in role.initial)
     fields = [f"Field({datum.name!r}, {datum.type!r}, {datum.initial!r})" for datum in role.data.values()]
     events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]
     yield from _made(
@@ -185,6 +185,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             "subsidiary": repr(role.parent is not None),
             **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes")},
             "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
+            **({"begin": repr(role.begin)} if role.begin else {}),
             "introduced": repr(made.near.size > 1 and begun),
         },
     )  # fmt: skip

@@ -59,7 +59,7 @@ class Core:
         role: its name.
         indexed: its machines have numbers.
         count: how many machines it has.
-        states: the control states, the first one is the initial one.
+        states: the control states; the first one is the initial one, where `begin` says no other.
         fields: the fields of the specification.
         events: the local events, with their fields.
         neighbours: role and number of each machine that it talks with; -1 is its own number.
@@ -72,6 +72,7 @@ class Core:
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
         ends: the states that nothing leads out of.
+        begin: the initial state of each machine, where they do not all start in the same one.
         introduced: a message may begin its machines, and they may speak to others than its sender.
     """
 
@@ -92,6 +93,7 @@ class Core:
     heard_answers: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
     introduced: bool = False
+    begin: tuple[str, ...] = ()
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
@@ -131,7 +133,19 @@ class Core:
         own = (instance,) if self.indexed else ()
         numbers = () if self.subsidiary else ((0,) * len(self.neighbours), (0,) * len(self.neighbours))
         data = tuple(f.initial for f in self.fields)
-        return (self.states[0], *own, *data, *numbers, 0, *(0 for _ in self.since), *below)
+        return (
+            self.first_state(instance),
+            *own,
+            *data,
+            *numbers,
+            0,
+            *(0 for _ in self.since),
+            *below,
+        )
+
+    def first_state(self, instance: int) -> str:
+        """The initial state of a machine."""
+        return self.begin[instance] if self.begin else self.states[0]
 
     def machine(self, number: int) -> str:
         """The name of one of its machines: `broker`, or `participant[2]`."""

@@ -132,8 +132,9 @@ class Traces:
         self._came.setdefault((lease, notice.machine), deque()).append((notice, time.time_ns()))
 
     def _moved(self, notice: Notice, lease: str) -> None:
-        role, _, event = notice.name.partition("#")
-        begins = notice.data["from"] == self.actor.program.roles[role.partition("/")[0]].states[0]
+        event = notice.name.partition("#")[2]
+        core, number = self.actor.program.machines[notice.machine]
+        begins = notice.data["from"] == core.first_state(number)
         received = self._received(notice, lease, event.partition(".")[0])
         named = origin_of(lease)
         if begins and received is None and named is not None and named[0] == notice.actor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,18 @@ from leasehold.spec.language.build_fields import FieldBuilder
 from leasehold.spec.language.captures import starting_events, with_captures
 from leasehold.spec.language.declare import doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Quiet, a
+from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import optional, parse
 from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import YamlNode
-from leasehold.spec.language.types import BOOL, Map, Type
+from leasehold.spec.language.types import BOOL, UNKNOWN, Map, Type, UnknownType
 
 _TARGET = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
+# What the initial state of a machine may depend on: its number, and constants.
+_READ_AT_FIRST = (x.Literal_, x.ConstantRef, x.Self, x.BoundVariable, x.InstanceAt, x.Apply, x.Quantifier)
 _STATE, _TRANSITION, _TASK = (shape.record(f"a {name}").keys for name in ("state", "transition", "task"))
 
 
@@ -49,9 +52,12 @@ class Builder(FieldBuilder):
         kept = {t: task for t, task in tasks.items() if task is not None}
         groups = {kind: self._groups(name, node.get(kind)) for kind in ("ignore", "refuse")}
         states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
+        begin: tuple[str, ...] = ()
         initial = [s for s in states.values() if s.initial]
         marred = any(key not in _STATE for _, _, s in node.pairs_of("states") for key, _, _ in s.pairs())
-        if len(initial) != 1 and not marred:
+        if any(s.starts is not None for s in initial):
+            begin = self._begin(name, initial)
+        elif len(initial) != 1 and not marred:
             at = initial[1].place if initial else node.key_place("states")
             count = f"{len(initial)} initial states" if initial else "no initial state"
             self.sink.error("one_initial_state", at, role=a(name), count=count, states=states)
@@ -72,8 +78,34 @@ class Builder(FieldBuilder):
             doc_of(node),
             place,
             names.definitions,
+            begin,
         )
         return with_captures(built)
+
+    def _begin(self, role: str, initial: Sequence[m.State]) -> tuple[str, ...]:
+        """The initial state of each machine of a role whose machines do not all start alike; empty if it is wrong."""
+        instance, values = self.names.roles[role].instance, self.declared.values()
+        found = []
+        for i in range(instance.count):
+            context = Context(NoState(), values, self=i)
+            of = [s for s in initial if s.starts is None or (_is_sound(s.starts) and evaluate(s.starts, context))]
+            if len(of) != 1 and all(s.starts is None or _is_sound(s.starts) for s in initial):
+                count = " and ".join(f"`{s.name}`" for s in of) or "none"
+                machine = f"{role}[{i}]" if instance.indexed else role
+                self.sink.error("initial_state_of", initial[-1].place, machine=machine, count=count)
+                return ()
+            found += [s.name for s in of]
+        return tuple(found) if len(found) == instance.count else ()
+
+    def _starts(self, role: str, node: YamlNode | None) -> x.Expression | None:
+        """For which machines a state is the initial one; None: `true`, `false` or nothing."""
+        if node is None or node.text in ("true", "false"):
+            return None
+        found = parse(node, Scope(self.names, role, clock=False), self.sink, BOOL)
+        if x.mentions(found, lambda e: not isinstance(e, _READ_AT_FIRST)):
+            self.sink.error("initial_reads", node.place)
+            return x.Literal_(type=UNKNOWN, value=None, place=node.place)
+        return found
 
     def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""
@@ -135,9 +167,11 @@ class Builder(FieldBuilder):
                     self.sink.error("ignored_and_refused", where, role=role, name=name, event=event)
                 reasons[event] = text
                 self.reasons[role, name, event] = where
+        starts = self._starts(role, node.get("initial"))
         return m.State(
-            name, text_of(node, "initial") == "true", started, on, left_alone["ignore"], left_alone["refuse"],
-            doc=doc_of(node), place=place,
+            name, starts is not None or text_of(node, "initial") == "true", started, on,
+            left_alone["ignore"], left_alone["refuse"],
+            doc=doc_of(node), place=place, starts=starts,
         )  # fmt: skip
 
     def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:
@@ -334,6 +368,10 @@ class Builder(FieldBuilder):
                 answers[answer] = parse(condition, scope, self.sink, BOOL)
         only = self._only(node.get("only"), scope, target)
         return m.Drive(name, target, event.text, fields, answers, only, when, doc_of(node), place)
+
+
+def _is_sound(e: x.Expression) -> bool:
+    return not x.mentions(e, lambda part: isinstance(part.type, UnknownType))
 
 
 def _some(answers: YamlNode | None) -> bool:

@@ -164,7 +164,7 @@ class State:
     """
 
     name: str
-    initial: bool = False
+    initial: bool = False  # of some machine
     tasks: tuple[str, ...] = ()
     on: Mapping[str, tuple[Transition, ...]] = field(default_factory=dict)
     ignore: Mapping[str, str] = field(default_factory=dict)
@@ -173,6 +173,7 @@ class State:
     base: str = ""
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    starts: Expression | None = None  # of which machine it is the initial state; None: of all, if it is `initial`
 
     @property
     def title(self) -> str:
@@ -193,14 +194,20 @@ class Role:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # its expressions have them in place already
+    begin: tuple[str, ...] = ()  # the initial state of each machine, where they have not all the same
 
     @property
     def count(self) -> int:
         return self.instance.count
 
     @property
-    def initial(self) -> State:
-        return next(s for s in self.states.values() if s.initial)
+    def initial(self) -> tuple[State, ...]:
+        """The states in which machines start, in the order of the text."""
+        return tuple(s for s in self.states.values() if s.initial)
+
+    def first(self, instance: int) -> State:
+        """The state in which a machine starts."""
+        return self.states[self.begin[instance]] if self.begin else self.initial[0]
 
     @property
     def control(self) -> Enum:

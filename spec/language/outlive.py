@@ -34,7 +34,7 @@ def name_of(state: str, running: Running) -> str:
 class ControlGraph:
     """The control states, tasks and transitions of a machine, which decide where outliving tasks may still run."""
 
-    initial: str
+    initial: tuple[str, ...]
     work: Mapping[str, tuple[str, ...]]  # by state: its tasks
     moves: Mapping[str, tuple[tuple[str, str], ...]]  # by state: event and target of its transitions
     outliving: Mapping[str, tuple[str, ...]]  # by task that may outlive its state: its answers
@@ -46,7 +46,7 @@ class ControlGraph:
 
     def remembering(self, most: int | None = None) -> dict[str, list[Running]]:
         """By state, the sets of earlier tasks that may run in it, the smaller first; cut after `most` of them all."""
-        todo: list[tuple[str, Running]] = [(self.initial, NONE)]
+        todo: list[tuple[str, Running]] = [(state, NONE) for state in self.initial]
         seen = set(todo)
         while todo and (most is None or len(seen) <= most):
             state, running = todo.pop()
@@ -74,10 +74,10 @@ def control_of_text(role: YamlNode) -> ControlGraph | None:
     states = {name: node for name, _, node in role.pairs_of("states")}
     if not outliving or not states:
         return None
-    first = [name for name, node in states.items() if (flag := node.get("initial")) is not None and flag.text == "true"]
+    first = tuple(s for s, node in states.items() if (flag := node.get("initial")) is not None and flag.text != "false")
     moves = {name: tuple(_moves(name, node, states)) for name, node in states.items()}
     work = {name: tuple(t.text for t in node.names("tasks")) for name, node in states.items()}
-    return ControlGraph((first or list(states))[0], work, moves, outliving)
+    return ControlGraph(first or tuple(states)[:1], work, moves, outliving)
 
 
 def _moves(state: str, node: YamlNode, states: Mapping[str, YamlNode]) -> Iterator[tuple[str, str]]:
@@ -94,7 +94,7 @@ def control_of(role: Role) -> ControlGraph:
     for transition in role.transitions():
         moves[transition.source].append((transition.event, transition.target))
     return ControlGraph(
-        role.initial.name,
+        tuple(state.name for state in role.initial),
         {name: state.tasks for name, state in role.states.items()},
         {name: tuple(found) for name, found in moves.items()},
         {t.name: t.answers for t in role.tasks.values() if isinstance(t, Call) and t.outlives and t.answers},

@@ -10,6 +10,7 @@ import re
 from typing import Any, TypeAlias
 
 from leasehold.spec.language import shape
+from leasehold.spec.language.shape_check import FLAGS
 from leasehold.spec.language.source import INTEGER, NAME, RESERVED
 
 Schema: TypeAlias = dict[str, Any]
@@ -27,6 +28,7 @@ _TEXTS: dict[str, Schema] = {
     "flag": {"enum": [True, False, "true", "false"]},
     "fairness": {"enum": [True, False, "true", "false", "strong"]},
     "number": {"type": ["integer", "string"], "pattern": _pattern(INTEGER)},
+    "condition": {**_WORD, "not": {"enum": sorted(FLAGS)}},
     "expression": _WORD,
     "type": _WORD,
 }

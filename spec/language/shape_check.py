@@ -17,7 +17,7 @@ from leasehold.spec.language.shape import (
 )
 from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, YamlNode
 
-_FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
+FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
 
 
 def check(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
@@ -112,15 +112,19 @@ def check_name(name: str, place: Place, sink: Sink, where: str) -> None:
 def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
     if of in CHOICES and node.text not in CHOICES[of]:
         *others, last = (f"`{word}`" for word in CHOICES[of])
-        flag = _FLAGS.get(node.text.lower())
+        flag = FLAGS.get(node.text.lower())
         near = f"`{flag}`" if flag else near_miss(node.text, CHOICES[of])
         choices = f"{', '.join(others)} or {last}"
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=node.text[:40])
+    elif of == "condition" and node.text.lower() in FLAGS:
+        near = f"`{FLAGS[node.text.lower()]}`"
+        choices = "`true`, `false` or a condition"
         sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=node.text[:40])
     elif of == "number" and not INTEGER.match(node.text):
         sink.error("not_a_number", node.place, where=where, node=node.text[:40])
     elif of == "name":
         check_name(node.text, node.place, sink, where)
-    elif of in ("expression", "type") and not node.text.strip():
+    elif of in ("expression", "condition", "type") and not node.text.strip():
         sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
 
 

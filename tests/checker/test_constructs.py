@@ -6,16 +6,19 @@ are in TLA+ stands beside the test, as TLC is not at hand; those that run walk e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leasehold.checker.explore import explore
+from leasehold.checker.explore.symmetry import symmetry_of
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.spec import System, load
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
+from tests.checker.explore.test_symmetry import held_against_all_states
 from tests.checker.export.test_promela import check, errors, stored
 from tests.impl.compiler.twin import walk
 
@@ -27,7 +30,7 @@ TLA = {
         r"!.deliver__sender = From, !.deliver__old_last = desk.last, !.deliver__receiver = Head(inward[From]).receiver",
         r"IF ((J = Desk_1.deliver__receiver)) THEN PutInMailbox",
     ),
-    "circle": ("Mod((Me + 1), 3)", r"last = Mod((-"),
+    "circle": ('IF Me = 0 THEN "holding" ELSE "waiting"', "Mod((Me + 1), 3)", r"last = Mod((-"),
     "levels": (
         r"!.top = Greatest({unit[u_].level : u_ \in (0..2)}, 0)",
         r"!.low = Least({unit[u_].level : u_ \in {u_ \in (0..2) : unit[u_].on}}, 7)",
@@ -62,7 +65,8 @@ def test_both_engines_find_what_is_expected(system: System) -> None:
 @pytest.mark.usefixtures("spin")
 def test_spin_stores_what_the_explorer_counts(system: System, tmp_path: Path) -> None:
     printed = check(tmp_path, export_system(system, "promela").text)
-    assert stored(printed) == explore(system).distinct
+    apart = any(role.begin for role in system.roles.values())  # then the state before the initial one is stored too
+    assert stored(printed) == explore(system).distinct + apart
     always = {p.name for p in system.properties.values() if p.kind == "always"}
     assert bool(errors(printed)) == bool(violated(system) & always)
 
@@ -100,6 +104,20 @@ def test_a_bound_holds_for_each_value_of_a_map(within: bool, tmp_path: Path) -> 
     assert bool(errors(printed)) == (not within)
     problems = " ".join(str(p) for p in prove(system, jobs=1).guards)
     assert ("`n`" in problems) == (not within)
+
+
+def test_a_map_is_changed_alike_whoever_changes_places() -> None:
+    found = held_against_all_states(load(FOLDER / "maps", {"guests": 3}))
+    assert found.orbits is not None
+
+
+def test_what_takes_a_number_tells_apart() -> None:
+    system = load(FOLDER / "circle")
+    assert any("the first state" in words for words in symmetry_of(system).why_not)
+    whole = replace(system.roles["node"], begin=())
+    states = {name: replace(state, starts=None) for name, state in whole.states.items()}
+    alike = replace(system, properties={}, roles={"node": replace(whole, states=states)})
+    assert any("task node.hand_on takes" in words for words in symmetry_of(alike).why_not)
 
 
 @pytest.mark.parametrize("name", RUN)

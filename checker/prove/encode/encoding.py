@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, conjunction
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
 from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
@@ -195,7 +195,12 @@ class Encoding:
     def _begins(self, s: SymbolicState, role: Role, *instance: Term) -> Term:
         """That a machine is in its initial state."""
         me = instance[0] if instance else z3.IntVal(0)
-        parts = [s.is_in(role.name, me, role.initial.name), s.running(role.name, me)]
+        at = Bindings(self.sorts, s, self.constants, me)
+        begins = [
+            conjunction(s.is_in(role.name, me, state.name), *([] if state.starts is None else [term(state.starts, at)]))
+            for state in role.initial
+        ]
+        parts = [disjunction(*begins), s.running(role.name, me)]
         for datum in role.data.values():
             value = s.data(role.name, me, datum.name)
             if datum.any_initial:

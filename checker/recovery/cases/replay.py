@@ -116,7 +116,7 @@ class Replayer:
             if self.sim.player[name] not in self.sim.actors:
                 continue
             held = self.sim.held(self.lease, name)
-            found = held.state if held is not None else self.sim.program.roles[role].states[0]
+            found = held.state if held is not None else self.sim.program.roles[role].first_state(instance)
             if found != state:
                 raise ReplayDiverged(
                     f"step {n + 1} ({step.kind} {step.event or step.point}): {name} is {found}, not {state}"
@@ -149,7 +149,7 @@ class Replayer:
         if self._at == 0 or machine not in self.script.machines:
             return False
         before = self.script.steps[self._at - 1].control[self.script.machines.index(machine)]
-        return before != self.sim.program.roles[machine[0]].states[0]
+        return before != self.sim.program.roles[machine[0]].first_state(machine[1])
 
     def consume(self, machine: str, event: str, values: tuple[Any, ...]) -> None:
         """Gives a machine a local event, or a tick; the first event of a machine begins it.
@@ -159,9 +159,9 @@ class Replayer:
             Unplayable: there is none yet, and only the origin of the run may begin one.
         """
         actor = self.sim.actors[self.sim.player[machine]]
-        core, _ = self.sim.program.machines[machine]
+        core, number = self.sim.program.machines[machine]
         held = self.sim.held(self.lease, machine)
-        if held is None and (core.subsidiary or event == "tick" or event not in core.table[core.states[0]]):
+        if held is None and (core.subsidiary or event == "tick" or event not in core.table[core.first_state(number)]):
             raise ReplayDiverged(f"there is no {machine} to take {event}")
         shape = core.events.get(event, ())
         if held is None and not self.may_begin(machine):

@@ -184,7 +184,7 @@ class Twin:
         worlds = []
         for values in product(*choices):
             world = World(
-                self, {(r.name, i): r.initial.name for r, i in machines},
+                self, {(r.name, i): r.first(i).name for r, i in machines},
                 {(r, i, d.name): v for (r, i, d), v in zip(names, values, strict=True)},
                 dict.fromkeys(lanes, 0), dict.fromkeys(lanes, 0), {lane: [] for lane in lanes}, 0,
                 dict.fromkeys(self.actors, UP), frozenset(),

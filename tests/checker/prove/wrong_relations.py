@@ -238,7 +238,7 @@ class CrashesLoseRecords(TransitionRelation):
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         for role in roles:
             if not role.indexed:
-                s = s.put(("state", role.name), (), self.sorts.member(role.control, role.initial.name))
+                s = s.put(("state", role.name), (), self.sorts.member(role.control, role.initial[0].name))
         return s
 
 
@@ -368,7 +368,7 @@ class OnlyTwoMachines(TransitionRelation):
 @error
 class RecoveryOfFirstStatesOnly(TransitionRelation):
     def _recovered(self, role: Role) -> list[str]:
-        return [role.initial.name]
+        return [role.initial[0].name]
 
 
 # Steps that are several at once
