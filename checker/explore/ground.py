@@ -60,13 +60,21 @@ class Move:
 
 @dataclass(slots=True)
 class GroundOffer:
-    """An offer to one machine: the fields' values to try in a state, when it may come, and its group of fairness."""
+    """An offer to one machine: the fields' values to try in a state, when it may come, and its group of fairness.
+
+    Attributes:
+        group: of fairness; where the event is fair for each of some values, they follow.
+    """
 
     offer: Offer
     values: FieldValues
     allowed: Function
     moves: list[Move]
     group: tuple[Any, ...]
+
+    def group_with(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The group of fairness of the event with these values."""
+        return self.group + self.offer.told_apart(values) if self.offer.fair_for_each else self.group
 
 
 # By control state, offers and the fields' values to try: one combination, or None for all that there are.

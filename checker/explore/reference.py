@@ -168,7 +168,7 @@ class Reference:
                     continue
                 action = Action(
                     kind, machine.role.name, machine.instance, offer.offer.event, e, -1, move.transition,
-                    group=offer.group,
+                    group=offer.group_with(e),
                 )  # fmt: skip
                 after = self._step(s, partial(self._fire, machine=machine, move=move, e=e, sender=-1, log=None))
                 if after is not None:

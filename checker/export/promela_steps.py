@@ -146,7 +146,7 @@ class PromelaSteps:
         for choice in offer.choices:
             guard = both([self._holds(choice, f), *tests, *self._room(choice, f)])
             section, label = f"{role.name}: {described(choice.transition, cause)}", f"{choice.transition.name} by {who}"
-            took, group = (role.name, i, offer.event), fair_group(offer, i)
+            took, group = (role.name, i, offer.event), fair_group(offer, i, values)
             alone, then = self._alone(choice, f), self._carry_out(choice, f)
             yield Alternative(section, label, guard, alone, (), then, took, group)
 

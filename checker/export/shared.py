@@ -74,9 +74,10 @@ class Exported:
     left_out: tuple[LeftOut, ...] = ()
 
 
-def fair_group(offer: Offer, instance: int) -> tuple[str, str, int, str] | None:
+def fair_group(offer: Offer, instance: int, values: tuple[t.Value, ...]) -> tuple[t.Value, ...] | None:
     """Of fairness, as the explorer groups steps; None: the event need never come."""
-    return (offer.cause, offer.role.name, instance, offer.name) if offer.fair else None
+    apart = offer.told_apart(values)
+    return (offer.cause, offer.role.name, instance, offer.name, *apart) if offer.fair else None
 
 
 def moving(field_: Datum) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from leasehold.checker.export.shared import ExportError, begins_below_zero, described, low_high, wrapped
+from leasehold.checker.export.shared import ExportError, begins_below_zero, described, low_high, moving, wrapped
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -289,11 +289,20 @@ class TlaActions:
         cause, answers = offer.name or offer.event, "answers " if offer.cause == "answer" else ""
         several = sum(o.event == offer.event for o in self.layout.relation.offers[role.name, tr.source]) > 1
         about = self._about(tr, f" ({answers}{cause})" if cause != offer.event else "")
-        group = (f"{role.name} {cause}", ("Me",) if role.indexed else ()) if offer.fair else None
+        group = (f"{role.name} {cause}", self._told_apart(offer)) if offer.fair else None
         return self._define(
             self._name(tr, f"_{cause}" if several else ""), about, witnesses, tests, w, group,
             (role.name, me, offer.event), offer.fair is Fair.STRONG,
         )  # fmt: skip
+
+    def _told_apart(self, offer: Offer) -> tuple[str, ...]:
+        """The bound names that tell groups of fairness apart."""
+        fields = [d for d in offer.fields if d.name in offer.fair_for_each]
+        for d in fields:
+            if moving(d):
+                what = f"`{offer.name}` is fair for each `{d.name}`, of which the values to try depend on the clock"
+                raise ExportError(what, "give it an `explore` without `now`", d.place)
+        return (*(["Me"] if offer.role.indexed else []), *(f"Arg_{d.name}" for d in fields))
 
     def domain(self, d: Datum) -> str:
         """The values to try of an event's field, or of a field that begins with any value."""

@@ -46,6 +46,7 @@ def lint(
         for role in system.roles.values():
             _events_arise(system, role, sink)
             _values_to_try_end(system, role, sink)
+            _fairness_of_answers(system, role, sink)
         _messages_and_channels(system, sink)
         _answers_are_known(system, sink)
     if not sink.errors and states is None:
@@ -55,7 +56,7 @@ def lint(
 
 # Errors that leave every name, state, event and task of the model in its place.
 _HARMLESS = frozenset(
-    f"LH{n}" for n in (301, 302, 303, 304, 305, 306, 307, 308, 309, 404, 413, 416, 507, 601, 602, 701, 702)
+    f"LH{n}" for n in (301, 302, 303, 304, 305, 306, 307, 308, 309, 404, 413, 416, 507, 601, 602, 603, 604, 701, 702)
 )
 
 
@@ -194,6 +195,12 @@ def _events_arise(system: System, role: Role, sink: Sink) -> None:
     for event in role.events.values():
         if event.name not in role.answers | offered | driven:
             sink.error("event_never_arises", event.place, event=event.name, role=role.name)
+
+
+def _fairness_of_answers(system: System, role: Role, sink: Sink) -> None:
+    for o in system.environment.values():
+        if o.role == role.name and o.event in role.answers and o.fair_for_each:
+            sink.error("fair_for_each_of_answer", o.place, name=o.name, event=o.event)
 
 
 def _values_to_try_end(system: System, role: Role, sink: Sink) -> None:

@@ -6,7 +6,7 @@ collects names, build.py types expressions, lint.py asks whether the machines ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -228,10 +228,22 @@ class _SystemBuilder(ClaimBuilder):
             ).bind(it=self.names.roles[role].instance)  # fmt: skip
             guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
-            found[name] = m.Outside(
-                name, role, event, guard, fair, doc_of(node), place, text_of(node, "enforced") == "true"
-            )
+            each = self._fair_for_each(name, node, fair, [*(scope.arguments or ())])
+            enforced = text_of(node, "enforced") == "true"
+            found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place, enforced, each)
         return found
+
+    def _fair_for_each(self, name: str, node: YamlNode, fair: m.Fair, fields: Sequence[str]) -> tuple[str, ...]:
+        """The fields of an action's event for each of whose values it is fair by itself."""
+        each = node.get("fair_for_each")
+        if each is None:
+            return ()
+        if fair is m.Fair.NO:
+            self.sink.error("fair_for_each_unfair", each.place, name=name)
+        for field in each:
+            if field.text not in fields:
+                self.sink.unknown("unknown_fair_field", field.place, field.text, fields, name=name)
+        return tuple(field.text for field in each if field.text in fields)
 
     def product(self, roles: Mapping[str, m.Role]) -> tuple[str, ...]:
         node = self.files.single.get("product")

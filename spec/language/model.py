@@ -280,6 +280,7 @@ class Outside:
 
     Attributes:
         enforced: a running actor holds those to `when` that answer its tasks.
+        fair_for_each: fields of the event; each combination of their values is a group of fairness of its own.
     """
 
     name: str
@@ -290,6 +291,7 @@ class Outside:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     enforced: bool = False
+    fair_for_each: tuple[str, ...] = ()
 
 
 PropertyKind: TypeAlias = Literal[

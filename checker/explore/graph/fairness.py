@@ -2,9 +2,10 @@
 
 Theory of operation. Fairness is asked of *groups* of steps: the messages of one channel between two machines in their
 turn, the answers of one task, a machine's due tick, the clock, the restart of an actor, and each environment action for
-each machine. A run is *weakly* fair to a group if it takes steps of it again and again, unless the group is impossible
-again and again; *strongly*, unless it is impossible from some point on. What the machines do by themselves is weakly
-fair; the specification says it of environment actions (`fair`). No fairness is asked of faults.
+each machine (and, under `fair_for_each`, for each combination of values of some fields of its event). A run is *weakly*
+fair to a group if it takes steps of it again and again, unless the group is impossible again and again; *strongly*,
+unless it is impossible from some point on. What the machines do by themselves is weakly fair; the specification says it
+of environment actions (`fair`). No fairness is asked of faults.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 from leasehold.spec.language.model import Fair, System
 
 Group = tuple[Any, ...]
-ENVIRONMENT = "environment"  # the first word of the groups of its actions: this, the action's name, the instance
+ENVIRONMENT = (
+    "environment"  # the first word of the groups of its actions: this, the action's name, the instance, values
+)
 
 
 class Fairness(StrEnum):

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import ENVIRONMENT, Demands, Fairness, Group, demands
 from leasehold.spec.language.model import Fair, PropertyKind, System, machine_name
+from leasehold.spec.language.types import show
 
 Cycle: TypeAlias = list[int]  # states, of which the last is the first again; of one alone: nothing more happens
 Said: TypeAlias = dict[str, Fair]  # of some environment actions, what is taken to be declared
@@ -128,8 +129,12 @@ def group_words(system: System, group: Group) -> str:
     kind, *rest = group
     match kind:
         case "environment":
-            name, instance = rest
-            return f"`{name}` for {machine_name(system.roles[system.environment[name].role], instance)}"
+            name, instance, *values = rest
+            action = system.environment[name]
+            fields = [d for d in system.fields_of(action.role, action.event) if d.name in action.fair_for_each]
+            shown = ", ".join(f"{d.name}={show(d.type, v)}" for d, v in zip(fields, values, strict=True))
+            who = machine_name(system.roles[action.role], instance)
+            return f"`{name}` for {who}" + (f" with {shown}" if shown else "")
         case "deliver":
             channel = system.channels[rest[0]]
             sender = machine_name(system.roles[channel.sender], rest[1])

@@ -92,6 +92,7 @@ class Offer:
         conditions: over the machine's own record and the event's fields; all must hold.
         outside: over the global state, where `it` is the machine; one must hold, if there are any.
         fair: how surely the event comes if it may come.
+        fair_for_each: fields for each combination of whose values that is so by itself.
     """
 
     role: Role
@@ -104,6 +105,13 @@ class Offer:
     outside: tuple[Expression, ...]
     choices: tuple[Choice, ...]
     fair: Fair
+    fair_for_each: tuple[str, ...] = ()
+
+    def told_apart(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Of the values of the event's fields, those that tell groups of fairness apart."""
+        if not self.fair_for_each:
+            return ()
+        return tuple(v for d, v in zip(self.fields, values, strict=True) if d.name in self.fair_for_each)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -74,12 +74,12 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
     """The local events that may come in a state: answers of its tasks, then what the environment does."""
 
     def offer(event: str, cause: str, name: str, own: list[Expression | None], outside: list[Expression | None],
-              fair: Fair) -> Offer:  # fmt: skip
+              fair: Fair, each: tuple[str, ...] = ()) -> Offer:  # fmt: skip
         conditions = tuple(e for e in own if e is not None)
         limits = () if any(e is None for e in outside) else tuple(e for e in outside if e is not None)
         found = moves.get((role.name, state.name, event), ())
         fields = system.fields_of(role.name, event)
-        return Offer(role, state.name, event, cause, name, fields, conditions, limits, found, fair)  # type: ignore[arg-type]
+        return Offer(role, state.name, event, cause, name, fields, conditions, limits, found, fair, each)  # type: ignore[arg-type]
 
     for name in state.tasks:
         task = role.tasks[name]
@@ -93,7 +93,7 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
             continue
         for o in system.environment.values():
             if (o.role, o.event) == (role.name, event):
-                yield offer(event, "environment", o.name, [], [o.when], o.fair)
+                yield offer(event, "environment", o.name, [], [o.when], o.fair, o.fair_for_each)
 
 
 def _ticks(role: Role, state: State, moves: _Moves) -> Iterator[Offer]:

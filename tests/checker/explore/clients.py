@@ -43,9 +43,11 @@ def clients_by_chance(
     """A system of some clients, with claims about them."""
     apart = rng.random() < 0.3  # something tells the clients apart
     when = {"ask": rng.choice(("", ', when: "it != client[0] or event.v == 0"')) if apart else "", "get": ""}
-    actions = "".join(
-        f"  {e}: {{to: client, fair: {rng.choice(fair)}{when[e]}}}\n" for e in ("ask", "get")
-    )  # fmt: skip
+    actions = ""
+    for event in ("ask", "get"):
+        word = rng.choice(fair)
+        each = ", fair_for_each: [v]" if word != "false" and rng.random() < 0.5 else ""
+        actions += f"  {event}: {{to: client, fair: {word}{each}{when[event]}}}\n"
     return written(folder, {
         "system.yaml": f"system: clients\nroles: {{client: {{instances: {machines}}}}}\nenvironment:\n{actions}",
         "roles/client.yaml": role_by_chance(rng, states, values),

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
+from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.export import export_system
 from leasehold.checker.export.shared import named_cases
+from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
@@ -60,3 +62,54 @@ def test_the_module_has_them_as_temporal_formulas(tmp_path: Path) -> None:
         assert formula in exported.text
     assert exported.settings.count("PROPERTY") == 4
     assert {left.why for left in export_system(system, "vmt").left_out} == {"VMT-LIB has no fairness"}
+
+
+EACH = """role: lock
+data: {last: client}
+events: {grant: {fields: {who: client, urgent: bool}}}
+states:
+  free: {initial: true, on: {grant: {to: free, set: {last: event.who}}}}
+"""
+
+
+def lock(folder: Path, fair: str) -> System:
+    return written(folder, {
+        "system.yaml": "system: lock\nroles: {lock: {}, client: {instances: 2}}\n"
+        f"environment: {{grant: {{to: lock, {fair}}}}}\n",
+        "roles/lock.yaml": EACH,
+        "roles/client.yaml": "role: client\nstates: {there: {initial: true}}\n",
+        "invariants.yaml": "properties: {served: {for: {c: client}, always_eventually: lock.last == c}}\n",
+    })  # fmt: skip
+
+
+@pytest.mark.usefixtures("spin")
+@pytest.mark.parametrize(("fair", "verdict"), [
+    ("fair: true", "violated"), ("fair: true, fair_for_each: [who]", "exhausted"),
+    ("fair: true, fair_for_each: [urgent]", "violated"), ("fair: true, fair_for_each: [who, urgent]", "exhausted"),
+])  # fmt: skip
+def test_an_action_is_fair_for_each_value(fair: str, verdict: str, tmp_path: Path) -> None:
+    system = lock(tmp_path / "lock", fair)
+    for engine in ("reference", "packed"):
+        (found,) = explore(system, engine=engine).properties  # type: ignore[arg-type]
+        assert found.verdict == verdict
+        (found,) = explore(system, engine=engine, fairness=Fairness.NONE).properties  # type: ignore[arg-type]
+        assert found.verdict == "violated"
+    text = export_system(system, "promela").text
+    printed = [check(tmp_path, text, "-DLIVENESS", f"-DCLAIM_served_client_{n}", live=True) for n in (0, 1)]
+    assert ["acceptance cycle" in out for out in printed] == [verdict == "violated"] * 2
+
+
+def test_the_module_is_fair_for_each_value(tmp_path: Path) -> None:
+    text = export_system(lock(tmp_path, "fair: strong, fair_for_each: [who]"), "tla").text
+    assert (
+        "/\\ \\A Arg_who \\in (0..1) : SF_vars((\\E Arg_urgent \\in BOOLEAN : Lock_free_grant(Arg_who, Arg_urgent)))"
+        in text
+    )
+
+
+def test_the_reason_names_the_value(tmp_path: Path) -> None:
+    (found,) = explore(lock(tmp_path, "fair: true, fair_for_each: [who]"), fairness=Fairness.NONE).properties
+    assert found.reason == (
+        "for c=client[1]: in the end it comes no more, in a run that stops here: nothing need ever happen, though "
+        "`grant` for lock with who=client[0], `grant` for lock with who=client[1] may come; as declared, this holds"
+    )
