@@ -13,7 +13,7 @@ import click
 from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.properties import DEADLOCK, only_these
+from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
 from leasehold.cli import search, tables
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb
 from leasehold.reports.json_report import convergence_json, json_report
@@ -162,7 +162,7 @@ def _check_team(
 
 
 def _check_property(model: System, option: str, name: str) -> None:
-    names = [*model.properties, *([DEADLOCK] if model.ends is not None else [])]
+    names = [*model.properties, *([DEADLOCK] if model.ends is not None else []), *([REFINES] if model.refines else [])]
     if name not in (*names, *_ALWAYS_JUDGED):
         words = f"{option}: {model.name} has no property {name[:60]!r}"
         no_such(words, name, names, f"it has {', '.join(names) or 'none'}")

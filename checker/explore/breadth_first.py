@@ -210,6 +210,10 @@ class BreadthFirstSearch:
             results += liveness.decide(graphical, graph, paths, done, why, self.fairness)
         else:
             results += of_all_bindings([verdict_on(c.of, "bounded", None, why) for c in graphical])
+        if (refines := self.system.refines) is not None:
+            from leasehold.checker.explore.graph import refinement
+
+            results.append(refinement.decide(refines, graph, paths, done, why))
         declared = list(self.system.properties)
         results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
         names = {
@@ -243,7 +247,7 @@ class ReferenceSearch(BreadthFirstSearch):
         self.depths = array("l")
         self.labels = Labels()
         self.searched = 0  # labels whose steps were followed
-        self.graphical = bool(self.claims.graphical) or self.faulty
+        self.graphical = self.claims.need_graph or self.faulty
         self.graph = Graph(faults_stop=self.faulty) if self.graphical else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts
         self.edges = 0

@@ -21,12 +21,14 @@ from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.python_source import Frame, source
 
 DEADLOCK = "deadlock_free"
+REFINES = "refines"
 
 
 def only_these(system: System, names: Collection[str]) -> System:
     """The system with these of its properties, by name; what the others say is then of no account."""
     chosen = {name: p for name, p in system.properties.items() if name in names}
-    return replace(system, properties=chosen, ends=system.ends if DEADLOCK in names else None)
+    refines = system.refines if REFINES in names else None
+    return replace(system, properties=chosen, ends=system.ends if DEADLOCK in names else None, refines=refines)
 
 
 @dataclass(eq=False)
@@ -154,6 +156,11 @@ class PropertyClaims:
         for claim in [*self.invariants, *self.witnesses, *self.steps, *self.graphical, *(self.ends or ())]:
             claim.found, claim.seen = None, False
         self.deadlock = None
+
+    @property
+    def need_graph(self) -> bool:
+        """Whether something is decided on the finished graph."""
+        return bool(self.graphical) or self.system.refines is not None
 
     @property
     def contradicted(self) -> bool:

@@ -56,6 +56,9 @@ def symmetry_of(system: System) -> Symmetry:
             f"is {a(liveness[0].kind)}: what is fair is asked of each machine, and orbits do not keep machines apart"
         )
         return Symmetry((), (f"{_named(liveness[0])} {words}",))
+    if system.refines is not None:
+        words = f"the steps of {system.refines.abstract.name}, which it refines, are compared state by state"
+        return Symmetry((), (words,))
     reader = _Reader(system)
     if not reader.group_of:
         return Symmetry((), ("no role has several instances",))

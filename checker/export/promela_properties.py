@@ -22,7 +22,15 @@ from typing import Any
 from leasehold.checker.export.promela_layout import PromelaNames, both, either, opposite
 from leasehold.checker.export.promela_steps import Alternative
 from leasehold.checker.export.promela_terms import PromelaBindings, word
-from leasehold.checker.export.shared import ExportError, LeftOut, asks_what_was_taken, bounded, named_cases, wrapped
+from leasehold.checker.export.shared import (
+    ExportError,
+    LeftOut,
+    asks_what_was_taken,
+    bounded,
+    named_cases,
+    without_refinement,
+    wrapped,
+)
 from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
 
 LIVENESS = """
@@ -51,6 +59,7 @@ class PromelaProperties:
             reasons |= dict.fromkeys(OF_FAIR_RUNS, why)
         properties = self.system.properties.values()
         self.left_out = [LeftOut(p.name, reasons[p.kind]) for p in properties if p.kind in reasons]
+        self.left_out += without_refinement(self.system)
         self.stated = [one for p in properties if p.kind not in reasons for one in named_cases(p)]
         self.notes_took = any(map(asks_what_was_taken, self.stated))
 

@@ -59,6 +59,12 @@ class LeftOut:
     why: str
 
 
+def without_refinement(system: System) -> list[LeftOut]:
+    """That an exported model does not have the abstract system which a system refines."""
+    why = "the abstract system is not part of the model"
+    return [LeftOut("refines", why)] if system.refines is not None else []
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """A model in another language.

@@ -26,6 +26,7 @@ from leasehold.checker.export.shared import (
     named_cases,
     ranges,
     sentence,
+    without_refinement,
     wrapped,
 )
 from leasehold.checker.export.tla_steps import TlaAction, TlaActions, comment, either, exists
@@ -89,7 +90,7 @@ class _TlaModule:
         self.layout = TlaNames(relation)
         self.steps = TlaActions(self.layout)
         self.bounded = bounded(self.system)
-        self.left_out: list[LeftOut] = []
+        self.left_out = without_refinement(self.system)
         self.invariants: list[str] = []
         self.temporal: list[str] = []
         self.sought: list[str] = []

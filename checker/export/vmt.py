@@ -27,6 +27,7 @@ from leasehold.checker.export.shared import (
     heading,
     low_high,
     ranges,
+    without_refinement,
     wrapped,
 )
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, constants, disjunction
@@ -69,7 +70,7 @@ class _VmtModule:
             else:
                 self.next.append((variable, z3.Const(f"{variable.decl().name()}.next", variable.sort())))
         self.same = [z3.Bool(f".same_{n}") for n in range(len(self.next))]
-        self.left_out: list[LeftOut] = []
+        self.left_out = without_refinement(system)
 
     def exported(self) -> Exported:
         bounds = self._bounds()

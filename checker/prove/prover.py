@@ -81,7 +81,7 @@ def prove(
         guards = [g for g in guards if g.certain]
     return Proof(
         system, [more.verdict(claim) for claim in written],
-        others=[name for name in system.properties if name not in induction.claims],
+        others=[n for n in (*system.properties, *["refines"] * bool(system.refines)) if n not in induction.claims],
         helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
         any_number=any_number(system, setting), held=held(system, setting),
         scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,

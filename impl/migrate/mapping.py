@@ -25,7 +25,7 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
-from leasehold.spec.language.model import MigratedField, MigratedRole, Migration
+from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
 from leasehold.spec.language.types import Map, members
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -46,7 +46,7 @@ class SpecFiles:
     roles: dict[str, YamlNode] = field(default_factory=dict)
     properties: dict[str, Item] = field(default_factory=dict)
     ends: dict[str, Item] | None = None
-    single: dict[str, YamlNode] = field(default_factory=dict)  # clock, initially, constraint, product, faults
+    single: dict[str, YamlNode] = field(default_factory=dict)  # clock, initially, constraint, product, faults, refines
     expected: YamlNode | None = None
     migrations: YamlNode | None = None
     lemmas: dict[str, Item] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Gatherer:
             found = node.get(section)
             if found is not None and found.kind == "mapping":
                 self._merge(files.sections[section], found, section)
-        for key in ("clock", "initially", "constraint", "product", "faults"):
+        for key in ("clock", "initially", "constraint", "product", "faults", "refines"):
             value = node.get(key)
             if value is not None:
                 if key in files.single:

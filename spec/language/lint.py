@@ -56,7 +56,8 @@ def lint(
 
 # Errors that leave every name, state, event and task of the model in its place.
 _HARMLESS = frozenset(
-    f"LH{n}" for n in (301, 302, 303, 304, 305, 306, 307, 308, 309, 404, 413, 416, 507, 601, 602, 603, 604, 701, 702)
+    f"LH{n}"
+    for n in (301, 302, 303, 304, 305, 306, 307, 308, 309, 404, 413, 416, 507, 601, 602, 603, 604, 605, 701, 702)
 )
 
 
@@ -252,7 +253,8 @@ def _answers_are_known(system: System, sink: Sink) -> None:
 def expressions(system: System) -> Iterator[x.Expression]:
     """Every expression of a system, but of its lemmas and faults."""
     claims = (system.properties, system.ends, system.initially, system.constraint)
-    return model.expressions((system.roles, system.messages, system.environment, claims))
+    mapping = system.refines.values if system.refines is not None else {}
+    return model.expressions((system.roles, system.messages, system.environment, claims, mapping))
 
 
 def _all_is_read(system: System, sink: Sink) -> None:

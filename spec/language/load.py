@@ -16,6 +16,7 @@ from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language.build_claims import ClaimBuilder
+from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
 from leasehold.spec.language.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
@@ -69,13 +70,21 @@ def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | 
             be read, or is not of the shape that it must have, the findings are about that. No other error is raised for
             any content of the files.
     """
+    return _load(name_or_folder, settings or {}, ())
+
+
+def _load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool], trail: tuple[Path, ...]) -> m.System:
+    """Loads a system; `trail` has the folders of those that refine it."""
     folder, shown = find(name_or_folder)
     sink = Sink()
-    given = {k: _word(v) for k, v in (settings or {}).items()}
+    if any(folder.resolve() == earlier.resolve() for earlier in trail):
+        sink.error("refines_cycle", NOWHERE, trace=" -> ".join(map(str, (*trail, folder))))
+        raise SpecError(sink.found)
+    given = {k: _word(v) for k, v in settings.items()}
     files = Gatherer(folder, shown, sink).gather()
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
-    system = _build(files, given, sink)
+    system = _build(files, given, sink, (*trail, folder))
     sink.raise_errors()
     assert system is not None
     return system
@@ -87,7 +96,7 @@ def _word(value: str | int | bool) -> str:
     return str(value)
 
 
-def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.System | None:
+def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tuple[Path, ...]) -> m.System | None:
     files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
     declarer = Declarer(files, settings, sink)
     declared = declarer.declare()
@@ -126,6 +135,8 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink) -> m.Syste
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )
+    refines = refinement(builder, draft, trail[-1], lambda place, given: _load(place, given, trail))
+    draft = replace(draft, refines=refines)
     for role in roles.values():
         outlive.check(role, builder.reasons, sink)
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
@@ -290,7 +301,7 @@ class _SystemBuilder(ClaimBuilder):
     def expectations(self, system: m.System) -> tuple[m.Expectation, ...]:
         node = as_mapping(self.files.expected)
         known = {t.name for r in system.roles.values() for t in r.transitions()}
-        claims = {*system.properties, "deadlock_free", *(e.name for e in system.ends or ())}
+        claims = {*system.properties, "deadlock_free", "refines", *(e.name for e in system.ends or ())}
         shared = {
             "unvisited": self._explanations(node.get("unvisited"), known, "transition"),
             "vacuous": self._explanations(node.get("vacuous"), claims, "property"),

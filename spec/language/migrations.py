@@ -14,6 +14,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import Place, Sink, a
 from leasehold.spec.language.files import as_mapping
+from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
 from leasehold.spec.language.source import INTEGER, YamlNode
 from leasehold.spec.language.types import Map, Opaque, Type, Value, in_range, members
 
@@ -26,19 +27,19 @@ class Migrations:
     def __init__(self, roles: Mapping[str, m.Role], declarer: Declarer, sink: Sink) -> None:
         self.roles, self.declarer, self.sink = roles, declarer, sink
 
-    def read(self, node: YamlNode | None) -> tuple[m.Migration, ...]:
+    def read(self, node: YamlNode | None) -> tuple[Migration, ...]:
         """All migrations of the file; wrong rules are reported to the sink and left out."""
-        found: list[m.Migration] = []
+        found: list[Migration] = []
         for item in as_mapping(node).get("migrations") or ():
             source = self._digest(item.get("from"), found)
             roles = {name: self._role(name, place, rules) for name, place, rules in item.pairs_of("roles")}
             self._once((rules.was, rules.place) for rules in roles.values() if rules is not None)
             known = {name: rules for name, rules in roles.items() if rules is not None}
             if source:
-                found.append(m.Migration(source, known, doc_of(item), item.place))
+                found.append(Migration(source, known, doc_of(item), item.place))
         return tuple(found)
 
-    def _digest(self, node: YamlNode | None, earlier: list[m.Migration]) -> str:
+    def _digest(self, node: YamlNode | None, earlier: list[Migration]) -> str:
         if node is None:
             return ""  # its key is misspelt, which was told
         text = node.text
@@ -50,7 +51,7 @@ class Migrations:
                 self.sink.error("same_migration", node.place, text=text[:12], line=other.place.line)
         return text
 
-    def _role(self, name: str, place: Place, node: YamlNode) -> m.MigratedRole | None:
+    def _role(self, name: str, place: Place, node: YamlNode) -> MigratedRole | None:
         role = self.roles.get(name)
         if role is None:
             self.sink.unknown("unknown_migrated_role", place, name, self.roles)
@@ -72,9 +73,9 @@ class Migrations:
                 self.sink.error("dropped_and_taken", rule.place, source=rule.source, rule=rule.name)
         was = text_of(node, "was") or name
         forget = frozenset(n.text for n in node.names("forget"))
-        return m.MigratedRole(name, was, states, fields, drop, forget, place)
+        return MigratedRole(name, was, states, fields, drop, forget, place)
 
-    def _field(self, datum: m.Datum, place: Place, node: YamlNode) -> m.MigratedField:
+    def _field(self, datum: m.Datum, place: Place, node: YamlNode) -> MigratedField:
         given = [key for key in ("from", "value", "initial") if node.get(key) is not None]
         if len(given) != 1:
             wording = "two_sources" if given else "no_source"
@@ -87,7 +88,7 @@ class Migrations:
         if "value" in given:
             value = self._every(datum.type, self._value(datum, node.get("value")))
         filling = self._value(datum, cells) if cells is not None else None
-        return m.MigratedField(datum.name, text_of(node, "from"), value, filling, cells is not None, place)
+        return MigratedField(datum.name, text_of(node, "from"), value, filling, cells is not None, place)
 
     def _every(self, kind: Type, value: Value) -> Value:
         return (value,) * len(members(kind.key)) if isinstance(kind, Map) else value

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expression import Expression, Node
+from leasehold.spec.language.migration_rules import Migration
 from leasehold.spec.language.types import Enum, Instance, Type, Value
 
 
@@ -377,51 +378,17 @@ class Faults:
         return self.check or self.budget or "crash=1"
 
 
-@dataclass(frozen=True, slots=True)
-class MigratedField:
-    """Where the value of a field comes from: an old field, or `value`, which is the same for every record.
+@dataclass(frozen=True)
+class Refinement:
+    """The abstract system that a system refines.
 
     Attributes:
-        source: the old field; empty where the value comes from none.
-        value: where there is no source.
-        cells: the value of the cells that an old map does not have; `filled` says whether there is one.
+        values: by its role and field (None: the control state), an expression over the system that refines it; of a
+            role with several machines, `it` is the instance with the same number.
     """
 
-    name: str
-    source: str = ""
-    value: Value = None
-    cells: Value = None
-    filled: bool = False
-    place: Place = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class MigratedRole:
-    """How the records of a role change.
-
-    Attributes:
-        was: the role's old name.
-        states: new names of old states.
-        fields: by their new names.
-        drop: old fields whose values are given up.
-        forget: old states in which machines are given up that are no longer there.
-    """
-
-    name: str
-    was: str
-    states: Mapping[str, str] = field(default_factory=dict)
-    fields: Mapping[str, MigratedField] = field(default_factory=dict)
-    drop: frozenset[str] = frozenset()
-    forget: frozenset[str] = frozenset()
-    place: Place = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """How records of an older specification become records of this one; `source` is how the old digest begins."""
-
-    source: str
-    roles: Mapping[str, MigratedRole] = field(default_factory=dict)
+    abstract: System
+    values: Mapping[tuple[str, str | None], Expression]
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
 
@@ -454,6 +421,7 @@ class System:
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # the expressions have them in place already
     standing: bool = False  # at run time its machines live on, instead of once for each run
+    refines: Refinement | None = None
 
     def values(self) -> dict[str, Value]:
         """The constants' values by name."""

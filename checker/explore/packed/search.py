@@ -97,7 +97,7 @@ class PackedSearch(BreadthFirstSearch):
             raise Unpackable("on Windows it keeps nothing on a disk")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpackable(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
-        self.graphical = self.keeps_graph and (bool(self.claims.graphical) or self.faulty)
+        self.graphical = self.keeps_graph and (self.claims.need_graph or self.faulty)
         columns = () if canonical is None else canonical.columns or ()
         slices = [[(column.cells, bool(column.shared)) for column in group] for group in columns]
         self.fields = Fields(world.layout, slices)

@@ -169,7 +169,11 @@ CLAIMS = """
 """
 
 
-@pytest.mark.parametrize("seed", [*range(60), *(pytest.param(n, marks=pytest.mark.long) for n in range(60, 400))])
+SLOW = (11,)  # seeds of systems of which the oracle looks at many runs
+QUICK = [n for n in range(60) if n not in SLOW]
+
+
+@pytest.mark.parametrize("seed", [*QUICK, *(pytest.param(n, marks=pytest.mark.long) for n in (*SLOW, *range(60, 400)))])
 def test_the_explorer_finds_a_shortest_run_if_there_is_one(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     machines, states = rng.choice(((1, 2), (1, 3), (2, 2), (2, 2)))

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
-from leasehold.spec.language.model import MigratedField, MigratedRole, Migration
+from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
 
 SYSTEM = """
 system: lamp

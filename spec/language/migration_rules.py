@@ -1,0 +1,58 @@
+"""Rules that turn records of an older specification into records of this one, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.types import Value
+
+
+@dataclass(frozen=True, slots=True)
+class MigratedField:
+    """Where the value of a field comes from: an old field, or `value`, which is the same for every record.
+
+    Attributes:
+        source: the old field; empty where the value comes from none.
+        value: where there is no source.
+        cells: the value of the cells that an old map does not have; `filled` says whether there is one.
+    """
+
+    name: str
+    source: str = ""
+    value: Value = None
+    cells: Value = None
+    filled: bool = False
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MigratedRole:
+    """How the records of a role change.
+
+    Attributes:
+        was: the role's old name.
+        states: new names of old states.
+        fields: by their new names.
+        drop: old fields whose values are given up.
+        forget: old states in which machines are given up that are no longer there.
+    """
+
+    name: str
+    was: str
+    states: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, MigratedField] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+    forget: frozenset[str] = frozenset()
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """How records of an older specification become records of this one; `source` is how the old digest begins."""
+
+    source: str
+    roles: Mapping[str, MigratedRole] = field(default_factory=dict)
+    doc: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
