@@ -25,6 +25,17 @@ class Livelock(RuntimeError):
     """Callbacks run without end, though no time passes."""
 
 
+def _run(future: asyncio.Future[T], func: Callable[..., T], args: tuple[Any, ...]) -> None:
+    if future.done():
+        return
+    try:
+        answer = func(*args)
+    except Exception as error:
+        future.set_exception(error)
+    else:
+        future.set_result(answer)
+
+
 class VirtualLoop(asyncio.AbstractEventLoop):
     """The loop.
 
@@ -143,6 +154,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
         return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """There are no threads: what would run in one runs in its turn, as a callback."""
+        future: asyncio.Future[T] = self.create_future()
+        self.call_soon(_run, future, func, args)
+        return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.errors.append(context)

@@ -20,6 +20,8 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 class SilentPolicy:
     """Decides nothing."""
 
+    quick = True
+
     def recovered(self, lease: Lease) -> None:
         pass
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.effects import EffectRunner, Upcalls
+from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
@@ -40,6 +40,7 @@ from leasehold.impl.actor.ready import (
 )
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
+from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
@@ -91,7 +92,7 @@ class Actor:
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        self.upcalls = Upcalls(self.context)
+        self.upcalls = Upcalls(self.context, self.put_quietly, self.read)
         self._described = described_by(program, tick_seconds)
         self.effects = EffectRunner(
             self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
@@ -188,6 +189,7 @@ class Actor:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
+        self.upcalls.close()
         await self.effects.close()
 
     @property
@@ -456,7 +458,8 @@ class Actor:
 
     def command(self, role: str, method: str, *arguments: Any, **options: Any) -> Any:
         """A client's command for the policy of a role; returns a future that is done when the wish is durable."""
-        return self.put(PolicyCommand(role, method, arguments, options))
+        command = PolicyCommand(role, method, arguments, options)
+        return (self.upcalls.command_later(command) if self.running else None) or self.put(command)
 
     def read(self, view: Callable[[], Any] = lambda: None) -> Any:
         """Looks at the actor's leases; returns a future of what was seen, all of which is durable."""
@@ -466,7 +469,7 @@ class Actor:
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
-        at_work = bool(self.queue) or starting or self.calls.under_way() or self.outbox.sending
+        at_work = bool(self.queue) or starting or self.upcalls.busy or self.calls.under_way() or self.outbox.sending
         return not (self.running and at_work)
 
     async def _ticks(self) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.environment import ActorContext, ActorError
+from leasehold.impl.actor.environment import ActorContext
 from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Acknowledge,
-    Decide,
     Effect,
-    PolicyCommand,
     Ready,
     Request,
     SendMessage,
@@ -26,170 +23,11 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import queued
-from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.core.work import CallWork, SendWork
-from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.actor.upcalls import Upcalls
+from leasehold.impl.core.work import SendWork
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind
-from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing
 from leasehold.impl.transport.transport import Transport
-
-INVENTORY = "inventory"  # metadata: the units as records know them
-WISH = "wish of "  # metadata: a client's wish for a lease, as the policy keeps it
-
-
-class Upcalls:
-    """Asks the policies of an actor, and words the actions of its handlers (paper, section 4.3)."""
-
-    def __init__(self, context: ActorContext) -> None:
-        self.context, self.environment, self.table = context, context.environment, context.table
-        self._made = {role: made for role, p in self.environment.policies.items() if (made := _copied(p)) is not None}
-        self._wishing: list[Wishing] | None = None
-        self._kept: dict[str, bytes] = {}  # for the next commit
-
-    def renew(self) -> None:
-        """Policies as they were made: what they decided since the last commit was never so (paper, section 4.3.1)."""
-        for role, policy in self._made.items():
-            self.environment.policies[role] = copy.deepcopy(policy)
-        self._wishing = None
-        self._kept = {}
-
-    def recovered(self) -> None:
-        """Tells the policies of every lease that was read from the store, and gives them their wishes back.
-
-        Raises:
-            EnvironmentMismatch: records know a unit by another number than the environment.
-        """
-        self._check_units()
-        policies = self.environment.policies
-        for instance in self.table.instances.values():
-            if (policy := policies.get(instance.core.role)) is not None:
-                policy.recovered(self.table.view(*instance.key))
-        for lease, role in self.table.orphans():  # their units may be in quarantine
-            if (policy := policies.get(role)) is not None:
-                policy.recovered(self.table.view(lease, role))
-        for name, body in self.table.metadata.items():
-            for wishing in self.wishing() if name.startswith(WISH) else ():
-                wishing.restore(name.removeprefix(WISH), body)
-
-    def _check_units(self) -> None:
-        units = self.environment.units
-        if units is None:
-            return
-        before, now = self.table.metadata.get(INVENTORY, b""), units.remembered()
-        units.check(before)
-        if now != before:
-            self._kept[INVENTORY] = self.table.metadata[INVENTORY] = now
-
-    def metadata(self) -> dict[str, bytes]:
-        """The metadata for the next commit: the wishes that have changed, and the units."""
-        found, self._kept = self._kept, {}
-        for policy in self._wishing if self._wishing is not None else self.wishing():
-            try:
-                found |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
-            except Exception:
-                self._has_failed("its wishes are not kept")
-        return found
-
-    def wishing(self) -> list[Wishing]:
-        if self._wishing is None:
-            self._wishing = [policy for policy in self.environment.policies.values() if isinstance(policy, Wishing)]
-        return self._wishing
-
-    # Policies
-
-    def begin(self, instance: MachineInstance, call: CallWork, now: int) -> list[Decision]:
-        """A state of a lease asks for a decision."""
-        policy = self.environment.policies.get(instance.core.role)
-        if policy is None:
-            return []
-        view = self.table.view(*instance.key)
-        question = Question(call.target.partition(".")[2], view, call.answers, instance.state_epoch)
-        return self._ask(lambda: policy.begin(question, now))
-
-    def changed(self, lease: Lease, now: int) -> list[Decision]:
-        """A lease has changed."""
-        policy = self.environment.policies.get(lease.machine.partition("[")[0])
-        return [] if policy is None else self._ask(lambda: policy.changed(lease, now))
-
-    def tick(self, now: int) -> Iterator[Decision]:
-        """The clock has come to a time."""
-        for policy in self.environment.policies.values():
-            yield from self._ask(lambda policy=policy: policy.tick(now))  # type: ignore[misc]
-
-    def command(self, command: PolicyCommand, now: int) -> list[Decision]:
-        """A client's command.
-
-        Raises:
-            ActorError: there is no such policy, or it refuses the command.
-        """
-        policy = self.environment.policies.get(command.role)
-        if policy is None:
-            raise ActorError(f"this actor has no policy for {command.role[:60]}")
-        try:
-            return _decisions(getattr(policy, command.method)(*command.arguments, now=now, **command.options))
-        except Exception as error:
-            raise ActorError(str(error)) from error
-
-    def _ask(self, policy: Callable[[], Iterable[Decision]]) -> list[Decision]:
-        """Asks a policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
-        try:
-            return _decisions(policy())
-        except Exception:
-            self._has_failed("decides nothing now")
-            return []
-
-    def _has_failed(self, follows: str) -> None:
-        self.context.counts["policy errors"] += 1
-        log.exception("%s: a policy failed, and %s", self.context.identity.name, follows)
-
-    # Handlers
-
-    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> HandlerAction:
-        """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
-        state_epoch, attempts = instance.attempts
-        attempts = attempts + 1 if state_epoch == instance.state_epoch else 1
-        instance.attempts = instance.state_epoch, attempts
-        verb, core = call.target.partition(".")[2], instance.core
-        number = (instance.state_epoch << 40) + (epoch << 16) + attempts
-        own = core.view(instance.record)
-        scope = self.context.identity.name if core.subsidiary else instance.key.lease
-        task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
-        if not core.subsidiary:
-            return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
-        units, unit, lease = self.environment.units, instance.number, instance.metadata.get("lease", "")
-        drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
-        parent = next(filter(None, drivers), None)
-        return HandlerAction(
-            verb, lease, (units.name(unit) if units is not None else None) or instance.key.machine, number,
-            parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(unit) if units is not None else {}, call.answers, task, epoch,
-        )  # fmt: skip
-
-
-def _decisions(answer: Iterable[Decision]) -> list[Decision]:
-    """The decisions of a policy.
-
-    Raises:
-        TypeError: there is something else among them.
-    """
-    decisions = list(answer)
-    for decision in decisions:
-        if not isinstance(decision, Decision):
-            raise TypeError(f"a policy answers with decisions, not with {decision!r:.80}")
-    return decisions
-
-
-def _copied(policy: Policy) -> Policy | None:
-    """A policy that nothing has happened to; None where it cannot be copied, and the old one has to do."""
-    try:
-        return copy.deepcopy(policy)
-    except Exception as error:
-        log.warning(
-            "the policy %s cannot be copied (%s), and is kept when the store fails", type(policy).__name__, error
-        )
-        return None
-
 
 log = logging.getLogger("leasehold.effects")
 
@@ -280,9 +118,9 @@ class EffectRunner:
             case StartCall():
                 self._call(effect)
             case TellPolicy(key):
-                self._decided(self.upcalls.changed(self.table.view(*key), self.context.clock.now()))
+                self.upcalls.changed(key)
             case TickPolicies(now):
-                self._decided(self.upcalls.tick(now))
+                self.upcalls.tick(now)
 
     def _outgoing(self, effect: SendMessage) -> Outgoing | None:
         """A message, as subscribers leave it; None where none is to be sent."""
@@ -348,7 +186,7 @@ class EffectRunner:
         if self.context.tell(Kind.CALL, instance.key, call.target) is None:
             return
         if asks_policy:
-            self._decided(self.upcalls.begin(instance, call, self.context.clock.now()))
+            self.upcalls.begin(effect)
         else:
             self.calls.begin(instance, call, self.upcalls.action(instance, call, self.codec.epoch))
 
@@ -357,11 +195,6 @@ class EffectRunner:
     def _taken(self, pending: PendingSend) -> None:
         """A message of a session was taken: the next one's turn comes."""
         self._put(Acknowledge(pending.key, pending.neighbour, pending.number))
-
-    def _decided(self, decisions: Iterable[Decision]) -> None:
-        """A policy's decisions, as requests that the core judges."""
-        for decision in decisions:
-            self._put(Decide(decision))
 
     def _refused(self, pending: PendingSend, reason: str) -> None:
         log.warning("%s %s: %s was refused: %s", pending.key.lease, pending.key.machine, pending.message, reason)

@@ -136,6 +136,19 @@ class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY
     longest: Seconds = 60.0
 
 
+class DecisionLimits(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY):
+    """How policies are waited for (impl/actor/policy_desk.py).
+
+    Attributes:
+        longest: seconds that one call may take.
+        pause: seconds before a question that was not answered is asked again; it doubles each time, up to 64 times as
+            much.
+    """
+
+    longest: Seconds = 5.0
+    pause: Seconds = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class ActorOptions:
     """How an actor works.
@@ -145,6 +158,7 @@ class ActorOptions:
         reopen_pause: seconds between two tries to open a store that failed.
         backoff: of messages.
         retry: of handlers.
+        deciding: of policies.
         seed: of the jitter; None: from the system.
     """
 
@@ -152,6 +166,7 @@ class ActorOptions:
     reopen_pause: float = 1.0
     backoff: Backoff = field(default_factory=Backoff)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    deciding: DecisionLimits = field(default_factory=DecisionLimits)
     seed: int | None = None
 
 

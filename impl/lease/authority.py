@@ -81,6 +81,8 @@ class FirstFit:
         lazy: whether expired leases are kept until others need their units; as `lazy_close` of the specification.
     """
 
+    quick = True
+
     def __init__(self, inventory: Inventory, *, lazy: bool = True) -> None:
         self.inventory = inventory
         self._lazy = lazy

@@ -123,6 +123,8 @@ class FirstComeFirstServed:
         backfill: whether a later request may go before one that waits, where that does not delay it.
     """
 
+    quick = True
+
     def __init__(self, inventory: Inventory, *, type: str = "", wait: bool = True, backfill: bool = False) -> None:
         self.type = inventory.the_type(type)
         self.capacity = len(inventory.numbers(self.type))

@@ -64,6 +64,8 @@ class FixedDemand:
         max_units: of a lease; the constant of the specification, which the server gives.
     """
 
+    quick = True
+
     def __init__(self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST) -> None:
         for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:

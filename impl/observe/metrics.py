@@ -107,6 +107,7 @@ class Metrics(Collector):
             ("messages_refused", counts.get("refused", 0)),
             ("messages_refused_by_peers", counts.get("refused by peers", 0)),
             ("policy_errors", counts.get("policy errors", 0)),
+            ("policy_timeouts", counts.get("policy timeouts", 0)),
             ("subscriber_errors", self.actor.notices.masked),
             ("loop_stalls", self._watchdog.stalls),
         ):
@@ -132,6 +133,7 @@ class Metrics(Collector):
             "outbox_messages": lambda: len(actor.outbox) if actor.running else 0,
             "unaddressed_messages": lambda: sum(map(len, actor.table.unaddressed.values())),
             "calls_under_way": lambda: actor.calls.under_way() if actor.running else 0,
+            "policy_threads_abandoned": lambda: actor.upcalls.abandoned,
             "loop_stalled_seconds": lambda: self._watchdog.stalled_seconds,
         }.items():
             self._of(name).set_function(value)

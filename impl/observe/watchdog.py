@@ -1,9 +1,9 @@
 """A watchdog: says when an actor's loop stands still, with the stack at which it does.
 
 Theory of operation. A thread asks the event loop to answer, several times in each limit. An event loop that does not is
-blocked by code that waits or computes without `await`: a policy, a subscriber, a driver. One that does may still have a
-turn that does not end: a commit that waits for a database, say. Both hold up every lease of the actor. While the store
-has failed the actor says so itself, and is not watched.
+blocked by code that waits or computes without `await`: a subscriber, a handler, a driver. One that does may still have
+a turn that does not end: a commit that waits for a database, say. Both hold up every lease of the actor. While the
+store has failed the actor says so itself, and is not watched.
 """
 
 from __future__ import annotations

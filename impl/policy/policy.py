@@ -5,6 +5,10 @@ and by the clock (`tick`), over all the leases that it serves. It answers with e
 at any later tick; the core checks them like any other event, so a wrong answer is refused and changes nothing. What it
 keeps for itself is volatile: after a restart it is told of every recovered lease, and rebuilds what it keeps (its
 calendar, its map of free units) from the records and from the opaque properties that it has put on them.
+
+A policy is called in a thread of its own, by one call at a time, and has a time limit (impl/actor/policy_desk.py). Only
+a *quick* one is called on the actor's loop: it computes over what it has in memory, in a time bounded by its leases,
+and waits for nothing. The shipped policies are; no other can be.
 """
 
 from __future__ import annotations
@@ -99,6 +103,25 @@ class Policy(Protocol):
     def tick(self, now: int) -> Iterable[Decision]:
         """The clock has come to a time."""
         ...
+
+
+def is_quick(policy: Policy) -> bool:
+    """Whether a policy may be called on the actor's loop; what derives from a quick one is not quick by that."""
+    made = type(policy)
+    return vars(made).get("quick") is True and made.__module__.startswith("leasehold.")
+
+
+def decisions_of(answer: Iterable[Decision]) -> list[Decision]:
+    """The decisions of a policy.
+
+    Raises:
+        TypeError: there is something else among them.
+    """
+    decisions = list(answer)
+    for decision in decisions:
+        if not isinstance(decision, Decision):
+            raise TypeError(f"a policy answers with decisions, not with {decision!r:.80}")
+    return decisions
 
 
 @runtime_checkable

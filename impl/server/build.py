@@ -86,6 +86,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
         reopen_pause=config.reopen_pause_seconds,
         backoff=config.messages,
         retry=config.handling,
+        deciding=config.deciding,
     )
     with _of_key("store", StoreError):
         store = store_from_url(config.store)

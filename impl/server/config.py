@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
-from leasehold.impl.actor.environment import Backoff, Count, RetryPolicy, Seconds
+from leasehold.impl.actor.environment import Backoff, Count, DecisionLimits, RetryPolicy, Seconds
 from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.words import did_you_mean
 
@@ -95,6 +95,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     log: Log = Log()
     messages: Backoff = Backoff()
     handling: RetryPolicy = RetryPolicy()
+    deciding: DecisionLimits = DecisionLimits()
     retire_after_ticks: Count = 600
     reopen_pause_seconds: Seconds = 1.0
     stall_seconds: Seconds = 5.0

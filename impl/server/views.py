@@ -118,9 +118,6 @@ class Views:
     def _long(self, held: MachineInstance) -> dict[str, Any]:
         role = self.system.roles[held.core.role]
         state = role.states[held.state]
-        wishes = [
-            wish for policy in self.actor.environment.policies.values() if (wish := _wish(policy, held.key.lease))
-        ]
         return {
             **self._short(held),
             "doc": state.doc.strip(),
@@ -128,7 +125,7 @@ class Views:
                 f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
             },
             "peers": dict(zip(self.actor.program.neighbours(held.core, held.number), held.peers, strict=True)),
-            "wish": wishes[0] if wishes and not held.core.subsidiary else None,
+            "wish": None if held.core.subsidiary else _plain(self.actor.upcalls.wish(held.key.lease)),
             "units": self._driven(held),
             "messages": list(self._messages(held)),
             "refused": self.actor.outbox.refusals.get(held.key),
@@ -181,9 +178,9 @@ class Views:
                 yield {"event": event, "from": origin, "to": sorted(set(targets))}
 
 
-def _wish(policy: Any, lease: str) -> dict[str, Any] | None:
-    """A client's demand for a lease, where the policy keeps that."""
-    if not hasattr(policy, "wish"):
+def _plain(wish: bytes) -> Any:
+    """A client's demand for a lease, where its policy keeps it as JSON; else None."""
+    try:
+        return msgspec.json.decode(wish) if wish else None
+    except msgspec.DecodeError:
         return None
-    wish: dict[str, Any] | None = msgspec.to_builtins(policy.wish(lease))
-    return wish

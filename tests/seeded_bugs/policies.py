@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.impl.actor.effects import Upcalls
+from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.service_manager import FixedDemand

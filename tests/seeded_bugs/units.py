@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from leasehold.impl.actor.effects import Upcalls
 from leasehold.impl.actor.ready import Complete, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError

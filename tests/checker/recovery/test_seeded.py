@@ -13,11 +13,11 @@ from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease_run import CHECKS
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.effects import Upcalls
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import RowCodec
+from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.handlers.simulated import World

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
+from leasehold.impl.actor.ready import TellPolicy
 from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.lease.authority import FirstFit
@@ -77,7 +78,7 @@ def test_two_decisions_for_one_unit_in_one_turn() -> None:
             assert {c.state(name)[2] for name in (lease, other)} == {"priming"}
             held = [c.site.table.instances[RecordKey(name, "authority")] for name in (lease, other)]
             decisions = [Decision(m.key.lease, "authority", "placed", {"units": [0]}, m.state_epoch) for m in held]
-            c.site.effects._decided(decisions)
+            c.site.upcalls.decided(decisions)
             await c.settle()
             assert sorted(c.state(name)[2] or "" for name in (lease, other)) == ["active", "priming"]
             assert c.handler.world.on() == {"unit-0"}
@@ -156,11 +157,10 @@ def test_a_policy_hears_of_its_leases_once_a_turn_and_of_nothing_else() -> None:
             carry_out = c.site.effects.carry_out
 
             def counted(ready: Any) -> None:
-                before = len(policy.heard)
-                carry_out(ready)
-                names = [name for _, name in policy.heard[before:]]
+                names = [effect.key.lease for effect in ready.effects if isinstance(effect, TellPolicy)]
                 assert len(set(names)) == len(names)
                 turns.extend([len(ready.changed)] if names else [])
+                carry_out(ready)
 
             c.site.effects.carry_out = counted  # type: ignore[method-assign]
             first, second = await c.lease(3, until=12, term=6), await c.lease(1, until=30, term=30)
@@ -202,6 +202,7 @@ def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here() -> No
             assert c.listener.heard[0] == ("changed", old)
             await c.kill(SITE)
             await c.start(SITE)
+            await c.settle()
             assert sorted(c.listener.heard[:2]) == [("recovered", old), ("recovered", new)]
             assert [word for word, _ in c.listener.heard[2:]].count("recovered") == 0
             over, core = c.listener.told[old], c.program.roles["authority"]

@@ -281,7 +281,7 @@ def test_a_policy_is_asked_for_the_state_of_its_machine_and_answered_in_that_sta
             await c.tenant.tell(lease, "service_manager", "close")
             await c.settle()
             before = c.state(lease)
-            c.broker.effects._decided(decisions)
+            c.broker.upcalls.decided(decisions)
             await c.settle()
             assert (c.state(lease), c.broker.counts["late"]) == (before, 1)
             assert c.broker.counts["policy errors"] == 0
@@ -297,13 +297,13 @@ def test_a_decision_for_a_lease_that_is_not_there() -> None:
             begins = Decision("tenant:1", "service_manager", "demand", {"units": 1, "end": 5})
             answers = Decision("tenant:2", "service_manager", "joined", {}, 4)
             wrong = Decision("tenant:3", "service_manager", "demand", {"units": "one", "end": 5})
-            c.tenant.effects._decided([answers, wrong, begins])
+            c.tenant.upcalls.decided([answers, wrong, begins])
             await c.settle()
             assert {key.lease for key in c.tenant.table.instances} == {"tenant:1"}
             assert c.state("tenant:1") == ACTIVE
             await c.advance(30)
             assert c.state("tenant:1") == (None, None, None)
-            c.tenant.effects._decided([begins])
+            c.tenant.upcalls.decided([begins])
             await c.settle()
             assert c.tenant.table.instances == {}
             assert c.tenant.running

@@ -1,0 +1,305 @@
+"""Upcalls: what an actor asks of its policies, and how it words the actions of its handlers (paper, section 4.3).
+
+A quick policy is asked at once, on the actor's loop; every other one by its desk (policy_desk.py), in a thread of its
+own. What they decide comes back as requests, which the core judges.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+from leasehold.impl.actor.environment import ActorContext, ActorError
+from leasehold.impl.actor.policy_desk import Answer, Job, PolicyDesk, Told, copied
+from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall
+from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.work import CallWork
+from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing, decisions_of, is_quick
+from leasehold.impl.store.store import RecordKey
+
+log = logging.getLogger("leasehold.upcalls")
+
+INVENTORY = "inventory"  # metadata: the units as records know them
+WISH = "wish of "  # metadata: a client's wish for a lease, as the policy keeps it
+
+
+class Upcalls:
+    """Asks the policies of an actor, and words the actions of its handlers.
+
+    Args:
+        context: of the actor.
+        put: takes what policies decide.
+        durable: a future that is done when all that was put before is durable.
+    """
+
+    def __init__(
+        self, context: ActorContext, put: Callable[[Request], None], durable: Callable[[], asyncio.Future[Any]]
+    ) -> None:
+        self.context, self.environment, self.table = context, context.environment, context.table
+        self._put, self._durable = put, durable
+        self._made = {
+            role: made
+            for role, p in self.environment.policies.items()
+            if is_quick(p) and (made := copied(p)) is not None
+        }
+        self._desks: dict[str, PolicyDesk] = {}
+        self._wishing: list[Wishing] | None = None
+        self._kept: dict[str, bytes] = {}  # for the next commit
+
+    def close(self) -> None:
+        """Waits for no policy any more; what is still answered is dropped."""
+        for desk in self._desks.values():
+            desk.close()
+
+    def renew(self) -> None:
+        """Policies as they were made: what they decided since the last commit was never so (paper, section 4.3.1)."""
+        self.close()
+        made = self._made | {role: desk.made for role, desk in self._desks.items() if desk.made is not None}
+        for role, policy in made.items():
+            self.environment.policies[role] = copied(policy) or policy
+        self._desks = {}
+        self._wishing = None
+        self._kept = {}
+
+    def recovered(self) -> None:
+        """Tells the policies of every lease that was read from the store, and gives them their wishes back.
+
+        Raises:
+            EnvironmentMismatch: records know a unit by another number than the environment.
+        """
+        self._check_units()
+        for role in self.environment.policies:
+            if (desk := self._desk(role)) is not None:
+                desk.recover()
+        for key in self._recovered():
+            policy = self._quick(key.machine.partition("[")[0])
+            if policy is not None:
+                policy.recovered(self.table.view(*key))
+        for name, body in self.table.metadata.items():
+            for wishing in self.wishing() if name.startswith(WISH) else ():
+                wishing.restore(name.removeprefix(WISH), body)
+
+    def _recovered(self) -> Iterator[RecordKey]:
+        """The leases that policies hear of; of some that are forgotten, units may be in quarantine."""
+        yield from self.table.instances
+        yield from (RecordKey(*of) for of in self.table.orphans())
+
+    def _check_units(self) -> None:
+        units = self.environment.units
+        if units is None:
+            return
+        before, now = self.table.metadata.get(INVENTORY, b""), units.remembered()
+        units.check(before)
+        if now != before:
+            self._kept[INVENTORY] = self.table.metadata[INVENTORY] = now
+
+    # Wishes
+
+    def metadata(self) -> dict[str, bytes]:
+        """The metadata for the next commit: the wishes that have changed, and the units."""
+        found, self._kept = self._kept, {}
+        for policy in self._wishing if self._wishing is not None else self.wishing():
+            try:
+                found |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
+            except Exception:
+                self._has_failed("its wishes are not kept")
+        for name, body in found.items():
+            if body:
+                self.table.metadata[name] = body
+            else:
+                self.table.metadata.pop(name, None)
+        return found
+
+    def wishing(self) -> list[Wishing]:
+        """The quick policies that keep wishes; those of others come with their answers."""
+        if self._wishing is None:
+            policies = self.environment.policies.values()
+            self._wishing = [policy for policy in policies if isinstance(policy, Wishing) and is_quick(policy)]
+        return self._wishing
+
+    def wish(self, lease: str) -> bytes:
+        """The wish for a lease, as it was kept last; empty where there is none."""
+        return self.table.metadata.get(WISH + lease, b"")
+
+    # Policies
+
+    @property
+    def busy(self) -> bool:
+        """Whether a policy is being asked, or has not heard yet what it is to hear now."""
+        return any(desk.busy for desk in self._desks.values())
+
+    @property
+    def abandoned(self) -> int:
+        """How many threads of policies that hang have not ended."""
+        return sum(thread.alive for desk in self._desks.values() for thread in desk.abandoned)
+
+    def _quick(self, role: str) -> Policy | None:
+        policy = self.environment.policies.get(role)
+        return policy if policy is not None and is_quick(policy) else None
+
+    def _desk(self, role: str) -> PolicyDesk | None:
+        """The desk of a role's policy; None where the policy is quick, or there is none."""
+        policy = self.environment.policies.get(role)
+        if policy is None or is_quick(policy):
+            return None
+        desk = self._desks.get(role)
+        if desk is None or desk.policy is not policy:
+            if desk is not None:
+                desk.close()
+            desk = self._desks[role] = PolicyDesk(
+                self.context, role, policy, lambda: self._recovery(role), self._take
+            )  # fmt: skip
+        return desk
+
+    def _recovery(self, role: str) -> Iterator[tuple[Hashable, Job]]:
+        """What a policy hears of before anything else, and then the questions that are open."""
+        for key in self._recovered():
+            if key.machine.partition("[")[0] == role:
+                yield ("recovered", *key), Job(lambda key=key: _recovers(self.table.view(*key)))  # type: ignore[misc]
+        for name in [name for name in self.table.metadata if name.startswith(WISH)]:
+            yield ("recovered", name), Job(lambda name=name: self._restores(name))  # type: ignore[misc]
+        for key, instance in self.table.instances.items():
+            if instance.core.role == role:
+                for call in instance.core.work[instance.state](instance.record):
+                    if isinstance(call, CallWork) and call.target.startswith("policy."):
+                        yield self._question(StartCall(key, call, instance.state_epoch))
+
+    def _restores(self, name: str) -> Told | None:
+        body = self.table.metadata.get(name)
+        if body is None:
+            return None
+        lease = name.removeprefix(WISH)
+
+        def told(policy: Policy) -> tuple[Decision, ...]:
+            if isinstance(policy, Wishing):
+                policy.restore(lease, body)
+            return ()
+
+        return told
+
+    def begin(self, effect: StartCall) -> None:
+        """A state of a lease asks for a decision."""
+        role = self.table.instances[effect.key].core.role
+        if (desk := self._desk(role)) is not None:
+            desk.put(*self._question(effect))
+        elif (policy := self._quick(role)) is not None:
+            self._ask(policy, self._begins(effect))
+
+    def _question(self, effect: StartCall) -> tuple[Hashable, Job]:
+        return ("begin", *effect.key, effect.call.task), Job(lambda: self._begins(effect), again=True)
+
+    def _begins(self, effect: StartCall) -> Told | None:
+        """A question about a lease as it is now; None where the state that asks was left."""
+        key, call = effect.key, effect.call
+        instance = self.table.instances.get(key)
+        if instance is None or instance.state_epoch != effect.epoch:
+            return None
+        question = Question(call.target.partition(".")[2], self.table.view(*key), call.answers, instance.state_epoch)
+        now = self.context.clock.now()
+        return lambda policy: policy.begin(question, now)
+
+    def changed(self, key: RecordKey) -> None:
+        """A lease has changed."""
+        role = key.machine.partition("[")[0]
+        if (desk := self._desk(role)) is not None:
+            desk.put(("changed", *key), Job(lambda: self._changes(key)))
+        elif (policy := self._quick(role)) is not None:
+            self._ask(policy, self._changes(key))
+
+    def _changes(self, key: RecordKey) -> Told:
+        lease, now = self.table.view(*key), self.context.clock.now()
+        return lambda policy: policy.changed(lease, now)
+
+    def tick(self, now: int) -> None:
+        """The clock has come to a time."""
+        for role in tuple(self.environment.policies):
+            if (desk := self._desk(role)) is not None:
+                desk.put(("tick",), Job(lambda: _ticks(self.context.clock.now())))
+            elif (policy := self._quick(role)) is not None:
+                self._ask(policy, _ticks(now))
+
+    def command(self, command: PolicyCommand, now: int) -> list[Decision]:
+        """A client's command to a quick policy.
+
+        Raises:
+            ActorError: there is no such policy, or it refuses the command.
+        """
+        policy = self.environment.policies.get(command.role)
+        if policy is None:
+            raise ActorError(f"this actor has no policy for {command.role[:60]}")
+        try:
+            return decisions_of(_commands(command, now)(policy))
+        except Exception as error:
+            raise ActorError(str(error)) from error
+
+    def command_later(self, command: PolicyCommand) -> asyncio.Future[None] | None:
+        """A client's command to a policy that is no quick one; None: it is one, or there is none."""
+        desk = self._desk(command.role)
+        return None if desk is None else desk.command(lambda p: _commands(command, self.context.clock.now())(p))
+
+    def _ask(self, policy: Policy, told: Told | None) -> None:
+        """Asks a quick policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
+        if told is None:
+            return
+        try:
+            decisions = decisions_of(told(policy))
+        except Exception:
+            self._has_failed("decides nothing now")
+        else:
+            self.decided(decisions)
+
+    def _take(self, answer: Answer, awaited: bool) -> asyncio.Future[Any] | None:
+        self._kept |= {WISH + lease: wish for lease, wish in answer.wishes.items()}
+        self.decided(answer.decisions)
+        return self._durable() if awaited else None
+
+    def decided(self, decisions: Iterable[Decision]) -> None:
+        """A policy's decisions, as requests that the core judges."""
+        for decision in decisions:
+            self._put(Decide(decision))
+
+    def _has_failed(self, follows: str) -> None:
+        self.context.counts["policy errors"] += 1
+        log.exception("%s: a policy failed, and %s", self.context.identity.name, follows)
+
+    # Handlers
+
+    def action(self, instance: MachineInstance, call: CallWork, epoch: int) -> HandlerAction:
+        """The action that a state asks for, with a number that rises; `epoch` is the actor's incarnation."""
+        state_epoch, attempts = instance.attempts
+        attempts = attempts + 1 if state_epoch == instance.state_epoch else 1
+        instance.attempts = instance.state_epoch, attempts
+        verb, core = call.target.partition(".")[2], instance.core
+        number = (instance.state_epoch << 40) + (epoch << 16) + attempts
+        own = core.view(instance.record)
+        scope = self.context.identity.name if core.subsidiary else instance.key.lease
+        task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
+        if not core.subsidiary:
+            return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
+        units, unit, lease = self.environment.units, instance.number, instance.metadata.get("lease", "")
+        drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
+        parent = next(filter(None, drivers), None)
+        return HandlerAction(
+            verb, lease, (units.name(unit) if units is not None else None) or instance.key.machine, number,
+            parent.core.view(parent.record) if parent is not None else {}, own,
+            units.properties(unit) if units is not None else {}, call.answers, task, epoch,
+        )  # fmt: skip
+
+
+def _recovers(lease: Lease) -> Told:
+    def told(policy: Policy) -> tuple[Decision, ...]:
+        policy.recovered(lease)
+        return ()
+
+    return told
+
+
+def _ticks(now: int) -> Told:
+    return lambda policy: policy.tick(now)
+
+
+def _commands(command: PolicyCommand, now: int) -> Told:
+    return lambda policy: getattr(policy, command.method)(*command.arguments, now=now, **command.options)
