@@ -9,6 +9,7 @@ import click
 
 from leasehold.checker.export import FORMATS, SLOTS, Exported, ExportError, ExportOptions, export_system
 from leasehold.cli.common import print_json, system_options, verb, writing
+from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.compiler.program import source_of
 from leasehold.spec import System, load
 
@@ -39,6 +40,7 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
             {
                 "system": model.name, "spec_digest": model.digest, "constants": model.values(),
                 "roles": list(model.roles), "transitions": transitions, "lines": source.count("\n"),
+                "not_enforced": [entry._asdict() for entry in not_enforced(model)],
                 "out": str(out) if out else None, **shown,
             }
         )  # fmt: skip
@@ -46,6 +48,8 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
         click.echo(source, nl=False)
     else:
         click.echo(f"wrote {out}: {source.count(chr(10)):,} lines, specification {model.digest[:12]}")
+        for entry in not_enforced(model):
+            click.echo(entry)
 
 
 @verb()

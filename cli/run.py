@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from leasehold.cli.common import Exit, verb
+from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
@@ -48,6 +49,9 @@ def run(role: str, path: Path, check: bool) -> None:
         built = build(config, (role,))
         if check:
             click.echo(f"{config.name} can run as {role}: specification {built.actor.program.digest[:12]}")
+            for entry in not_enforced(built.system):
+                if entry.role in built.actor.roles:
+                    click.echo(entry)
             return
         logs.configure(config.log.form, config.log.level, actor=config.name, digest=built.actor.program.digest)
         asyncio.run(serve(built))

@@ -27,7 +27,7 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import Full
-from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec, origin_of
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.identity import membership
@@ -122,7 +122,7 @@ class Stepper:
         self._gather(instance, peers)
         heard = _local(instance, event, fields, -1)
         self.table.instances[key] = instance
-        outcome = self.step(ready, instance, heard)
+        outcome = self.step(ready, instance, heard, outside=True)
         if not outcome.taken:
             del self.table.instances[key]
             ready.undo(key)
@@ -176,7 +176,7 @@ class Stepper:
 
     def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
         instance = self._find(key)
-        outcome = self.step(ready, instance, _local(instance, event, fields, -1))
+        outcome = self.step(ready, instance, _local(instance, event, fields, -1), outside=True)
         if not outcome.taken and outcome.kind != "ignored":
             words = f"{key.machine} of {key.lease} does not take {event} in {instance.state}: {outcome.reason}"
             raise ActorError(words)
@@ -191,9 +191,10 @@ class Stepper:
             elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
                 self._begin(ready, key, decision.event, decision.fields, self.environment.peers)
         except ActorError as error:
+            self.counts["policy errors"] += 1
             log.error("the policy of %s answers wrongly: %s", decision.machine, error)
         else:
-            if instance is not None and (outcome := self.step(ready, instance, event)).kind == "refused":
+            if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
                 self.counts["policy errors"] += 1
                 log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
 
@@ -207,7 +208,7 @@ class Stepper:
         if done.facts and instance.state_epoch == request.epoch:
             instance.metadata["facts"] = dict(done.facts)
             ready.change(instance)
-        self.step(ready, instance, local(request.event, request.fields, request.epoch))
+        self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
 
     def _tick(self, ready: Ready, now: int) -> None:
         """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""
@@ -239,14 +240,20 @@ class Stepper:
 
     # Steps
 
-    def step(self, ready: Ready, instance: MachineInstance, event: Event) -> Outcome:
+    def step(self, ready: Ready, instance: MachineInstance, event: Event, outside: bool = False) -> Outcome:
         """One event at one machine, and what follows from it at subsidiary machines within the same turn.
+
+        An event from `outside`, of a policy, a handler or a client, is held to its contract.
 
         Raises:
             Full: it would send into a full channel, and has changed nothing.
         """
         before, core = instance.record, instance.core
-        record, outcome = core.step(before, event, ready.now)
+        if outside:
+            machines = MachinesOfActor(self.table, instance)
+            record, outcome = core.step_outside(before, event, ready.now, machines)
+        else:
+            record, outcome = core.step(before, event, ready.now)
         if outcome.taken and self.program.bounded:
             session.check_room(self.program, instance, outcome.work)
         if record is not before:

@@ -305,6 +305,41 @@ class MachineTable:
         return changed
 
 
+class MachinesOfActor:
+    """The machines of an actor as a contract looks at them, from one of them; each role is looked at once.
+
+    Args:
+        table: of the actor.
+        instance: the machine itself.
+    """
+
+    def __init__(self, table: MachineTable, instance: MachineInstance) -> None:
+        self._table, self._instance = table, instance
+        self._found: dict[str, list[MachineInstance]] = {}
+        self._records: dict[str, list[Record]] = {}
+
+    def _of(self, role: str) -> list[MachineInstance]:
+        if role not in self._found:
+            self._found[role] = [m for m in self._table.instances.values() if m.core.role == role]
+        return self._found[role]
+
+    @property
+    def own(self) -> int:
+        """The position of the machine itself among those of its role."""
+        return self._of(self._instance.core.role).index(self._instance)
+
+    def __getitem__(self, role: str) -> list[Record]:
+        """The records of a role's machines, of all runs."""
+        if role not in self._records:
+            self._records[role] = [machine.record for machine in self._of(role)]
+        return self._records[role]
+
+    def of_run(self, role: str) -> Record:
+        """The record of a role's only machine in the run of the machine itself; its first one, if it is not there."""
+        instance = self._table.instances.get(RecordKey(self._instance.key.lease, role))
+        return self._table.program.roles[role].first() if instance is None else instance.record
+
+
 def origin_of(lease: str) -> tuple[str, int] | None:
     """The actor that began a lease, and the lease's number; None where the name does not have that form."""
     found = _LEASE.fullmatch(lease)

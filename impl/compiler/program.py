@@ -12,6 +12,7 @@ import linecache
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
+from leasehold.impl.compiler.contract_source import contract_lines, not_enforced
 from leasehold.impl.compiler.role_source import RoleSource
 from leasehold.impl.compiler.work_source import GeneratedNames
 from leasehold.impl.core.core import Program
@@ -22,6 +23,7 @@ from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Role, Send, Syst
 _IMPORTS = """\
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -29,7 +31,9 @@ from leasehold.impl.core.core import Answers, Core, Field, MessageShape, Program
 from leasehold.impl.core.stepping import (
     Table, WorkOf, counted, made, numbered, remembered, unmoved, with_cell,
 )
-from leasehold.impl.core.work import CallWork, DriveWork, Machines, Outcome, Record, SendWork, Stepped, Work
+from leasehold.impl.core.work import (
+    ActorMachines, CallWork, Contract, DriveWork, Machines, Outcome, Record, SendWork, Stepped, Work,
+)
 from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time
 """
 
@@ -132,6 +136,9 @@ def _module(system: System) -> Iterator[str]:
     yield f"specification  {system.digest}"
     constants = "  ".join(f"{name}={value!r}" for name, value in system.values().items())
     yield f"constants      {constants or 'none'}"
+    if missing := not_enforced(system):
+        yield ""
+        yield from map(str, missing)
     yield '"""'
     yield ""
     yield _IMPORTS
@@ -143,6 +150,7 @@ def _module(system: System) -> Iterator[str]:
         made = RoleSource(system, role, names)
         yield ""
         yield from made.lines()
+        yield from contract_lines(made)
         yield from _core(system, role, made, names)
     yield ""
     messages = []
@@ -183,7 +191,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             "fields": ("(", fields, ")"), "events": ("{", events, "}"), "neighbours": repr(made.near.names()),
             "since": repr(since), "below": f"({below})",
             "subsidiary": repr(role.parent is not None),
-            **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes")},
+            **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
             "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
             **({"begin": repr(role.begin)} if role.begin else {}),
             "introduced": repr(made.near.size > 1 and begun),

@@ -18,7 +18,7 @@ from leasehold.impl.compiler.work_source import WorkSource, bare, wrapped
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Offer, work_of
-from leasehold.spec.language.model import Call, Datum, Drive, Send, State, Transition
+from leasehold.spec.language.model import Datum, Drive, Send, State, Transition
 
 ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:"
 
@@ -78,19 +78,13 @@ class RoleSource(WorkSource):
             yield self._outcome(choice)
         function = self._function(state.name, event)
         yield f"def {function}{ACT}"
-        yield from self._unpack()
-        contract, promised = self._contract(state, event)
-        used = [f.name for f in fields if any(_mentions(c, f.name) for c in choices) or _names(contract, f.name)]
+        yield from self.unpacked()
+        used = [f.name for f in fields if any(_mentions(c, f.name) for c in choices)]
         if used:
             names = [f"{kind}_{f.name}" if f.name in used else "_" for f in fields]
             yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = fields"
         if heard:
             yield from self._hear(message.sender if message else "", choices)
-        if contract:
-            it = "instance" if self.role.indexed else "0"
-            allowed = " or ".join(self._operand(e, fields, kind, it) for e in contract)
-            yield f"    if not ({bare(allowed)}):"
-            yield f"        return record, {self.constant(state.name, event, 'broken')}"
         shared = self._shared(choices, fields, kind)
         yield from (f"    {name} = {bare(value)}" for value, name in shared.items())
         certain = False  # whether a guard always holds that is asked this far
@@ -111,10 +105,6 @@ class RoleSource(WorkSource):
             else:
                 yield f"    return record, {outcome}"
         yield ""
-        if contract:
-            reason = f"its contract is broken: {promised}" if promised else "its contract is broken"
-            yield f"{self.constant(state.name, event, 'broken')} = Outcome('refused', {event!r}, reason={reason!r})"
-            yield ""
         if not certain:
             yield f"{outcome} = Outcome({why[0]!r}, {event!r}, reason={why[1]!r})"
             yield ""
@@ -154,30 +144,6 @@ class RoleSource(WorkSource):
         if any(_asks_sender(c) for c in choices):
             own = "neighbour" if first == 0 else f"neighbour - {first}"
             yield f"    sender = {'instance' if sender in self.near.same_index else own}"
-
-    def _contract(self, state: State, event: str) -> tuple[tuple[x.Expression, ...], str]:
-        """What `environment` enforces of an answer, and its words: one of the conditions holds.
-
-        Empty where there is nothing, or what the actor cannot see: it knows its own machines, and not the true time.
-        """
-        calls = (task for name in state.tasks if isinstance(task := self.role.tasks[name], Call))
-        actions = [o for o in self.system.environment.values() if (o.role, o.event) == (self.role.name, event)]
-        conditions = tuple(o.when for o in actions if o.when is not None and o.enforced and self._sees(o.when))
-        if not any(event in task.answers for task in calls) or len(conditions) < len(actions):
-            return (), ""
-        return conditions, " ".join(" ".join(o.doc.split()) for o in actions if o.doc)
-
-    def _sees(self, e: x.Expression) -> bool:
-        """Whether an expression over the global state reads this machine, and those below it, alone."""
-        for node in x.walk(e):
-            match node:
-                case x.Data(role=role, owner=owner) | x.ControlState(role=role, owner=owner):
-                    own = role == self.role.name and (not self.role.indexed or _is_it(owner))
-                    if not own and self.system.roles[role].parent != self.role.name:
-                        return False
-                case x.Now() | x.Pending() | x.GlobalQuery():
-                    return False
-        return True
 
     def _because(self, state: State, event: str) -> tuple[str, str]:
         if event in state.refuse:
@@ -286,7 +252,7 @@ class RoleSource(WorkSource):
         names = {state: self._function(f"{what}_in", state) for state in bodies}
         for state, body in bodies.items():
             yield f"def {names[state]}(record: Record) -> {returns}:"
-            yield from self._unpack()
+            yield from self.unpacked()
             yield from (f"    {line}" for line in body)
             yield ""
         yield f"{self.constant('all', what)}: {kind} = {{{', '.join(f'{s!r}: {name}' for s, name in names.items())}}}"
@@ -341,16 +307,6 @@ def _mentions(choice: Transition, name: str) -> bool:
     """Whether a transition reads a field of its event."""
     inside = (choice.guard, *(u.value for u in choice.updates), *(u.key for u in choice.updates))
     return any(x.mentions(e, lambda n: isinstance(n, x.Argument) and n.name == name) for e in inside)
-
-
-def _names(contract: tuple[x.Expression, ...], name: str) -> bool:
-    """Whether a contract reads a field of its event."""
-    return any(x.mentions(e, lambda n: isinstance(n, x.Argument) and n.name == name) for e in contract)
-
-
-def _is_it(owner: x.Expression | None) -> bool:
-    """Whether the owner of a value is the machine to which the event is offered."""
-    return owner is None or isinstance(owner, x.Self) or (isinstance(owner, x.BoundVariable) and owner.name == "it")
 
 
 def _asks_sender(choice: Transition) -> bool:

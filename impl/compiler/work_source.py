@@ -19,7 +19,7 @@ from leasehold.spec.language.python_source import Frame, SourceLayout, source
 TAKEN = frozenset(
     {
         "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
-        "it", "found", "earliest",
+        "it", "found", "earliest", "own", "machines",
         "sender", "numbered", "remembered", "made", "counted", "with_cell", "unmoved", "partial",
         "q",  # what stands for a long operand that is needed twice
     }
@@ -190,7 +190,7 @@ class WorkSource:
         )  # fmt: skip
         return source(e, frame).replace("{sender}", f"{self.constant('all', 'only')}[sender]")
 
-    def _unpack(self) -> Iterator[str]:
+    def unpacked(self) -> Iterator[str]:
         """The fields of a record as local names."""
         yield from ("    " + line for line in wrapped("(", list(self.shape.fields), ") = record"))
 
@@ -208,7 +208,7 @@ class WorkSource:
         names = f"def {self._function('fields_of', task.name)}(record: Record"
         yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
         if values and any(self._uses_record(task.fields[f.name]) for f in fields):
-            yield from self._unpack()
+            yield from self.unpacked()
         yield f"    return ({''.join(v + ', ' for v in values).rstrip()})" if values else "    return ()"
         yield ""
         if one:

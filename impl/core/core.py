@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper
-from leasehold.impl.core.work import Machines, Outcome, Record, Stepped
+from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
 from leasehold.spec.language.types import Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
@@ -74,6 +74,7 @@ class Core:
         ends: the states that nothing leads out of.
         begin: the initial state of each machine, where they do not all start in the same one.
         introduced: a message may begin its machines, and they may speak to others than its sender.
+        contracts: for each event, under which condition the world outside may give it.
     """
 
     role: str
@@ -94,6 +95,7 @@ class Core:
     ends: frozenset[str] = frozenset()
     introduced: bool = False
     begin: tuple[str, ...] = ()
+    contracts: Mapping[str, Contract] = field(default_factory=dict)
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
@@ -154,6 +156,14 @@ class Core:
     def view(self, record: Record) -> dict[str, Any]:
         """A record's fields of the specification, by name."""
         return dict(zip(self._field_names, record[self.data_at :], strict=False))
+
+    def step_outside(self, record: Record, event: Event, now: int, machines: ActorMachines) -> Stepped:
+        """The step of an event that the world outside gives, which is held to its contract."""
+        stepped = self.step(record, event, now)
+        contract = self.contracts.get(event[0]) if stepped[1].taken else None
+        if contract is None or contract.holds(record, event[1], machines):
+            return stepped
+        return record, Outcome("refused", event[0], reason=f"it breaks {contract}")
 
     # What a machine does by itself
 

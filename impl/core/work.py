@@ -14,9 +14,9 @@ work of a transition is a constant, and a message is built from the committed re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Record: TypeAlias = tuple[Any, ...]
 Build: TypeAlias = Callable[[Record], tuple[Any, ...]]
@@ -109,6 +109,41 @@ def message(name: str, fields: tuple[Any, ...], neighbour: int, number: int) -> 
 def local(name: str, fields: tuple[Any, ...] = (), state_epoch: int = -1) -> Event:
     """An answer of a task, a word from outside, or what a parent hands to a subsidiary machine."""
     return name, fields, -1, 0, state_epoch
+
+
+class ActorMachines(Protocol):
+    """The machines of an actor, as a contract looks at them."""
+
+    @property
+    def own(self) -> int:
+        """The position of the machine itself among those of its role."""
+        ...
+
+    def __getitem__(self, role: str) -> Sequence[Record]:
+        """The records of a role's machines, of all runs."""
+        ...
+
+    def of_run(self, role: str) -> Record:
+        """The record of a role's only machine in the run of the machine itself."""
+        ...
+
+
+class Contract(NamedTuple):
+    """The condition under which the world outside may give a machine an event.
+
+    Attributes:
+        names: of the actions under `environment` that give it.
+        doc: their words.
+        holds: asks the condition of the machine's record, the event's fields, and the actor's machines.
+    """
+
+    names: tuple[str, ...]
+    doc: str
+    holds: Callable[[Record, tuple[Any, ...], ActorMachines], bool]
+
+    def __str__(self) -> str:
+        names = " and ".join(f"`{name}`" for name in self.names)
+        return f"the contract {names}" + (f": {self.doc}" if self.doc else "")
 
 
 class Machines(dict[int, Record]):

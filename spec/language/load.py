@@ -240,7 +240,7 @@ class _SystemBuilder(ClaimBuilder):
             guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
             each = self._fair_for_each(name, node, fair, [*(scope.arguments or ())])
-            enforced = text_of(node, "enforced") == "true"
+            enforced = text_of(node, "enforced") != "false"
             found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place, enforced, each)
         return found
 

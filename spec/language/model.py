@@ -280,7 +280,7 @@ class Outside:
     """An environment action: when the world outside offers an event to a machine (`it`).
 
     Attributes:
-        enforced: a running actor holds those to `when` that answer its tasks.
+        enforced: running actors hold the event to `when`, where they know what it reads.
         fair_for_each: fields of the event; each combination of their values is a group of fairness of its own.
     """
 
@@ -291,7 +291,7 @@ class Outside:
     fair: Fair = Fair.NO
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
-    enforced: bool = False
+    enforced: bool = True
     fair_for_each: tuple[str, ...] = ()
 
 

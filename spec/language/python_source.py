@@ -33,6 +33,10 @@ class SourceLayout:
         """
         raise NotImplementedError
 
+    def members(self, of: Instance | Enum) -> str:
+        """Source of the members of a small type, in their order."""
+        return f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
+
     def now(self) -> str:
         """Source of the clock; `{s}` is the state."""
         raise NotImplementedError
@@ -281,7 +285,8 @@ def _rolled(e: x.Quantifier, f: Frame) -> str:
     if x.holds_all_members(e.domain):
         assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
         of = e.domain.type.of
-        domain = f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
+        assert isinstance(of, Instance | Enum)
+        domain = f.layout.members(of)
     template = _comprehension(e, f, _braces(source(e.body, inner)), _braces(tail))
     return template.format(m=f"_{e.variable}", all=domain)
 

@@ -55,7 +55,10 @@ def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.L
             assert c.handler.world.on() == {"unit-1"}
             assert not c.handler.world.overlaps
             assert c.handler.world.units["unit-1"].lease == first
-            assert "the policy of authority answers wrongly: placed: its contract is broken" in caplog.text
+            assert (
+                "the policy of authority answers wrongly: placed: it breaks the contract `placed`: What the"
+                in caplog.text
+            )
             assert c.site.counts["policy errors"] == 1
             c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
             await c.site.recover(second, "authority")  # an operator has mended the policy

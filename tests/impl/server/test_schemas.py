@@ -57,7 +57,8 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "policy": "first_fit", "handler": {"name": "process", "directory": "units"}, "handlers": {"modify": None},
         "clock": {"tick_seconds": 1.0}, "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {"a": "b"},
         "log": {"form": "json", "level": "info"}, "messages": {"ask_again_seconds": 2},
-        "handling": {"tries": 1}, "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
+        "handling": {"tries": 1}, "deciding": {"longest_seconds": 2},
+        "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
     },
     "inventory": {"units": ["plain", {"name": "node", "type": "big", "properties": {"cpus": 2}, "count": 2}]},
     "trust": {

@@ -2,7 +2,7 @@
 \* lease. One lease of several units of one site's resource: the service manager that wants it, the broker
 \* that promises it, the site authority that grants it, and the units themselves. After "Robust Leasing for
 \* Virtual Infrastructure", section 4.
-\* Specification fd2dbfbe6671, max_units=1, last_end=2, expiry=true, close_early=true, lazy_close=true,
+\* Specification 5f6ee348ee3a, max_units=1, last_end=2, expiry=true, close_early=true, lazy_close=true,
 \* handler_limit=1, duplicates=0, reorders=0, kinds=1
 \* TLC judges steps that change something; the explorer also those that change nothing.
 \* Not in this module:

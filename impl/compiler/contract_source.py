@@ -1,0 +1,195 @@
+"""The contracts of `environment` as Python source: what a running actor holds events from outside to.
+
+Theory of operation. An action under `environment` says when its event may come: the contract of the policy, handler or
+client that it comes from. A running actor asks it before the commit, over the records as they are in that turn: its
+machine's own, those of the units below, and, where a quantifier ranges over the machines of a role, those of all runs
+that the actor has. What no actor knows (the machines of others, true time, messages on their way, who runs) cannot be
+asked; then nothing is refused, and `not_enforced` says which contract that is, and why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leasehold.impl.compiler.work_source import WorkSource, bare, shape
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Outside, System
+from leasehold.spec.language.python_source import Frame, SourceLayout, source
+
+AS_VALUES = "it uses machines as values, whose numbers are those of one run"
+OWN = "own"  # in generated source: the position of the machine itself among the machines of its role
+
+
+class NotEnforced(NamedTuple):
+    """A contract that running actors do not enforce.
+
+    Attributes:
+        name: of the action under `environment`.
+        role, event: of the machine that the event is for.
+        reason: why not, in words that follow "as".
+    """
+
+    name: str
+    role: str
+    event: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"contract `{self.name}` ({self.role}, {self.event}) is not enforced, as {self.reason}"
+
+
+def not_enforced(system: System) -> tuple[NotEnforced, ...]:
+    """The contracts that running actors do not enforce, in the order of the specification."""
+    found = []
+    for entry in system.environment.values():
+        reason = None if entry.when is None else _obstacle(system, entry)
+        if reason:
+            found.append(NotEnforced(entry.name, entry.role, entry.event, reason))
+    return tuple(found)
+
+
+def _obstacle(system: System, entry: Outside) -> str:
+    """Why a contract cannot be enforced, or is not to be; empty: it is."""
+    if not entry.enforced:
+        return "it says `enforced: false`"
+    assert entry.when is not None
+    reasons = dict.fromkeys(_unknown(system, entry.role, entry.when))
+    if reasons:
+        return ", and ".join(reasons)
+    for other in _of_event(system, entry.role, entry.event):
+        if other.when is None:
+            return f"`{other.name}` lets the event come at any time"
+        if other is not entry and not other.enforced:
+            return f"`{other.name}`, which may offer the event too, says `enforced: false`"
+        if other is not entry and (why := next(_unknown(system, other.role, other.when), "")):
+            return f"`{other.name}`, which may offer the event too, {why.removeprefix('it ')}"
+    return ""
+
+
+def _of_event(system: System, role: str, event: str) -> list[Outside]:
+    return [other for other in system.environment.values() if (other.role, other.event) == (role, event)]
+
+
+def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
+    """The parts of an expression that an actor with a role's machine cannot evaluate."""
+    match e:
+        case x.Data(role=other, owner=owner) | x.ControlState(role=other, owner=owner):
+            if _names_talking(system, e.type):
+                yield AS_VALUES
+            if system.roles[other].parent == role:
+                if owner is not None:
+                    yield from _unknown(system, role, owner)
+            elif not (other == role and (_is_own(owner) or _is_only(system, role, owner))):
+                if not any({role, other} <= set(roles) for roles in system.actors.values()):
+                    whose = "other machines of" if other == role else "machines of"
+                    yield f"it reads {whose} `{other}`, which other actors play"
+                elif not (owner is None or isinstance(owner, x.BoundVariable) or _is_only(system, other, owner)):
+                    yield f"it reads a machine of `{other}` by its number"
+            return
+        case x.Now():
+            yield "it reads `now`, which is true time, and no actor's clock"
+        case x.Accepts():
+            yield "it asks what a machine accepts"
+        case x.Pending() | x.MessageField():
+            yield "it reads messages on their way"
+        case x.GlobalQuery(name=name):
+            yield f"it asks `{name}`, which no actor knows"
+            return
+        case x.Quantifier(domain=domain) if x.holds_all_members(domain):
+            if e.kind == "map" and _names_talking(system, e.type):
+                yield AS_VALUES
+            for part in (e.condition, e.body, e.default):
+                if part is not None:
+                    yield from _unknown(system, role, part)
+            return
+        case x.Apply(op="==" | "!=", operands=(one, two)) if _is_machine(one) and _is_machine(two):
+            return
+        case x.BoundVariable() | x.Self() | x.Literal_() | x.Argument() if _names_talking(system, e.type):
+            yield AS_VALUES
+    for child in x.children(e):
+        yield from _unknown(system, role, child)
+
+
+def _is_own(owner: x.Expression | None) -> bool:
+    """Whether the owner of a value is the machine to which the event is offered."""
+    return owner is None or isinstance(owner, x.Self) or (isinstance(owner, x.BoundVariable) and owner.name == "it")
+
+
+def _is_only(system: System, role: str, owner: x.Expression | None) -> bool:
+    """Whether the owner of a value is the one machine that its role has in a run."""
+    return not system.roles[role].indexed and isinstance(owner, x.Literal_)
+
+
+def _is_machine(e: x.Expression) -> bool:
+    return isinstance(e, x.BoundVariable | x.Self)
+
+
+def _names_talking(system: System, kind: object) -> bool:
+    """Whether a value names machines of a role that is no subsidiary one."""
+    match kind:
+        case t.Instance(name=name):
+            return name in system.roles and system.roles[name].parent is None
+        case t.Set(of=of) | t.Option(of=of):
+            return of is not None and _names_talking(system, of)
+        case t.Map(key=key, of=of):
+            return _names_talking(system, key) or _names_talking(system, of)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _ContractLayout(SourceLayout):
+    """The own record in local names, the records of the actor's other machines in a list for each role."""
+
+    work: WorkSource
+
+    def place(self, role: str, name: str | None, instance: str | None) -> str:
+        own = self.work.role.name
+        alone = instance == OWN or (instance == "0" and not self.work.system.roles[role].indexed)
+        if role == own and alone:
+            return "state" if name is None else self.work.shape.data[name]
+        if role in self.work.shape.subsidiaries:
+            return self.work.layout.place(role, name, instance)
+        other = shape(self.work.system, self.work.system.roles[role])
+        at = 0 if name is None else other.at(other.data[name])
+        which = f"machines.of_run({role!r})" if alone else f"machines[{role!r}][{instance}]"
+        return f"{which}[{at}]"
+
+    def members(self, of: t.Instance | t.Enum) -> str:
+        if isinstance(of, t.Instance) and _names_talking(self.work.system, of):
+            return f"range(len(machines[{of.name!r}]))"
+        return SourceLayout.members(self, of)
+
+
+def contract_lines(work: WorkSource) -> Iterator[str]:
+    """The contracts of a role's events: a function for each, and their table."""
+    system, role = work.system, work.role
+    missing = {entry.name for entry in not_enforced(system)}
+    rows = []
+    for event in role.events:
+        entries = _of_event(system, role.name, event)
+        if not entries or any(entry.when is None or entry.name in missing for entry in entries):
+            continue
+        fields = system.fields_of(role.name, event)
+        function = work.names.function(role.name, "contract", event)
+        frame = Frame(
+            _ContractLayout(work), work.values, OWN, {f.name: f"event_{f.name}" for f in fields},
+            variables={"it": OWN}, state="", constant_names=work.constants, unrolled=False,
+        )  # fmt: skip
+        allowed = " or ".join(source(entry.when, frame) for entry in entries if entry.when is not None)
+        yield f"def {function}(record: Record, fields: tuple[Any, ...], machines: ActorMachines) -> bool:"
+        yield from work.unpacked()
+        if fields:
+            yield f"    ({', '.join(f'event_{f.name}' for f in fields)},) = fields"
+        if re.search(rf"\b{OWN}\b", allowed):
+            yield f"    {OWN} = machines.own"
+        yield f"    return bool({bare(allowed)})"
+        yield ""
+        names = tuple(entry.name for entry in entries)
+        doc = " ".join(" ".join(entry.doc.split()) for entry in entries if entry.doc)
+        rows.append(f"{event!r}: Contract({names!r}, {doc!r}, {function})")
+    yield f"{work.constant('all', 'contracts')}: Mapping[str, Contract] = {{{', '.join(rows)}}}"
+    yield ""
