@@ -108,7 +108,7 @@ def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
             return
         case x.Apply(op="==" | "!=", operands=(one, two)) if _is_machine(one) and _is_machine(two):
             return
-        case x.BoundVariable() | x.Self() | x.Literal_() | x.Argument() if _names_talking(system, e.type):
+        case x.BoundVariable() | x.Self() | x.Literal_() | x.Argument() | x.Apply() if _names_talking(system, e.type):
             yield AS_VALUES
     for child in x.children(e):
         yield from _unknown(system, role, child)

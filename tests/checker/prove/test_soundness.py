@@ -238,7 +238,7 @@ FALSE: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, Setting]] = {
          .replace("on: {back: {to: c0}}, ", "")}, {}, "", NONE,
     ),
     "not (old(len(pending(tell)) == 0) and len(pending(tell)) > 0 and not took(b.ask))": (
-        {**ASKED, "system": ASKED["system"].replace("to: a, kind: mailbox", "to: a, kind: fifo(2)")}, {}, "", ANY,
+        {**ASKED, "system": ASKED["system"].replace("to: a, kind: mailbox", "to: a, kind: bag(2)")}, {}, "", ANY,
     ),
     "all(m.number > 0 for m in pending(tell))": (ASKED, {}, "", NONE),
     "not (old(any(m.v == 1 for m in pending(ping))) and all(m.v != 1 for m in pending(ping)) and took(a.go))": (
