@@ -475,7 +475,7 @@ class Twin:
             after.up[actor] = DOWN
             for role, i in self.system.machines():
                 if self.actor[role.name, i] == actor:
-                    after.state_of[role.name, i] = role.initial.name
+                    after.state_of[role.name, i] = role.first(i).name
                     after.data_of.update({(role.name, i, d.name): d.initial for d in role.data.values()})
             for lane in after.way:
                 channel = self.system.channels[lane[0]]
