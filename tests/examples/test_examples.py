@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,13 +20,28 @@ from leasehold.spec import load
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[2] / "examples").glob("*/system.yaml"))
 
 
-@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
+LONG = {"register"}
+
+
+@pytest.mark.parametrize(
+    "folder", [pytest.param(f, marks=pytest.mark.long if f.name in LONG else (), id=f.name) for f in EXAMPLES]
+)
 def test_each_example_is_as_it_says(folder: Path) -> None:
     system = load(folder)
     found = explore(system)
     assert found.complete
     assert (expected := expectation_for(system)) is not None
     assert differences(found, expected) == ()
+
+
+@pytest.mark.long
+def test_a_register_with_quorums_of_one_goes_back(tmp_path: Path) -> None:
+    wrong = shutil.copytree(EXAMPLES[0].parent / "register", tmp_path / "register")
+    client = wrong / "roles" / "client.yaml"
+    client.write_text(client.read_text().replace("> failures", ">= failures").replace("<= failures", "< failures"))
+    found = explore(load(wrong, {"mixed": False}))
+    violated = {found.name for found in found.properties if found.verdict == "violated"}
+    assert {"no_operation_goes_back", "what_has_ended_is_at_a_majority"} <= violated
 
 
 @pytest.mark.parametrize("seed", range(4))

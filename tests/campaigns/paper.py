@@ -1,0 +1,103 @@
+"""`python -m tests.campaigns.paper`: each rule of docs/paper.md is broken, and its own tests have to notice.
+
+First all tests that are named have to pass as the repository is. Then each break of tests/paper/breaks.yaml is made in
+a copy, one after the other, and its tests have to fail there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+
+import click
+
+from tests.paper.breaks import Break, Judged, Trial, breaks, judge, rows
+
+
+def page(judged: Sequence[Judged], seconds: float) -> str:
+    """The report, as Markdown."""
+    by_row: dict[str, list[Judged]] = {}
+    for one in judged:
+        by_row.setdefault(one.made.row, []).append(one)
+    noticed = sum(not one.wrong for one in judged)
+    held = [row for row in rows() if row.held]
+    lines = [
+        "# Breaks of the rules of the paper", "",
+        "A break is a change of the specification or of the code that takes the rule of a row of",
+        "[docs/paper.md](../docs/paper.md) away ([breaks.yaml](../tests/paper/breaks.yaml)). Each is made in a copy of",
+        "the repository, and the row's own tests named here have to fail in it, because what they demand is not so.",
+        "`python -m tests.campaigns.paper --results reports/paper_breaks.md` makes all and writes this page.", "",
+        f"**{noticed} of {len(judged)} breaks were noticed by all of their tests**, in {seconds / 60:.0f} minutes.",
+        f"They are of {len(by_row)} of the {len(held)} rows that say *held*; the others have no break yet.", "",
+        "| row | file that is broken | tests that fail then |", "|---|---|---|",
+    ]  # fmt: skip
+    for row in held:
+        for one in by_row.get(row.name, ()):
+            tests = ", ".join(f"`{test.rpartition('::')[2]}`" for test in one.made.tests)
+            said = f" **not noticed:** {'; '.join(one.wrong)}" if one.wrong else ""
+            files = ", ".join(dict.fromkeys(f"[{e.file}](../{e.file})" for e in one.made.edits))
+            lines.append(f"| {row.name} | {files} | {tests}{said} |")
+    return "\n".join(lines) + "\n"
+
+
+def _all(wanted: Sequence[Break], jobs: int) -> list[Judged]:
+    """Judges breaks, each job in a copy of its own; says each as it is done."""
+    free: SimpleQueue[Trial] = SimpleQueue()
+
+    def one(made: Break) -> Judged:
+        trial = free.get()
+        try:
+            found = judge(trial, made)
+        finally:
+            free.put(trial)
+        words = "noticed" if not found.wrong else f"NOT NOTICED: {'; '.join(found.wrong)}"
+        click.echo(f"{made.row[:70]}: {words} ({found.seconds:.0f} s)", err=True)
+        return found
+
+    with ExitStack() as stack:
+        for _ in range(jobs):
+            trial = Trial()
+            stack.callback(trial.close)
+            free.put(trial)
+        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        try:
+            return list(pool.map(one, wanted))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _fail_already(wanted: Sequence[Break]) -> list[str]:
+    """The tests that do not pass as the repository is."""
+    names = sorted({test for one in wanted for test in one.tests})
+    trial = Trial()
+    try:
+        ended = trial.run(names)
+    finally:
+        trial.close()
+    ran = {e.test for e in ended} | {e.test.partition("[")[0] for e in ended}
+    return [f"{e.test}: {e.words}" for e in ended if e.how != "passed"] + [n for n in names if n not in ran]
+
+
+@click.command(help=(__doc__ or "").partition("\n\n")[2])
+@click.option("--row", "some", multiple=True, help="the beginning of a row's first cell; all rows where left out")
+@click.option("--jobs", default=2, show_default=True)
+@click.option("--results", type=click.Path(path_type=Path), help="write the page there")
+def main(some: tuple[str, ...], jobs: int, results: Path | None) -> None:
+    wanted = [one for one in breaks() if not some or one.row.startswith(some)]
+    if already := _fail_already(wanted):
+        raise click.ClickException("these tests fail, or do not run, without any break:\n" + "\n".join(already))
+    began = time.monotonic()
+    judged = _all(wanted, jobs)
+    if results is not None:
+        results.write_text(page(judged, time.monotonic() - began), encoding="utf-8")
+    click.echo(f"{sum(not one.wrong for one in judged)} of {len(judged)} breaks were noticed")
+    sys.exit(1 if any(one.wrong for one in judged) else 0)
+
+
+if __name__ == "__main__":
+    main()

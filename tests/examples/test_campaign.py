@@ -1,0 +1,52 @@
+"""Each example lives through `kill -9` of its members, and a bug in the specification that they run is caught."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.examples.campaign import EXAMPLES, PLAYS, play
+
+LOWER = "index(msg.candidate) < index(self), set: "
+BUGS = {
+    "mutex": (
+        "roles/store.yaml",
+        {", when: msg.token >= token": "", '\n    ignore: {write: "a newer lock was granted, and used"}': ""},
+        ("goes back", "used before it asked", "after it", "after that by"),
+    ),
+    "register": ("roles/client.yaml", {"> failures": ">= failures", "<= failures": "< failures"}, ("no order of the",)),
+    "ring": (
+        "roles/node.yaml",
+        {LOWER + "{best: self}": LOWER + "{best: msg.candidate}"},
+        ("leads, though", "follows"),
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("example", sorted(PLAYS))
+def test_an_example_lives_through_kills(example: str) -> None:
+    result = play(example, seed=1)
+    assert result.violations == []
+    assert all(result.kills.values())
+    assert all(result.done.values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("example", sorted(PLAYS))
+def test_a_seeded_bug_is_caught(example: str, tmp_path: Path) -> None:
+    """A store without fencing, a quorum of one, a node that passes on a lower candidate than itself."""
+    file, changes, words = BUGS[example]
+    wrong = shutil.copytree(EXAMPLES / example, tmp_path / example)
+    text = (wrong / file).read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (wrong / file).write_text(text)
+    for seed in range(5):
+        violations = play(example, seed, wrong).violations
+        if violations:
+            break
+    assert any(word in violation for violation in violations for word in words), violations

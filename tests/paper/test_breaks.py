@@ -1,0 +1,32 @@
+"""The map, its breaks and its tests belong together; `python -m tests.campaigns.paper` makes the breaks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.mutation.judging import ROOT
+from tests.paper.breaks import Break, Ended, breaks, rows, unnoticed
+
+
+@pytest.mark.parametrize("made", breaks(), ids=lambda made: made.row[:40])
+def test_a_break_changes_what_is_there_and_names_tests_of_its_row(made: Break) -> None:
+    row = next(row for row in rows() if row.name == made.row)
+    assert row.held
+    assert made.functions <= row.tests
+    for edit in made.edits:
+        assert (ROOT / edit.file).read_text().count(edit.old) == 1
+        assert edit.new != edit.old
+    for test in made.tests:
+        file, function = re.split(r"::|\[", test)[:2]
+        assert f"def {function}(" in (ROOT / file).read_text()
+
+
+def test_only_a_failed_demand_has_noticed_a_break() -> None:
+    made = Break("row", (), ("t.py::test_one", "t.py::test_two[a]"))
+    ended = [Ended("t.py::test_one[x]", "asserted", ""), Ended("t.py::test_two[a]", "other", "ImportError: no")]
+    assert unnoticed(made, ended) == ["t.py::test_two[a]: ImportError: no"]
+    assert unnoticed(made, ended[:1]) == ["t.py::test_two[a]: did not run, or did not end"]
+    passed = [ended[0], Ended("t.py::test_two[a]", "passed", "")]
+    assert unnoticed(made, passed) == ["t.py::test_two[a]: passed"]
