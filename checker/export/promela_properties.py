@@ -204,15 +204,16 @@ class PromelaProperties:
         again = p.kind == "eventually_always"
         stay = "true" if again else owed
         turns = [f"(taken == {n} || !Possible_{n})" for n in range(1, groups + 1)] + [owed] * again
+        waiting = "owed_1" if turns else "accept_owed_1"
         states: dict[str, list[str]] = {}
         if p.kind == "always_eventually" and when:
-            states["since"] = ["true", f"{owed} -> goto owed_1"]
+            states["since"] = ["true", f"{owed} -> goto {waiting}"]
         for n, turn in enumerate(turns, 1):
             then = f"owed_{n + 1}" if n < len(turns) else "accept_all"
             states[f"owed_{n}"] = [stay, f"{both([stay, turn]) if stay == owed else turn} -> goto {then}"]
         states |= {"accept_all": [f"{stay} -> goto owed_1"]} if turns else {"accept_owed_1": [owed]}
         first = [*at, *when] if again or "since" in states else [*at, *when, owed]
-        start = "since" if "since" in states else "owed_1" if turns else "accept_owed_1"
+        start = "since" if "since" in states else waiting
         about = f"a fair run in which it is owed {'again and again' if again else 'for ever'}"
         return self._claim(p, p.name, about, {start: both(first)}, states)
 

@@ -86,10 +86,12 @@ def recovery_traps_starting() -> Planted:
     trapped: set[int] = set()
 
     def make(step: Any) -> Any:
-        def stuck(stepper: Stepper, ready: Ready, held: MachineInstance, event: Event) -> Outcome:
+        def stuck(
+            stepper: Stepper, ready: Ready, held: MachineInstance, event: Event, *more: Any, **how: Any
+        ) -> Outcome:
             if id(stepper) in trapped and held.state == "joining":
                 return UNKNOWN
-            outcome: Outcome = step(stepper, ready, held, event)
+            outcome: Outcome = step(stepper, ready, held, event, *more, **how)
             return outcome
 
         return stuck
