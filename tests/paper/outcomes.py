@@ -19,10 +19,15 @@ VARIABLE = "LEASEHOLD_OUTCOMES"
 
 
 def demanded(error: BaseException) -> bool:
-    """Whether an error says that a test's demand was not met, as that of the loader does; of a group, one suffices."""
+    """Whether an error says that a test's demand was not met; of a group, one error suffices."""
     if isinstance(error, BaseExceptionGroup):
         return any(demanded(one) for one in error.exceptions)
-    return isinstance(error, AssertionError | pytest.fail.Exception | SpecError)
+    return isinstance(error, AssertionError | pytest.fail.Exception)
+
+
+def refused(error: BaseException) -> bool:
+    """Whether the loader refused the specification, also before the test itself began."""
+    return isinstance(error, SpecError)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -31,7 +36,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     error = call.excinfo.value if call.excinfo is not None else None
     if error is None and call.when != "call":
         return
-    how = "passed" if error is None else "asserted" if call.when == "call" and demanded(error) else "other"
+    how = "other"
+    if error is None:
+        how = "passed"
+    elif (call.when == "call" and demanded(error)) or refused(error):
+        how = "asserted"
     words = "" if error is None else f"{type(error).__name__}: {error}"[:300]
     with Path(os.environ[VARIABLE]).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"test": item.nodeid, "how": how, "words": words}) + "\n")
