@@ -25,9 +25,15 @@ LOOK_SECONDS = 0.2
     "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
     help="Keep keys, configurations and stores there; left out: nowhere.",
 )  # fmt: skip
+@click.option(
+    "--join", "joining", metavar="MACHINE", multiple=True,
+    help="Run only this machine of a dynamic role, which joins those of --dir; may be given several times.",
+)  # fmt: skip
 @click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON.")
-def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: float, as_json: bool) -> Exit:
+def up(
+    system: str, settings: Mapping[str, str], folder: Path | None, joining: tuple[str, ...], tick: float, as_json: bool
+) -> Exit:  # fmt: skip
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
     Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Policies
@@ -36,11 +42,12 @@ def up(system: str, settings: Mapping[str, str], folder: Path | None, tick: floa
 
     Example:  leasehold up two_phase_commit --set participants=2
               leasehold up ./my_system --dir running
+              leasehold up ./my_system --dir running --join "node[3]"
     """
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
     end_as_interrupted()
     try:
-        fleet = SystemFleet(system, base, settings, tick)
+        fleet = SystemFleet(system, base, settings, tick, join=joining)
         _refuse_units(fleet)
         with fleet:
             _tell(fleet, as_json)

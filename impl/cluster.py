@@ -101,11 +101,20 @@ class SystemCluster:
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._transport = transport or (lambda name: MemoryTransport(self.network, name))
         self._made = environment or (lambda name: Environment())
-        keys, trust = {name: PrivateKey.generate() for name in names}, Trust()
+        self._in_memory = transport is None
+        self._identities: dict[str, Identity] = {}
         for name in names:
-            trust = add(trust, name, self.roles(name)[0], keys[name].public, "" if transport else f"memory:{name}")
-        self._identities = {name: Identity(name, keys[name], trust) for name in names}
+            self._introduce(name)
         self.actors: dict[str, Actor] = {}
+
+    def _introduce(self, name: str) -> None:
+        """An actor has a key, and all others trust it."""
+        key, address = PrivateKey.generate(), f"memory:{name}" if self._in_memory else ""
+        trust = next((identity.trust for identity in self._identities.values()), Trust())
+        trust = add(trust, name, self.roles(name)[0], key.public, address)
+        self._identities[name] = Identity(name, key, trust)
+        for identity in self._identities.values():
+            identity.trust = trust
 
     def roles(self, name: str) -> tuple[str, ...]:
         """The roles that an actor plays."""
@@ -128,6 +137,15 @@ class SystemCluster:
         )  # fmt: skip
         self._publish(name, await actor.start())
         return actor
+
+    async def join(self, machine: str, name: str = "") -> Actor:
+        """A machine of a dynamic role joins, played by an actor of its own while the others run."""
+        role, _, number = machine.rstrip("]").partition("[")
+        name = name or f"{role}-{number}"
+        self.players[machine] = name
+        self.disks[name] = Disk()
+        self._introduce(name)
+        return await self.start(name)
 
     def _environment(self, name: str) -> Environment:
         return replace(self._made(name), peers=self.players)

@@ -115,6 +115,15 @@ def table(package: str, file: str) -> Any:
     return msgspec.yaml.decode(resources.files(package).joinpath(file).read_bytes())
 
 
+def mark(path: Path) -> tuple[int, ...]:
+    """What differs when a file was written anew."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
 class Unreadable(Exception):
     """A file that a person has written cannot be read, or is no YAML; the message has its path and the reason."""
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol, Self
 
 import yaml
 
+from leasehold.impl import files
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
@@ -54,6 +55,9 @@ class ProcessHandle(Protocol):
     def kill(self) -> None: ...
 
 
+PEERS = "peers.yaml"  # which actor plays which machine; running actors follow its changes
+
+
 class FleetError(Exception):
     """An actor did not start; its last words are in the message."""
 
@@ -69,6 +73,7 @@ class SystemFleet:
         store: the URL of an actor's store, by its name; left out: SQLite in the folder.
         more: further keys of every configuration.
         players: for each machine the actor that plays it; left out: as the system declares.
+        join: machines of dynamic roles that join those of the folder; only their actors are processes of this fleet.
 
     Attributes:
         roles: the role of each actor.
@@ -78,7 +83,7 @@ class SystemFleet:
 
     Raises:
         SpecError: the system is wrong, or cannot run.
-        FleetError: an actor would play two roles; a process plays one.
+        FleetError: an actor would play two roles; a process plays one. Or a machine cannot join.
     """
 
     answer_seconds = 30.0
@@ -86,13 +91,16 @@ class SystemFleet:
     def __init__(
         self, system: str, folder: Path, settings: Mapping[str, Any] | None = None, tick_seconds: float = 0.5,
         store: Callable[[str], str] | None = None, more: Mapping[str, Any] | None = None,
-        players: Mapping[str, str] | None = None,
+        players: Mapping[str, str] | None = None, join: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.system, self.folder, self.tick_seconds = system, folder, tick_seconds
         self.settings = dict(settings or {})
         self.model = load(system, self.settings)
         self.program = compile_system(self.model)
-        self.players = dict(players or self.program.players)
+        known = self._known()
+        self.players = {**(players or self.program.players), **known}
+        if join:
+            self.players = {machine: self._joins(machine, known) for machine in join}
         self.roles: dict[str, str] = {}
         for machine, name in self.players.items():
             role = machine.partition("[")[0]
@@ -129,17 +137,44 @@ class SystemFleet:
         ports = zip(self.roles, free_ports(len(self.roles)), strict=True)
         addresses = {name: f"http://127.0.0.1:{port}" for name, port in ports} | self.addresses
         keys = {name: self._key(name) for name in self.roles}
-        if not (self.folder / "trust.yaml").exists():
-            trust = Trust()
+
+        def with_all(trust: Trust) -> Trust:
             for name, role in self.roles.items():
-                trust = add(trust, name, role, keys[name].public, addresses[name])
-            trust_file.save(self.folder / "trust.yaml", trust)
-        trust = trust_file.load(self.folder / "trust.yaml")
+                if name not in trust.actors:
+                    trust = add(trust, name, role, keys[name].public, addresses[name])
+            return trust
+
+        trust = trust_file.change(self.folder / "trust.yaml", with_all)
+        if any("[" in machine for machine in self.players):
+            peers = {**self._known(), **self.players}
+            files.replace(self.folder / PEERS, yaml.safe_dump(peers, sort_keys=False).encode(), 0o644)
         for name in self.roles:
             file = self.folder / f"{name}.yaml"
             if not file.exists():
                 listen = self.listens.get(name, trust.find(name).address)
                 file.write_text(yaml.safe_dump(self._config(name, listen), sort_keys=False))
+
+    def _known(self) -> dict[str, str]:
+        """The actors of machines, as the folder has them."""
+        try:
+            return dict(files.read_yaml(self.folder / PEERS) or {}) if (self.folder / PEERS).exists() else {}
+        except files.Unreadable as error:
+            raise FleetError(str(error)) from None
+
+    def _joins(self, machine: str, known: Mapping[str, str]) -> str:
+        """The name of the actor of a machine that joins."""
+        named = self.program.machines.get(machine)
+        dynamic = [core.role for core in self.program.roles.values() if core.dynamic]
+        if named is None or not named[0].dynamic:
+            more = f"its dynamic roles: {', '.join(dynamic)}" if dynamic else "none of its roles is dynamic"
+            raise FleetError(f"{machine[:60]} cannot join {self.program.system}; {more}")
+        if not known:
+            raise FleetError(
+                f"{self.folder} has no members that {machine} could join; start them first, without --join"
+            )
+        if machine in known:
+            raise FleetError(f"{machine} is there, played by {known[machine]}; choose another number")
+        return f"{named[0].role}-{named[1]}"
 
     def _key(self, name: str) -> PrivateKey:
         file = self.folder / f"{name}.key"
@@ -159,7 +194,7 @@ class SystemFleet:
             "clock": {"tick_seconds": self.tick_seconds},
             "log": {"form": "json"},
             "reopen_pause_seconds": 0.2,
-            **({"peers": self.players} if any("[" in machine for machine in self.players) else {}),
+            **({"peers": PEERS} if any("[" in machine for machine in self.players) else {}),
             **self._plugs(name),
             **self._more,
         }

@@ -217,7 +217,7 @@ class DurabilityMonitor:
 def _durable(held: MachineInstance) -> dict[str, Any]:
     """What is kept of a machine, by name."""
     record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
-    return {**dict(record), "peers": tuple(held.peers), **{f"metadata {n}": v for n, v in held.metadata.items()}}
+    return {**dict(record), "peers": tuple(held.addressed), **{f"metadata {n}": v for n, v in held.metadata.items()}}
 
 
 def _shown(value: Any) -> str:

@@ -52,7 +52,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
             f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, held, state)
         )
         under_way = {pending.neighbour for pending in actor.outbox.of(held.key)}
-        for neighbour in set(session.neighbours(held)) - under_way if all(held.peers) else ():
+        for neighbour in set(session.neighbours(held)) - under_way if all(who for _, who in held.addressed) else ():
             yield f"{where}, and {session.queued(held, neighbour)[0].message} is not sent any more"
         if held.core.over(held.state) or actor.outbox.of(held.key) or held.key in actor.outbox.refusals:
             continue  # a machine at its end waits for no answer

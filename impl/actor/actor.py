@@ -235,6 +235,7 @@ class Actor:
                 raise with_command(error, self.program, self.store, self.identity.name) from error
         self.upcalls.recovered()
         ready = Ready(now)
+        self.stepper.forget_settings()
         self.stepper.stand(ready)
         if table.instances:
             self._describe(ready)

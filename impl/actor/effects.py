@@ -13,6 +13,7 @@ from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Acknowledge,
+    DropMessage,
     Effect,
     Ready,
     Request,
@@ -115,6 +116,8 @@ class EffectRunner:
             case SendNext():
                 if (message := self._next(effect)) is not None:
                     outgoing.append(message)
+            case DropMessage(key, neighbour):
+                self.outbox.drop(key, neighbour)
             case StartCall():
                 self._call(effect)
             case TellPolicy(key):

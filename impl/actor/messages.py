@@ -29,6 +29,7 @@ from leasehold.impl.identity.signed import (
     OtherSpecification,
     Refusal,
     Unauthorised,
+    UnknownMember,
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Identity, Trust
@@ -173,15 +174,14 @@ class EnvelopeCodec:
         speaker = self.program.machines.get(envelope.sending_machine)
         if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
-        role, index = speaker[0].role, speaker[1]
-        near = {(r, instance if i < 0 else i): n for n, (r, i) in enumerate(core.neighbours)}
-        if (role, index) not in near:
+        at = core.position(speaker[0].role, speaker[1], instance)
+        if at is None:
             raise Malformed(f"{envelope.sending_machine} is no neighbour of {core.machine(instance)}")
         try:
             fields = named_fields(shape.fields, envelope.fields)
         except ValueFault as fault:
             raise Malformed(f"{envelope.message}: {fault}") from None
-        return envelope.message, fields, near[role, index], envelope.number, -1
+        return envelope.message, fields, at, envelope.number, -1
 
 
 EPOCH = "epoch of "  # metadata: the newest incarnation of a peer that was heard, as `Heard` writes it
@@ -270,14 +270,21 @@ class MessageHandler:
         fresh = instance is None
         if instance is None:
             if codec.program.standing:
-                raise Refusal(f"this actor does not play {key.machine} of {key.lease[:80]}")
+                named_here = self.stepper.environment.peers.get(key.machine) in (None, codec.identity.name)
+                unknown = named_here and core.indexed and key.lease == codec.program.only_run
+                words = f"this actor does not play {key.machine} of {key.lease[:80]}"
+                raise UnknownMember(words) if unknown else Refusal(words)
             if key.lease in table.pruned:
                 raise Refusal(f"the lease {key.lease[:80]} is over and forgotten")
             members = self._members(envelope)
             instance = table.new(key, core, number)
-            if len(instance.peers) > 1:  # else its neighbour is the sender
+            if len(core.neighbours) > 1:  # else its neighbour is the sender
                 self.stepper.introduce(instance, members)
         peer = instance.peers[event[2]]
+        if codec.program.standing and not peer:
+            peer = self.stepper.environment.peers.get(envelope.sending_machine, "")
+            if not peer and "[" in envelope.sending_machine:
+                raise UnknownMember(f"nobody is known yet to play {envelope.sending_machine} of {key.lease[:80]}")
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")
         kept = codec.credentials.accept(envelope, instance.metadata) if codec.credentials is not None else {}
@@ -404,7 +411,7 @@ def check_origin(envelope: Envelope, trust: Trust, relayed: bool = False) -> str
 
 def answer_to(refusal: Refusal) -> Delivery:
     """The answer to the sender: to stop, or, where an operator may cure it, to send it again later."""
-    if isinstance(refusal, OtherSpecification):
+    if isinstance(refusal, OtherSpecification | UnknownMember):
         return Delivery.BUSY
     untrusted = isinstance(refusal, UnknownSender | Forged | OlderStore)
     return Delivery.UNTRUSTED if untrusted else Delivery.REFUSED

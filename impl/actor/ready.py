@@ -148,6 +148,13 @@ class SendNext(NamedTuple):
     neighbour: int
 
 
+class DropMessage(NamedTuple):
+    """A message to a neighbour is not sent on to the actor that it was for."""
+
+    key: RecordKey
+    neighbour: int
+
+
 class StartCall(NamedTuple):
     """A call of a policy or handler, for a state that was entered at a state epoch."""
 
@@ -168,7 +175,7 @@ class TickPolicies(NamedTuple):
     now: int
 
 
-Effect: TypeAlias = SendMessage | SendNext | StartCall | TellPolicy | TickPolicies
+Effect: TypeAlias = SendMessage | SendNext | DropMessage | StartCall | TellPolicy | TickPolicies
 
 
 @dataclass(slots=True)

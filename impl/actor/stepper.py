@@ -15,6 +15,7 @@ from leasehold.impl.actor.ready import (
     Complete,
     Consume,
     Decide,
+    DropMessage,
     Ready,
     Recheck,
     Recover,
@@ -52,6 +53,7 @@ class Stepper:
         self.program, self.table = context.program, context.table
         self.environment, self.retire_after = context.environment, context.options.retire_after
         self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
+        self._stood: Mapping[str, str] | None = None  # the settings by which the machines stand
 
     # Requests
 
@@ -149,10 +151,14 @@ class Stepper:
     def stand(self, ready: Ready) -> None:
         """The machines of a standing system that this actor plays are there from its first start on.
 
-        The settings say who plays which machine, and may have changed since the last start.
+        The settings say who plays which machine. They may have changed since the last start, and may change while the
+        actor runs: machines join, leave, or move to another actor.
         """
         program, peers = self.program, self.environment.peers
-        for name in program.talking if program.standing else ():
+        if not program.standing or peers == self._stood:
+            return
+        self._stood = dict(peers)
+        for name in dict.fromkeys((*program.talking, *(name for name, who in peers.items() if who == self.name))):
             core, number = program.machines[name]
             key = RecordKey(program.only_run, name)
             plays = peers.get(name) == self.name or (name not in peers and not core.indexed)
@@ -161,18 +167,34 @@ class Stepper:
                 instance = self.table.instances[key] = self.table.new(key, core, number)
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
+                log.info("%s plays %s of %s", self.name, name, program.system)
             if instance is not None:
-                near = program.neighbours(core, number)
-                now = [peers.get(name) or known for name, known in zip(near, instance.peers, strict=True)]
-                if now != instance.peers:
-                    instance.peers = now
-                    ready.change(instance)
+                self._follow(ready, instance, peers)
+
+    def forget_settings(self) -> None:
+        """The machines are read anew, and have to follow the settings anew."""
+        self._stood = None
+
+    def _follow(self, ready: Ready, instance: MachineInstance, peers: Mapping[str, str]) -> None:
+        """A machine of a standing system follows the settings; what was under way to another actor is sent anew."""
+        core, key = instance.core, instance.key
+        for at, known in instance.addressed:
+            role = self.program.roles[core.neighbour(at)[0]]
+            now = peers.get(self.program.neighbour(core, instance.number, at)) or ("" if role.dynamic else known)
+            if now != known:
+                instance.peers[at] = now
+                ready.change(instance)
+                if known:
+                    name = self.program.neighbour(core, instance.number, at)
+                    log.info("%s: %s is played by %s, no longer by %s", key.machine, name, now or "nobody", known)
+                    ready.effects.append(DropMessage(key, at))
+                    self.table.unaddressed.setdefault(key, set()).add(at)
 
     def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
         """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
-        near = self.program.neighbours(instance.core, instance.number)
-        for n, (name, known) in enumerate(zip(near, instance.peers, strict=True)):
-            instance.peers[n] = known or members.get(name) or self.environment.peers.get(name, "")
+        for at in range(len(instance.core.neighbours)):
+            name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
+            instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
 
     def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
         instance = self._find(key)
@@ -219,6 +241,7 @@ class Stepper:
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
+        self.stand(ready)
         self.send_owed(ready)
         ready.effects.append(TickPolicies(now))
 
@@ -361,8 +384,9 @@ class Stepper:
     def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
         """Whether it is known who plays a neighbour; if not, what is sent to it is owed."""
         key = instance.key
+        name = self.program.neighbour(instance.core, instance.number, at)
         if not instance.peers[at]:
-            self.introduce(instance, {})
+            instance.peers[at] = self.environment.peers.get(name, "")
             ready.change(instance)
         if instance.peers[at]:
             if (known := self.table.unaddressed.get(key)) is not None:
@@ -374,7 +398,6 @@ class Stepper:
         if at not in owed:
             owed.add(at)
             self.counts["unaddressed"] += 1
-            name = self.program.neighbour(instance.core, instance.number, at)
             log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, message, name)
         return False
 

@@ -24,6 +24,13 @@ _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 
+class DynamicPeers(dict[int, str]):
+    """The actors of a machine's neighbours by position, where nobody knows how many there are; "" is not known."""
+
+    def __missing__(self, neighbour: int) -> str:
+        return ""
+
+
 @dataclass(slots=True, eq=False)
 class MachineInstance:
     """One machine of one lease.
@@ -32,7 +39,8 @@ class MachineInstance:
         key: which.
         core: its compiled role.
         record: as it was committed, or will be with the batch that is being made.
-        peers: for each neighbour the actor that plays it; empty where that is not known yet.
+        peers: for each neighbour the actor that plays it; empty where that is not known yet. A machine with dynamic
+            neighbours has `DynamicPeers`.
         metadata: what is kept with the record and never read by the machine: credentials, since when it is over.
         attempts: how many actions it has asked handlers for at a state epoch, since the actor has started.
     """
@@ -40,7 +48,7 @@ class MachineInstance:
     key: RecordKey
     core: Core
     record: Record
-    peers: list[str]
+    peers: list[str] | DynamicPeers
     metadata: dict[str, Any] = field(default_factory=dict)
     attempts: tuple[int, int] = (0, 0)
 
@@ -48,6 +56,11 @@ class MachineInstance:
     def number(self) -> int:
         """Its number among the machines of its role."""
         return self.record[1] if self.core.indexed else 0
+
+    @property
+    def addressed(self) -> list[tuple[int, str]]:
+        """The neighbours by position, each with its actor; of dynamic roles those that are known."""
+        return sorted(self.peers.items()) if isinstance(self.peers, dict) else list(enumerate(self.peers))
 
     @property
     def state_epoch(self) -> int:
@@ -73,9 +86,9 @@ class RowCodec:
         Raises:
             CoreError: a value has left its type's range.
         """
-        body: bytes = _encode(
-            [self.codecs[instance.core.role].encode(instance.record), instance.peers, instance.metadata]
-        )
+        codec, peers = self.codecs[instance.core.role], instance.peers
+        named = codec.by_name(peers, instance.number) if isinstance(peers, dict) else peers
+        body: bytes = _encode([codec.encode(instance.record), named, instance.metadata])
         return body
 
     def read(self, key: RecordKey, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
@@ -92,12 +105,14 @@ class RowCodec:
         try:
             body, peers, metadata = _decode(row)
             seen = tuple(below[sub.role] for sub in core.below)
-            record = self.codecs[core.role].decode(body, seen)
+            codec = self.codecs[core.role]
+            record = codec.decode(body, seen)
+            known = DynamicPeers(codec.by_position(peers, named[1])) if core.dynamic_neighbours else list(peers)
         except (msgspec.DecodeError, ValueError, TypeError) as error:
             raise RecordError(f"{where}: the row is not whole: {error}") from None
         except RecordError as error:
             raise RecordError(f"{where}: {error}", error.digest) from None
-        return MachineInstance(key, core, record, list(peers), dict(metadata))
+        return MachineInstance(key, core, record, known, dict(metadata))
 
 
 class MachineTable:
@@ -160,7 +175,8 @@ class MachineTable:
     def new(self, key: RecordKey, core: Core, number: int) -> MachineInstance:
         """A machine that nothing has happened to, and that the table does not have yet."""
         below = tuple(self.below[sub.role] for sub in core.below)
-        return MachineInstance(key, core, core.first(number, below), [""] * len(core.neighbours))
+        peers = DynamicPeers() if core.dynamic_neighbours else [""] * len(core.neighbours)
+        return MachineInstance(key, core, core.first(number, below), peers)
 
     def see(self, instance: MachineInstance, record: Record) -> None:
         """A subsidiary machine has another record."""

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 
 from leasehold.impl.compiler.contract_source import contract_lines, not_enforced
 from leasehold.impl.compiler.role_source import RoleSource
-from leasehold.impl.compiler.work_source import GeneratedNames
+from leasehold.impl.compiler.work_source import GeneratedNames, named_receivers
 from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Role, Send, System, expressions
+from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Role, Send, System, expressions
 
 _IMPORTS = """\
 from __future__ import annotations
@@ -29,10 +30,10 @@ from typing import Any
 
 from leasehold.impl.core.core import Answers, Core, Field, MessageShape, Program, Wakes
 from leasehold.impl.core.stepping import (
-    Table, WorkOf, counted, made, numbered, remembered, unmoved, with_cell,
+    Numbers, Table, WorkOf, counted, made, numbered, remembered, unmoved, with_cell,
 )
 from leasehold.impl.core.work import (
-    ActorMachines, CallWork, Contract, DriveWork, Machines, Outcome, Record, SendWork, Stepped, Work,
+    ActorMachines, CallWork, Contract, DriveWork, Machines, Outcome, Pieces, Record, SendWork, Stepped, Work,
 )
 from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time
 """
@@ -54,10 +55,23 @@ def check(system: System) -> None:
             sink.error("channel_of_no_network", channel.place, channel=channel.name, kind=channel.kind)
         elif channel.kind == "fifo" and (faults := [f for f in CHANNEL_FAULTS if getattr(channel, f)]):
             sink.error("fifo_with_faults", channel.place, channel=channel.name, faults=", ".join(faults))
+        for role in (system.roles[channel.sender], system.roles[channel.receiver]):
+            if channel.same_index and role.instance.dynamic:
+                sink.error("paired_members", channel.place, channel=channel.name, role=role.name)
+    for message in system.messages.values():
+        _check_maps(message.fields, f"message `{message.name}`", sink)
     for role in system.roles.values():
         _Checker(system, role, sink).check()
     if sink.errors:
         raise NotRunnable(sink.found)
+
+
+def _check_maps(fields: Iterable[Datum], what: str, sink: Sink) -> None:
+    """No value may have a part for each machine of a role of which there may be any number."""
+    for datum in fields:
+        for kind in t.parts(datum.type):
+            if isinstance(kind, t.Map) and isinstance(kind.key, t.Instance) and kind.key.dynamic:
+                sink.error("map_of_members", datum.place, what=f"`{datum.name}` of {what}", role=kind.key.name)
 
 
 class _Checker:
@@ -73,7 +87,15 @@ class _Checker:
         if parent is not None and parent.parent:
             above = {"parent": parent.name, "grandparent": parent.parent}
             self.sink.error("second_parent", role.place, role=role.name, **above)
+        if role.instance.dynamic:
+            self._dynamic()
+        what = f"`{role.name}`"
+        for fields in (role.data.values(), *(event.fields for event in role.events.values())):
+            _check_maps(fields, what, self.sink)
         for datum in role.data.values():
+            if isinstance(datum.type, t.Set) and _is_all_of_dynamic(datum.type, datum.initial):
+                named = {"what": f"`{datum.name}` of {what}", "role": str(datum.type.of)}
+                self.sink.error("asks_for_all_members", datum.place, **named)
             if datum.any_initial:
                 self.sink.error("any_first_value", datum.place, role=role.name, datum=datum.name)
         for transition in role.transitions():
@@ -84,6 +106,23 @@ class _Checker:
                 self._reads(e, task.place, f"task `{task.name}` of `{role.name}`")
             if isinstance(task, Send) and parent is not None:
                 self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
+            if isinstance(task, Send) and not self._names_receivers(task):
+                self.sink.error("sends_to_all_members", task.place, task=task.name, role=task.receiver)
+
+    def _names_receivers(self, task: Send) -> bool:
+        """Whether a message goes to machines of a fixed number, or to those that the task names."""
+        dynamic = self.system.roles[task.receiver].instance.dynamic
+        return not dynamic or (task.only is not None and named_receivers(task.only) is not None)
+
+    def _dynamic(self) -> None:
+        role, system = self.role, self.system
+        if not role.indexed:
+            self.sink.error("one_member", role.place, role=role.name)
+        if not system.standing:
+            self.sink.error("member_of_run", role.place, role=role.name, system=system.name)
+        for other in system.roles.values():
+            if other.name == role.parent or other.parent == role.name:
+                self.sink.error("member_drives", role.place, role=role.name, other=other.name)
 
     def _reads(self, e: x.Expression, place: Place, what: str) -> None:
         for node in x.walk(e):
@@ -94,6 +133,20 @@ class _Checker:
                     self.sink.error("reads_another_machine", place, what=what, role=role)
                 case x.Pending(name=name):
                     self.sink.error("reads_pending", place, what=what, name=name)
+                case x.Literal_(type=t.Set() as kind, value=value) if _is_all_of_dynamic(kind, value):
+                    self.sink.error("asks_for_all_members", place, what=what, role=str(kind.of))
+                case x.InstanceAt(type=of) if of.dynamic:
+                    self.sink.error("asks_for_all_members", place, what=what, role=of.name)
+                case x.ConstantRef(name=name):
+                    for of in (r.instance for r in self.system.roles.values()):
+                        if of.dynamic and of.counted_by == name:
+                            self.sink.error("asks_for_all_members", place, what=what, role=of.name)
+
+
+def _is_all_of_dynamic(kind: t.Set, value: t.Value) -> bool:
+    """Whether a value has every machine of a dynamic role."""
+    of = kind.of
+    return isinstance(of, t.Instance) and of.dynamic and of.count > 1 and value == frozenset(t.members(of))
 
 
 def source_of(system: System) -> str:
@@ -126,6 +179,7 @@ def compile_system(system: System) -> Program:
         program.roles,
         program.actors,
         program.standing,
+        program.own_constants,
         source,
     )
 
@@ -168,8 +222,16 @@ def _module(system: System) -> Iterator[str]:
             "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.values()),
             "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
             "standing": repr(system.standing),
+            **({"own_constants": f"frozenset({own!r})"} if (own := own_constants(system)) else {}),
         },
     )  # fmt: skip
+
+
+def own_constants(system: System) -> list[str]:
+    """The constants that actors need not have alike: they count the machines of dynamic roles, and nothing else."""
+    dynamic = {r.instance.counted_by for r in system.roles.values() if r.instance.dynamic}
+    static = {i.counted_by for i in system.counted() if not i.dynamic}
+    return sorted(dynamic - static - system.bounding - {""})
 
 
 def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -> Iterator[str]:
@@ -194,6 +256,8 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
             "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
             **({"begin": repr(role.begin)} if role.begin else {}),
+            **({"dynamic": repr(role.instance.dynamic)} if role.instance.dynamic else {}),
+            **({"dynamic_neighbours": repr(made.near.dynamic)} if made.near.dynamic else {}),
             "introduced": repr(made.near.size > 1 and begun),
         },
     )  # fmt: skip

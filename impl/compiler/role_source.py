@@ -24,8 +24,6 @@ ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, no
 
 
 OPPOSITE = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-UNROLLED = 3  # up to so many neighbours, what is counted of them is written out
-
 _FIXED_SET = re.compile(r"frozenset\(\((?:\d+, ?)+\d*\)\)|frozenset\(\)(?!\.)")
 
 
@@ -130,9 +128,9 @@ class RoleSource(WorkSource):
 
     def _hear(self, sender: str, choices: tuple[Transition, ...]) -> Iterator[str]:
         first, count, size = self.near.first[sender], self.near.count[sender], self.near.size
-        if size > UNROLLED:
+        if not self.near.unrolled:
             yield "    received = with_cell(received, neighbour, number)"
-        for i in range(first, first + count) if size <= UNROLLED else ():
+        for i in range(first, first + count) if self.near.unrolled else ():
             cells = ", ".join("number" if k == i else f"received[{k}]" for k in range(size))
             made = f"received = ({cells}{',' if size == 1 else ''})"
             if count == 1:
@@ -142,8 +140,7 @@ class RoleSource(WorkSource):
                 yield "    else:" if last else f"    {'if' if i == first else 'elif'} neighbour == {i}:"
                 yield f"        {made}"
         if any(_asks_sender(c) for c in choices):
-            own = "neighbour" if first == 0 else f"neighbour - {first}"
-            yield f"    sender = {'instance' if sender in self.near.same_index else own}"
+            yield f"    sender = {self.near.index(sender)}"
 
     def _because(self, state: State, event: str) -> tuple[str, str]:
         if event in state.refuse:
@@ -210,7 +207,7 @@ class RoleSource(WorkSource):
 
     def _numbered(self, slots: list[int]) -> str:
         """The sent numbers after messages to these neighbours."""
-        if self.near.size > UNROLLED:
+        if not self.near.unrolled:
             return f"counted(sent, {tuple(slots)!r})"
         cells = [f"sent[{i}] + 1" if i in slots else f"sent[{i}]" for i in range(self.near.size)]
         return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"

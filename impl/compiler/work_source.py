@@ -62,23 +62,47 @@ class Neighbours:
 
     Attributes:
         first: by role, the position of its first machine.
-        count: how many of that role; one where only machines of equal index talk.
+        count: how many of that role; one where only machines of equal index talk; 0 of a dynamic role.
         same_index: roles of which only the machine with the own index is a neighbour.
+        dynamic: roles with any number of machines; these have the positions behind all others, in turns.
     """
 
     first: dict[str, int]
     count: dict[str, int]
     same_index: frozenset[str]
+    dynamic: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
+        """How many there are that are not of a dynamic role."""
         return sum(self.count.values())
 
+    @property
+    def unrolled(self) -> bool:
+        """Whether what is counted of them is written out."""
+        return not self.dynamic and self.size <= UNROLLED
+
     def names(self) -> tuple[tuple[str, int], ...]:
-        """Role and index of each; -1 is the own index."""
+        """Role and index of each that is not of a dynamic role; -1 is the own index."""
         return tuple(
             (role, -1 if role in self.same_index else i) for role in self.first for i in range(self.count[role])
         )
+
+    def position(self, role: str, index: str) -> str:
+        """The source of the position of a machine."""
+        if role in self.dynamic:
+            stride = f"{index} * {len(self.dynamic)}" if len(self.dynamic) > 1 else index
+            index = stride
+        return f"{self.first[role]} + {index}" if self.first[role] else index
+
+    def index(self, role: str) -> str:
+        """The source of the index of the machine at the position `neighbour`."""
+        if role in self.same_index:
+            return "instance"
+        own = f"neighbour - {self.first[role]}" if self.first[role] else "neighbour"
+        if role in self.dynamic and len(self.dynamic) > 1:
+            return f"({own}) // {len(self.dynamic)}"
+        return own
 
 
 def neighbours(system: System, role: Role) -> Neighbours:
@@ -94,9 +118,12 @@ def neighbours(system: System, role: Role) -> Neighbours:
         if between:
             if all(c.same_index for c in between):
                 same.add(other.name)
-            first[other.name], count[other.name] = at, 1 if other.name in same else other.count
+            dynamic = other.instance.dynamic
+            first[other.name], count[other.name] = at, 1 if other.name in same else 0 if dynamic else other.count
             at += count[other.name]
-    return Neighbours(first, count, frozenset(same))
+    dynamic_ones = tuple(name for name in first if not count[name])
+    first |= {name: at + n for n, name in enumerate(dynamic_ones)}
+    return Neighbours(first, count, frozenset(same), dynamic_ones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +170,7 @@ def shape(system: System, role: Role) -> Shape:
 
 
 WIDTH = 100
+UNROLLED = 3  # up to so many neighbours, what is counted of them is written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +216,8 @@ class WorkSource:
             self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
             state="", constant_names=self.constants, unrolled=False,
         )  # fmt: skip
-        return source(e, frame).replace("{sender}", f"{self.constant('all', 'only')}[sender]")
+        only = "frozenset((sender,))" if self.near.dynamic else f"{self.constant('all', 'only')}[sender]"
+        return source(e, frame).replace("{sender}", only)
 
     def unpacked(self) -> Iterator[str]:
         """The fields of a record as local names."""
@@ -213,11 +242,12 @@ class WorkSource:
         yield ""
         if one:
             yield f"{name} = {self._piece(task, '0')}"
+        elif self._is_dynamic(task):
+            yield f"{name} = Pieces(lambda it: {self._piece(task, 'it')})"
         else:
-            count = self.system.roles[task.receiver if isinstance(task, Send) else task.role].count
             yield f"{name} = tuple("
             yield f"    {self._piece(task, 'it')}"
-            yield f"    for it in range({count})"
+            yield f"    for it in range({self._receiver(task).count})"
             yield ")"
 
     def _piece(self, task: Send | Drive, it: str) -> str:
@@ -226,8 +256,8 @@ class WorkSource:
         build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
         if isinstance(task, Drive):
             return f"DriveWork({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
-        first = self.near.first[task.receiver]
-        at = str(first) if self._one_receiver(task) else f"{first} + {it}"
+        one = self._one_receiver(task)
+        at = str(self.near.first[task.receiver]) if one else self.near.position(task.receiver, it)
         answer = ", answer=True" if self.system.messages[task.message].answer else ""
         return f"SendWork({task.name!r}, {task.message!r}, {at}, {build}{answer})"
 
@@ -235,6 +265,12 @@ class WorkSource:
         if isinstance(task, Drive):
             return not self.system.roles[task.role].indexed
         return task.receiver in self.near.same_index or not self.system.roles[task.receiver].indexed
+
+    def _receiver(self, task: Send | Drive) -> Role:
+        return self.system.roles[task.receiver if isinstance(task, Send) else task.role]
+
+    def _is_dynamic(self, task: Send | Drive) -> bool:
+        return self._receiver(task).instance.dynamic
 
     def _fields_of(self, task: Send | Drive) -> tuple[Datum, ...]:
         if isinstance(task, Send):
@@ -281,8 +317,12 @@ class WorkSource:
                 yield f"{indent}work.append({constant})"
             elif task.only is None:
                 yield f"{indent}work += {constant}"
-            elif isinstance(task.only, x.Apply) and task.only.op == "in" and is_it(task.only.operands[0]):
-                yield f"{indent}work += [{constant}[it] for it in sorted({self._source(task.only.operands[1])})]"
+            elif (found := named_receivers(task.only)) is not None:
+                among, rest = found
+                named = self._source(among)
+                of = f"sorted({named})" if isinstance(among.type, t.Set) else f"({named},)"
+                condition = "".join(f" if {self._operand(e)}" for e in rest)
+                yield f"{indent}work += [{constant}[it] for it in {of}{condition}]"
             else:
                 yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._operand(task.only)}]"
         yield "    return tuple(work)"
@@ -342,7 +382,8 @@ class WorkSource:
         return self.names.function(self.role.name, *parts)
 
     def _work_after_name(self, choice: Transition) -> str:
-        return self._function("work_after", choice.name.partition("/")[2])
+        number = (str(choice.position + 1),) if choice.position else ()
+        return self._function("work_after", choice.source, choice.event, *number)
 
     def _outcome_name(self, choice: Transition) -> str:
         number = str(choice.position + 1) if choice.position else ""
@@ -350,7 +391,26 @@ class WorkSource:
 
 
 def is_it(e: x.Expression) -> bool:
+    """Whether it is the receiver that a task looks at."""
     return isinstance(e, x.BoundVariable) and e.name == "it"
+
+
+def named_receivers(only: x.Expression) -> tuple[x.Expression, list[x.Expression]] | None:
+    """The receiver, or the set of them, that a condition on `it` names, and the rest of it; None: it names none."""
+    parts = list(x.conjuncts(only))
+    for part in parts:
+        match part:
+            case x.Apply(op="in", operands=(it, among)) if is_it(it):
+                named = among
+            case x.Apply(op="==", operands=(it, named)) if is_it(it):
+                pass
+            case x.Apply(op="==", operands=(named, it)) if is_it(it):
+                pass
+            case _:
+                continue
+        if not isinstance(named.type, t.Option) and not x.mentions(named, is_it):
+            return named, [other for other in parts if other is not part]
+    return None
 
 
 def few(kind: t.Type) -> bool:

@@ -9,11 +9,13 @@ a migration can be offered.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.stepping import Numbers
 from leasehold.impl.core.values import LARGEST, ValueFault, bounds, checked_plain, from_plain
 from leasehold.impl.core.work import Machines, Record
 from leasehold.spec.language import types as t
@@ -73,6 +75,9 @@ class Codec:
         """
         self.check(record)
         plain = list(record[: self.durable])
+        if self.core.dynamic_neighbours:
+            for at in (self.core.sent_at, self.core.received_at):
+                plain[at] = self.by_name(plain[at], self._own(plain))
         try:
             for at, kind in self.shaped:
                 plain[at] = checked_plain(kind, plain[at])
@@ -109,11 +114,38 @@ class Codec:
         self._numbers(plain, digest)
         return (*plain, *below)
 
+    # With dynamic neighbours what is kept of each is written by its name, as their number differs between actors.
+
+    def by_name(self, of_neighbours: Mapping[int, Any], own: int) -> dict[str, Any]:
+        """What is kept of the neighbours of the machine of number `own`, by their names."""
+        return {self.program.neighbour(self.core, own, at): value for at, value in sorted(of_neighbours.items())}
+
+    def by_position(self, named: Any, own: int) -> dict[int, Any]:
+        """What `by_name` wrote, by position.
+
+        Raises:
+            RecordError: it is not that.
+        """
+        found: dict[int, Any] = {}
+        for name, value in named.items() if isinstance(named, dict) else ():
+            machine = self.program.machines.get(name)
+            at = None if machine is None else self.core.position(machine[0].role, machine[1], own)
+            if at is None:
+                raise RecordError(f"{self.core.role} has no neighbour {str(name)[:60]!r}")
+            found[at] = value
+        return found
+
+    def _own(self, plain: list[Any]) -> int:
+        return plain[1] if self.core.indexed and type(plain[1]) is int else 0
+
     def _numbers(self, plain: list[Any], digest: str) -> None:
         core = self.core
         if not core.subsidiary:
             for at in (core.sent_at, core.received_at):
                 numbers = plain[at]
+                if core.dynamic_neighbours:
+                    plain[at] = Numbers(self.by_position(numbers, self._own(plain)))
+                    continue
                 if not isinstance(numbers, list) or len(numbers) != len(core.neighbours):
                     raise RecordError(f"{core.names[at]} are not {len(core.neighbours)} numbers", digest)
                 plain[at] = tuple(numbers)
@@ -121,7 +153,8 @@ class Codec:
         if core.indexed:
             rest.append(plain[1])
         if not core.subsidiary:
-            rest += [*plain[core.sent_at], *plain[core.received_at]]
+            for numbers in (plain[core.sent_at], plain[core.received_at]):
+                rest += numbers.values() if isinstance(numbers, dict) else numbers
         if not all(type(n) is int and n >= 0 for n in rest):
             raise RecordError("a sequence number or entry is no number from 0 on", digest)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -10,9 +11,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from leasehold.impl.core.stepping import Step, Table, WorkOf, stepper
+from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, stepper
 from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
-from leasehold.spec.language.types import Type, Value
+from leasehold.spec.language.types import LARGEST_NUMBER, Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
 Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
@@ -72,7 +73,11 @@ class Core:
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
         ends: the states that nothing leads out of.
-        begin: the initial state of each machine, where they do not all start in the same one.
+        begin: the initial state of each machine, where they do not all start in the same one; machines of a dynamic
+            role that have higher numbers start as the last one does.
+        dynamic: there may be any number of its machines; `count` is that of the beginning.
+        dynamic_neighbours: the dynamic roles whose machines it talks with; each of these has a position behind those of
+            `neighbours`, the roles in turns. Records have `Numbers` then, as nobody knows how many there are.
         introduced: a message may begin its machines, and they may speak to others than its sender.
         contracts: for each event, under which condition the world outside may give it.
     """
@@ -95,6 +100,8 @@ class Core:
     ends: frozenset[str] = frozenset()
     introduced: bool = False
     begin: tuple[str, ...] = ()
+    dynamic: bool = False
+    dynamic_neighbours: tuple[str, ...] = ()
     contracts: Mapping[str, Contract] = field(default_factory=dict)
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
@@ -133,7 +140,8 @@ class Core:
     def first(self, instance: int = 0, below: tuple[Machines, ...] = ()) -> Record:
         """The record of a machine that nothing has happened to; `below` are the actor's subsidiary machines."""
         own = (instance,) if self.indexed else ()
-        numbers = () if self.subsidiary else ((0,) * len(self.neighbours), (0,) * len(self.neighbours))
+        none: Any = Numbers() if self.dynamic_neighbours else (0,) * len(self.neighbours)
+        numbers = () if self.subsidiary else (none, none)
         data = tuple(f.initial for f in self.fields)
         return (
             self.first_state(instance),
@@ -147,7 +155,25 @@ class Core:
 
     def first_state(self, instance: int) -> str:
         """The initial state of a machine."""
-        return self.begin[instance] if self.begin else self.states[0]
+        return self.begin[min(instance, len(self.begin) - 1)] if self.begin else self.states[0]
+
+    def neighbour(self, at: int) -> tuple[str, int]:
+        """Role and number of the neighbour at a position; -1 is the own number."""
+        if at < len(self.neighbours):
+            return self.neighbours[at]
+        number, role = divmod(at - len(self.neighbours), len(self.dynamic_neighbours))
+        return self.dynamic_neighbours[role], number
+
+    def position(self, role: str, number: int, own: int) -> int | None:
+        """The position of a machine among the neighbours of the machine of number `own`; None where it is none."""
+        if role in self.dynamic_neighbours:
+            turn = len(self.dynamic_neighbours)
+            return len(self.neighbours) + number * turn + self.dynamic_neighbours.index(role)
+        return self._positions.get((role, number), self._positions.get((role, -1)) if number == own else None)
+
+    @cached_property
+    def _positions(self) -> dict[tuple[str, int], int]:
+        return {named: at for at, named in enumerate(self.neighbours)}
 
     def machine(self, number: int) -> str:
         """The name of one of its machines: `broker`, or `participant[2]`."""
@@ -192,6 +218,39 @@ class Core:
         return None if found is None else found(record)
 
 
+class MachineNames(Mapping[str, tuple[Core, int]]):
+    """Role and number of each machine by its name.
+
+    It is asked for any machine that there may be, and lists those of the beginning.
+
+    Args:
+        roles: all roles.
+    """
+
+    def __init__(self, roles: Mapping[str, Core]) -> None:
+        self._known = {core.machine(n): (core, n) for core in roles.values() for n in range(core.count)}
+        self._dynamic = {name: core for name, core in roles.items() if core.dynamic}
+
+    def __getitem__(self, name: str) -> tuple[Core, int]:
+        found = self._known.get(name)
+        if found is None:
+            named = _NUMBERED.fullmatch(name) if self._dynamic else None
+            core = self._dynamic.get(named[1]) if named is not None else None
+            if named is None or core is None or int(named[2]) > LARGEST_NUMBER:
+                raise KeyError(name)
+            return core, int(named[2])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+_NUMBERED = re.compile(r"([a-z_][a-z0-9_]*)\[(0|[1-9][0-9]{0,9})\]")
+
+
 @dataclass(frozen=True)
 class Program:
     """A compiled system.
@@ -204,6 +263,7 @@ class Program:
         roles: all roles, the subsidiary ones too.
         actors: which actor plays which roles; a role that is not named here is an actor of its own.
         standing: its machines are there from the start and live on; else they are made for each run.
+        own_constants: those that actors need not have alike: they count machines of dynamic roles.
         source: the generated source.
     """
 
@@ -214,20 +274,21 @@ class Program:
     roles: Mapping[str, Core]
     actors: Mapping[str, tuple[str, ...]]
     standing: bool = False
+    own_constants: frozenset[str] = frozenset()
     source: str = field(default="", repr=False, compare=False)
 
     @cached_property
-    def machines(self) -> Mapping[str, tuple[Core, int]]:
+    def machines(self) -> MachineNames:
         """The role and the number of each machine, by its one name: records are kept under it."""
-        return {core.machine(n): (core, n) for core in self.roles.values() for n in range(core.count)}
+        return MachineNames(self.roles)
 
     def neighbour(self, core: Core, number: int, at: int) -> str:
         """The name of a neighbour of a role's machine of some number."""
-        role, index = core.neighbours[at]
+        role, index = core.neighbour(at)
         return self.roles[role].machine(number if index < 0 else index)
 
     def neighbours(self, core: Core, number: int) -> list[str]:
-        """The names of all neighbours of a role's machine of some number, in their order."""
+        """The names of all neighbours of a role's machine of some number, in their order; not of dynamic roles."""
         return [self.neighbour(core, number, at) for at in range(len(core.neighbours))]
 
     @cached_property
@@ -260,6 +321,11 @@ class Program:
         return any(shape.capacity for shape in self.messages.values())
 
     @property
+    def shared_constants(self) -> dict[str, Value]:
+        """The constants that all actors have alike, and that records depend on."""
+        return {name: value for name, value in self.constants.items() if name not in self.own_constants}
+
+    @property
     def only_run(self) -> str:
         """The name under which the machines of a standing system are kept."""
         return f"{self.system}:1"
@@ -267,5 +333,5 @@ class Program:
     @cached_property
     def agreement(self) -> str:
         """The specification and its constants as one word, which two actors must have alike to talk."""
-        constants = msgspec.json.encode(dict(self.constants), order="deterministic")
+        constants = msgspec.json.encode(self.shared_constants, order="deterministic")
         return f"{self.digest}.{sha256(constants).hexdigest()[:16]}"

@@ -11,7 +11,7 @@ What a machine does with a new event is a function of the generated table, one p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -57,11 +57,8 @@ def remembered(event: str, transition: str, work: WorkFrom) -> Callable[..., Out
 
 def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
     """The step of a transition whose messages depend on the record: they are counted."""
-    sent = list(record[sent_at])
-    for piece in outcome.work:
-        if isinstance(piece, SendWork):
-            sent[piece.neighbour] += 1
-    return with_cell(record, sent_at, tuple(sent)), outcome
+    slots = [piece.neighbour for piece in outcome.work if isinstance(piece, SendWork)]
+    return with_cell(record, sent_at, counted(record[sent_at], slots)), outcome
 
 
 def stepper(
@@ -106,16 +103,35 @@ def stepper(
     return step
 
 
-def counted(sent: tuple[int, ...], neighbours: tuple[int, ...]) -> tuple[int, ...]:
-    """The sent numbers after a message to each of these."""
+class Numbers(dict[int, int]):
+    """The sent or received numbers of a machine with dynamic neighbours, by neighbour; those that are not 0.
+
+    It is a value like a tuple: what changes one makes another.
+    """
+
+    def __missing__(self, neighbour: int) -> int:
+        return 0
+
+
+def counted(sent: Any, neighbours: Sequence[int]) -> Any:
+    """The sent numbers, a tuple or `Numbers`, after a message to each of these."""
+    if type(sent) is Numbers:
+        found = Numbers(sent)
+        for neighbour in neighbours:
+            found[neighbour] += 1
+        return found
     numbers = list(sent)
     for neighbour in neighbours:
         numbers[neighbour] += 1
     return tuple(numbers)
 
 
-def with_cell(cells: tuple[Any, ...], key: int, value: Any) -> tuple[Any, ...]:
-    """A map, or a record, after one of its cells was set."""
+def with_cell(cells: Any, key: int, value: Any) -> Any:
+    """A map, a record or `Numbers`, after one of its cells was set."""
+    if type(cells) is Numbers:
+        found = Numbers(cells)
+        found[key] = value
+        return found
     changed = list(cells)
     changed[key] = value
     return tuple(changed)

@@ -44,11 +44,13 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Bool():
             if isinstance(plain, bool):
                 return plain
-        case t.Instance(name=name, count=count) if isinstance(plain, str):  # as the language writes it
-            for n in range(count):
-                if plain == t.show(kind, n):
-                    return n
-            raise ValueFault(f"{_short(plain)} is none of {name}[0] to {name}[{count - 1}]")
+        case t.Instance(name=name) if isinstance(plain, str):  # as the language writes it
+            number = plain.removeprefix(f"{name}[").removesuffix("]") if kind.indexed else "0"
+            last = bounds(kind)[1] or 0
+            if number.isdecimal() and len(number) <= 10 and int(number) <= last and plain == t.show(kind, int(number)):
+                return int(number)
+            words = f"is none of {name}[0] to {name}[{last}]" if kind.indexed else f"is not {name}"
+            raise ValueFault(f"{_short(plain)} {words}")
         case t.Int() | t.Time() | t.Instance():
             if isinstance(plain, int) and not isinstance(plain, bool):
                 low, high = bounds(kind)
@@ -88,8 +90,8 @@ def bounds(kind: t.Type) -> tuple[int | None, int | None]:
             return low, high
         case t.Time():
             return 0, None
-        case t.Instance(count=count):
-            return 0, count - 1
+        case t.Instance(count=count, dynamic=dynamic):
+            return 0, t.LARGEST_NUMBER if dynamic else count - 1
     return None, None
 
 

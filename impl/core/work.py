@@ -71,6 +71,17 @@ class DriveWork:
 Work: TypeAlias = SendWork | CallWork | DriveWork
 
 
+class Pieces(dict[int, SendWork]):
+    """The work of a task for each machine of a dynamic role, made when it is needed first."""
+
+    def __init__(self, make: Callable[[int], SendWork]) -> None:
+        self._make = make
+
+    def __missing__(self, it: int) -> SendWork:
+        piece = self[it] = self._make(it)
+        return piece
+
+
 class Outcome(NamedTuple):
     """The outcome of an event, beside the record.
 

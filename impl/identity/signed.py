@@ -89,6 +89,10 @@ class OtherSpecification(Refusal):
     """Its sender serves another specification, or other constants: until one of the two is upgraded, and no longer."""
 
 
+class UnknownMember(Refusal):
+    """Its receiver's settings do not name the actor of a machine: until they do, and no longer."""
+
+
 class OlderStore(Refusal):
     """Its sender has an older copy of its store, and has forgotten what it said: until the newest is put back."""
 

@@ -98,12 +98,12 @@ class TrustFile:
             TrustFault: it is not there, or is no trust set.
         """
         self.path = path
-        self._mark = _mark(path)
+        self._mark = files.mark(path)
         self._trust = load(path)
 
     def current(self) -> Trust:
         """The trust set as it is now. While the file is unreadable the last good one holds, and the log says so."""
-        mark = _mark(self.path)
+        mark = files.mark(self.path)
         if mark != self._mark:
             self._mark = mark  # taken before the file is read: a change in between is seen the next time
             try:
@@ -287,15 +287,6 @@ def _mapping(value: object, where: str) -> dict[str, Any]:
         if not isinstance(name, str):
             raise TrustFault(f"{where}: a name is a text; write {str(name)[:40]!r} in quotes")
     return dict(value)
-
-
-def _mark(path: Path) -> tuple[int, ...]:
-    """What differs when a file was written anew."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
 
 
 class _TrustLoader(files.UniqueKeyLoader):

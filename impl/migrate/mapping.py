@@ -29,7 +29,7 @@ from leasehold.spec.language.migration_rules import MigratedField, MigratedRole,
 from leasehold.spec.language.types import Map, members
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[bytes, list[str], dict[str, Any]]).decode
+_decode = msgspec.msgpack.Decoder(tuple[bytes, list[str] | dict[str, str], dict[str, Any]]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,13 @@ class Mapper:
             wrong = f"the new specification has no role `{was}`, and no rule says `was: {was}`{more}"
         elif mapper is None or named is None or key.machine != self.old.roles[was].machine(was, named):
             wrong = "it is no record of this machine"
-        elif len(peers) != len(self.old.roles[was].neighbours):
+        elif not self.old.roles[was].dynamic and len(peers) != len(self.old.roles[was].neighbours):
             wrong = f"it knows {len(peers)} peers, not {len(self.old.roles[was].neighbours)}"
         if wrong or mapper is None or named is None:
             raise Misfit([Problem(*key, "", wrong)])
         return self._mapped(mapper, key, named, peers, papers)
 
-    def _mapped(
-        self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: list[str], papers: Any
-    ) -> Mapped:
+    def _mapped(self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: Any, papers: Any) -> Mapped:
         core, before, instance = mapper.core, named["state"], named.get("instance", 0)
         if core.indexed and instance >= (count := self.system.roles[core.role].count):
             if str(before) not in mapper.rules.forget:
@@ -163,7 +161,8 @@ class RoleMapper:
         self.before = {f.name: f for f in old.fields}
         here = [_renamed(name, names) for name in old.neighbours]
         there = [neighbour_name(program, role, index) for role, index in core.neighbours]
-        self.order = [here.index(name) for name in there if name in here]
+        self.names, self.order = names, [here.index(name) for name in there if name in here]
+        self.dynamic = [_renamed(role, names) for role in old.dynamic]
         self.silent = [*self._fields(), *self._neighbours(here, there), *self._kinds()]
 
     def _kinds(self) -> Iterator[tuple[str, str]]:
@@ -182,6 +181,8 @@ class RoleMapper:
         for name in here:
             if name not in there:
                 yield "sent", f"`{name}` is no neighbour any more; end the lease first"
+        for name in sorted({*self.dynamic} ^ {*self.core.dynamic_neighbours}):
+            yield "sent", f"`{name}` was dynamic, or is now, and its machines are neighbours; end what runs first"
 
     def _fields(self) -> Iterator[tuple[str, str]]:
         taken = set(self.rules.drop)
@@ -259,8 +260,10 @@ class RoleMapper:
         fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else None
         return [cell_of.get(cell, fill) for cell in cells]
 
-    def in_order(self, of_neighbours: list[Any]) -> list[Any]:
-        """The values of the neighbours, in the new order."""
+    def in_order(self, of_neighbours: Any) -> Any:
+        """The values of the neighbours, in the new order; by their new names, where there may be any number."""
+        if isinstance(of_neighbours, dict):
+            return {_renamed(name, self.names): value for name, value in of_neighbours.items()}
         return [of_neighbours[at] for at in self.order]
 
     def write(self, named: Mapping[str, Any]) -> bytes:
@@ -275,7 +278,8 @@ class RoleMapper:
         plain += [self._value(new, named) for new in self.core.fields]
         if not self.core.subsidiary:
             for numbers in (named["sent"], named["received"]):
-                if not isinstance(numbers, list) or len(numbers) != len(self.old.neighbours):
+                kept = isinstance(numbers, list) and len(numbers) == len(self.old.neighbours)
+                if not (isinstance(numbers, dict) if self.old.dynamic else kept):
                     raise RecordError("its sequence numbers are not those of its neighbours")
                 plain.append(self.in_order(numbers))
         # A task that has only now come to outlive its state was begun by the entry of the state that the record is in.

@@ -40,6 +40,7 @@ class RoleSchema(msgspec.Struct, frozen=True):
     Attributes:
         neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one with the same number.
         since: tasks that may outlive their state.
+        dynamic: roles of any number of machines that it talks with; what is kept of neighbours is then kept by name.
     """
 
     indexed: bool
@@ -48,6 +49,7 @@ class RoleSchema(msgspec.Struct, frozen=True):
     fields: tuple[FieldSchema, ...]
     neighbours: tuple[str, ...]
     since: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
 
     def machine(self, role: str, named: Mapping[str, Any]) -> str:
         """The name of the machine whose values these are, of a role of this name."""
@@ -75,7 +77,7 @@ class RecordSchema(msgspec.Struct, frozen=True):
     def of(cls, program: Program) -> RecordSchema:
         """The schema of a compiled specification."""
         roles = {name: _role(program, core) for name, core in program.roles.items()}
-        return cls(program.system, program.digest, dict(program.constants), roles)
+        return cls(program.system, program.digest, program.shared_constants, roles)
 
     @classmethod
     def read(cls, body: bytes) -> RecordSchema:
@@ -113,6 +115,7 @@ def _role(program: Program, core: Core) -> RoleSchema:
     return RoleSchema(
         core.indexed, core.subsidiary, core.states, tuple(_field(f.name, f.type) for f in core.fields),
         tuple(neighbour_name(program, role, index) for role, index in core.neighbours), tuple(core.since),
+        core.dynamic_neighbours,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +27,14 @@ from leasehold.impl.policy.plugins import PluginError
 from leasehold.impl.policy.policy import Policy
 from leasehold.impl.server.config import Config, ConfigError, Plug, plug
 from leasehold.impl.server.control import check_socket
+from leasehold.impl.server.peers import peers_of
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
 from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import TransportError
 from leasehold.impl.words import choices
 from leasehold.spec import System, load
-from leasehold.spec.language.model import Call, machine_name
+from leasehold.spec.language.model import Call
 
 
 class LiveIdentity(Identity):
@@ -72,7 +73,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     policies = _policies(config, system, program, roles, inventory)
     handlers = _handlers(config, system, roles)
     _check_units(system, roles, inventory)
-    peers = _peers(config, system, identity, roles)
+    peers = peers_of(config, system, identity, roles)
     credentials = TicketCredentials(program, identity, peers)
     with _of_key("control", OSError):
         check_socket(config.socket)
@@ -221,70 +222,3 @@ def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | 
                 f"inventory: has {len(inventory)} units, and the specification is set to {role.count} of {role.name}; "
                 "set more under `settings`, alike at all actors"
             )
-
-
-class LivePeers(Mapping[str, str]):
-    """The actors of the other machines: from the configuration, or else the one actor of the role that is trusted now.
-
-    Args:
-        named: the player of a machine, as the configuration has it.
-        roles: the others, whose player is the only actor of that role in the trust set.
-        identity: whose trust set.
-    """
-
-    def __init__(self, named: Mapping[str, str], roles: tuple[str, ...], identity: Identity) -> None:
-        self._named, self._roles, self._identity = dict(named), roles, identity
-
-    def __getitem__(self, machine: str) -> str:
-        return self._now()[machine]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._now())
-
-    def __len__(self) -> int:
-        return len(self._now())
-
-    def _now(self) -> dict[str, str]:
-        players: dict[str, list[str]] = {}
-        for actor in self._identity.trust.actors.values():
-            players.setdefault(actor.kind, []).append(actor.name)
-        only = {role: players[role][0] for role in self._roles if len(players.get(role, ())) == 1}
-        return only | self._named
-
-
-def _check_places(config: Config, system: System, roles: tuple[str, ...]) -> None:
-    """Whether the configuration says which machines of a standing system this actor plays, and who plays the others."""
-    machines = [
-        machine_name(role, n) for role in system.roles.values() if role.parent is None for n in range(role.count)
-    ]
-    for machine in config.peers:
-        if machine not in machines:
-            raise ConfigError(f"peers: {system.name} has no machine {machine[:60]!r}{choices(machine, machines)}")
-    missing = [m for m in machines if "[" in m and m not in config.peers]
-    if missing:
-        raise ConfigError(
-            f"peers: {missing[0]} is missing; the machines of {system.name} are there from the start, so `peers` says "
-            f"which actor plays each: peers: {{{missing[0]}: {config.name}, ...}}"
-        )
-    mine = [m for m, name in config.peers.items() if name == config.name]
-    for role in roles:
-        if system.roles[role].indexed and not any(m.startswith(f"{role}[") for m in mine):
-            raise ConfigError(f"peers: {config.name} is to run as {role}, and plays none of its machines")
-
-
-def _peers(config: Config, system: System, identity: Identity, roles: tuple[str, ...]) -> LivePeers:
-    """The actors of the other roles: from the configuration, or the one actor of that role in the trust set."""
-    trust = identity.trust
-    for machine, name in config.peers.items():
-        role = machine.partition("[")[0]
-        if role not in system.roles:
-            raise ConfigError(f"peers: {system.name} has no role {role[:60]!r}{choices(role, list(system.roles))}")
-        found = trust.actors.get(name)
-        if found is None:
-            raise ConfigError(f"peers: no actor {name[:60]!r} is trusted{choices(name, sorted(trust.actors))}")
-        if found.kind != role:
-            raise ConfigError(f"peers: {name} is trusted as {found.kind}, and cannot play {machine}")
-    if system.standing:
-        _check_places(config, system, roles)
-    others = [role for role in system.roles.values() if role.parent is None and role.name not in roles]
-    return LivePeers(config.peers, tuple(role.name for role in others if not role.indexed), identity)

@@ -69,7 +69,8 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
         inventory: a file, or the inventory itself.
-        peers: who plays which machine, where the trust set has several actors of that role.
+        peers: who plays which machine, where the trust set has several actors of that role; or the file that says so,
+            which may change while the actor runs.
         retire_after_ticks: for which a lease that is over is remembered.
         reopen_pause_seconds: between two tries to open a store that failed.
         stall_seconds: for which its loop may stand still before it is said.
@@ -91,7 +92,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
     inventory: str | dict[str, Any] = ""
-    peers: dict[str, str] = {}
+    peers: dict[str, str] | str = {}
     log: Log = Log()
     messages: Backoff = Backoff()
     handling: RetryPolicy = RetryPolicy()

@@ -10,6 +10,7 @@ import msgspec
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.core.core import Field
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.server.subscribers import History
@@ -112,8 +113,12 @@ class Views:
         }
 
     def _data(self, held: MachineInstance) -> dict[str, Any]:
-        core = held.core
-        return {f.name: to_plain(f.type, held.record[at]) for at, f in enumerate(core.fields, core.data_at)}
+        return {f.name: to_plain(f.type, held.record[at]) for at, f in self._fields(held)}
+
+    def _fields(self, held: MachineInstance) -> list[tuple[int, Field]]:
+        """The fields of the specification, each with its position in the record."""
+        core, data = held.core, self.system.roles[held.core.role].data
+        return [(at, f) for at, f in enumerate(core.fields, core.data_at) if not data[f.name].captured]
 
     def _long(self, held: MachineInstance) -> dict[str, Any]:
         role = self.system.roles[held.core.role]
@@ -121,10 +126,8 @@ class Views:
         return {
             **self._short(held),
             "doc": state.doc.strip(),
-            "shown": {
-                f.name: show(f.type, held.record[at]) for at, f in enumerate(held.core.fields, held.core.data_at)
-            },
-            "peers": dict(zip(self.actor.program.neighbours(held.core, held.number), held.peers, strict=True)),
+            "shown": {f.name: show(f.type, held.record[at]) for at, f in self._fields(held)},
+            "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
             "wish": None if held.core.subsidiary else _plain(self.actor.upcalls.wish(held.key.lease)),
             "units": self._driven(held),
             "messages": list(self._messages(held)),

@@ -36,7 +36,10 @@ def with_captures(role: m.Role) -> m.Role:
     for name, task in role.tasks.items():
         of: dict[str, x.Expression] = {}
         tasks[name] = task if isinstance(task, m.Call) else _reading_the_record(role.name, task, of)
-        data |= {field: m.Datum(field, e.type, None, default(e.type), place=e.place) for field, e in of.items()}
+        data |= {
+            field: m.Datum(field, e.type, None, default(e.type), captured=True, place=e.place)
+            for field, e in of.items()
+        }
         if of:
             captured[name] = of
     if not captured:

@@ -208,7 +208,8 @@ class Declarer:
             count_node = node.get("instances") if node.kind == "mapping" else None
             count = self._count(count_node, f"the role `{name}`") if count_node is not None else 1
             empty = Enum(f"a state of {name}", ())
-            instance = Instance(name, count, count_node is not None, self._constant_named(count_node))
+            dynamic = node.kind == "mapping" and text_of(node, "dynamic") == "true"
+            instance = Instance(name, count, count_node is not None, self._constant_named(count_node), dynamic)
             self.roles[name] = RoleNames(name, instance, empty, {}, frozenset(), count_node is not None)
 
     def _role_names(self) -> None:

@@ -43,6 +43,7 @@ class Datum:
     any_initial: bool = False
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    captured: bool = False  # what a task reads of the step that has started it, kept for the task alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -54,6 +55,9 @@ class Enum:
         return self.name
 
 
+LARGEST_NUMBER = 2**31 - 1  # of a machine of a dynamic role
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One of `count` interchangeable things: the instances of a role, or a counted type."""
@@ -62,6 +66,7 @@ class Instance:
     count: int
     indexed: bool = True  # False: the one machine of a role that is declared without a number of instances
     counted_by: str = field(default="", compare=False)  # the constant that the number is, where it is one
+    dynamic: bool = field(default=False, compare=False)  # at run time there may be more than `count`
 
     def __str__(self) -> str:
         return self.name
@@ -113,6 +118,14 @@ class UnknownType:
 Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | MessageType | UnknownType
 
 BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), UnknownType()
+
+
+def parts(type_: Type) -> Iterator[Type]:
+    """A type, and the types of the values in its values."""
+    yield type_
+    of = type_.of if isinstance(type_, Set | Map | Option) else None
+    if of is not None:
+        yield from parts(of)
 
 
 def members(type_: Enum | Instance) -> tuple[Value, ...]:
@@ -267,8 +280,8 @@ def show(type_: Type, value: Value) -> str:
             return "true" if value else "false"
         case Instance(name=name, indexed=indexed):
             return f"{name}[{value}]" if indexed else name
-        case Set(of=of) if of is not None:
-            return "{" + ", ".join(show(of, v) for v in members(of) if v in value) + "}"
+        case Set(of=Enum() | Instance() as member):
+            return "{" + ", ".join(show(member, v) for v in sorted(value, key=partial(position, member))) + "}"
         case Map(key=key, of=of):
             cells = zip(members(key), value, strict=True)
             return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from leasehold.cli.main import cli
 from leasehold.impl.fleet import FleetError, SystemFleet
+from leasehold.impl.identity import trust_file
 from leasehold.impl.server.config import read
 
 
@@ -41,9 +43,44 @@ def test_each_actor_gets_a_configuration(tmp_path: Path) -> None:
     for name in names:
         config = read(tmp_path / f"{name}.yaml")
         assert (config.name, config.system, config.settings) == (name, "two_phase_commit", {"participants": 2})
-        assert config.peers == {
-            "coordinator": "coordinator", "participant[0]": "participant-0", "participant[1]": "participant-1",
-        }  # fmt: skip
+        assert config.peers == "peers.yaml"
+    assert yaml.safe_load((tmp_path / "peers.yaml").read_text()) == {
+        "coordinator": "coordinator", "participant[0]": "participant-0", "participant[1]": "participant-1",
+    }  # fmt: skip
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     SystemFleet("two_phase_commit", tmp_path, {"participants": 2}, 0.5).prepare()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_machine_joins_those_of_the_folder(tmp_path: Path) -> None:
+    ring = str(Path(__file__).parents[2] / "examples/ring")
+    SystemFleet(ring, tmp_path, {"nodes": 2}).prepare()
+    SystemFleet(ring, tmp_path, {"nodes": 2}, join=["node[7]"]).prepare()
+    assert read(tmp_path / "node-7.yaml").name == "node-7"
+    assert yaml.safe_load((tmp_path / "peers.yaml").read_text())["node[7]"] == "node-7"
+    assert "node-7" in trust_file.load(tmp_path / "trust.yaml").actors
+    assert SystemFleet(ring, tmp_path, {"nodes": 2}).players["node[7]"] == "node-7"  # it is a member from now on
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "words"),
+    [
+        ("examples/ring", "node[1]", r"node\[1\] is there, played by node-1; choose another number"),
+        ("examples/ring", "nod[7]", r"nod\[7\] cannot join ring; its dynamic roles: node"),
+        ("examples/mutex", "client[7]", r"client\[7\] cannot join mutex; none of its roles is dynamic"),
+    ],
+)
+def test_a_machine_that_cannot_join_is_refused_and_changes_nothing(
+    tmp_path: Path, system: str, machine: str, words: str
+) -> None:
+    folder = str(Path(__file__).parents[2] / system)
+    SystemFleet(folder, tmp_path).prepare()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FleetError, match=words):
+        SystemFleet(folder, tmp_path, join=[machine])
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_nobody_joins_a_folder_without_members(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match="has no members that node.* could join; start them first"):
+        SystemFleet(str(Path(__file__).parents[2] / "examples/ring"), tmp_path, join=["node[7]"])

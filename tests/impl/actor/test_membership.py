@@ -258,7 +258,7 @@ def test_a_run_begins_only_when_all_its_machines_have_a_player() -> None:
 
 
 def ring(nodes: int = 3, players: Mapping[str, str] | None = None) -> SystemCluster:
-    return SystemCluster(program_of("examples/ring", nodes=nodes), players=players)
+    return SystemCluster(program_of("tests/impl/actor/fixed_ring", nodes=nodes), players=players)
 
 
 def of_ring(cluster: SystemCluster) -> list[str | None]:

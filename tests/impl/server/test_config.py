@@ -188,7 +188,7 @@ def test_a_constant_that_the_specification_does_not_know(folder: Path) -> None:
 
 RING = {
     "name": "a", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "a.key", "trust": "trust.yaml",
-    "system": str(Path(__file__).parents[3] / "examples/ring"), "settings": {"nodes": 2},
+    "system": str(Path(__file__).parents[1] / "actor/fixed_ring"), "settings": {"nodes": 2},
 }  # fmt: skip
 
 
