@@ -22,7 +22,7 @@ from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.identity.trust import Identity, Trust, add, readdress
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
@@ -111,7 +111,7 @@ class SystemCluster:
         """An actor has a key, and all others trust it."""
         key, address = PrivateKey.generate(), f"memory:{name}" if self._in_memory else ""
         trust = next((identity.trust for identity in self._identities.values()), Trust())
-        trust = add(trust, name, self.roles(name)[0], key.public, address)
+        trust = add(trust, name, ",".join(self.roles(name)), key.public, address)
         self._identities[name] = Identity(name, key, trust)
         for identity in self._identities.values():
             identity.trust = trust
@@ -152,9 +152,12 @@ class SystemCluster:
 
     def _publish(self, name: str, address: str) -> None:
         """All learn where an actor is reached: of some transports that is known only once it listens."""
+        before = after = Trust()  # most share one trust set
         for identity in self._identities.values():
-            actors = identity.trust.actors
-            identity.trust = Trust({**actors, name: replace(actors[name], address=address)})
+            if identity.trust is not before:
+                before = identity.trust
+                after = before if before.actors[name].address == address else readdress(before, name, address)
+            identity.trust = after
 
     async def kill(self, name: str) -> None:
         """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed."""

@@ -76,14 +76,14 @@ class SystemFleet:
         join: machines of dynamic roles that join those of the folder; only their actors are processes of this fleet.
 
     Attributes:
-        roles: the role of each actor.
+        roles: the roles of each actor.
         listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a free port.
         environment: variables of an actor's next start, by its name.
         prefix: the words before the command of its next start, by its name.
 
     Raises:
         SpecError: the system is wrong, or cannot run.
-        FleetError: an actor would play two roles; a process plays one. Or a machine cannot join.
+        FleetError: a machine cannot join.
     """
 
     answer_seconds = 30.0
@@ -101,11 +101,10 @@ class SystemFleet:
         self.players = {**(players or self.program.players), **known}
         if join:
             self.players = {machine: self._joins(machine, known) for machine in join}
-        self.roles: dict[str, str] = {}
+        self.roles: dict[str, tuple[str, ...]] = {}
         for machine, name in self.players.items():
-            role = machine.partition("[")[0]
-            if self.roles.setdefault(name, role) != role:
-                raise FleetError(f"{name} would play {self.roles[name]} and {role}, and a process plays one role")
+            earlier = self.roles.get(name, ())
+            self.roles[name] = tuple(dict.fromkeys((*earlier, machine.partition("[")[0])))
         self._store = store or (lambda name: f"sqlite:{name}.db")
         self._more = dict(more or {})
         self.listens: dict[str, Any] = {}
@@ -139,9 +138,9 @@ class SystemFleet:
         keys = {name: self._key(name) for name in self.roles}
 
         def with_all(trust: Trust) -> Trust:
-            for name, role in self.roles.items():
+            for name, roles in self.roles.items():
                 if name not in trust.actors:
-                    trust = add(trust, name, role, keys[name].public, addresses[name])
+                    trust = add(trust, name, ",".join(roles), keys[name].public, addresses[name])
             return trust
 
         trust = trust_file.change(self.folder / "trust.yaml", with_all)
@@ -201,7 +200,7 @@ class SystemFleet:
 
     def _plugs(self, name: str) -> dict[str, Any]:
         """The policy and the handler of an actor, if its machines call any: none, so `tell` gives their answers."""
-        return {kind: None for kind in ("policy", "handler") if verbs(self.model, (self.roles[name],), kind)}
+        return {kind: None for kind in ("policy", "handler") if verbs(self.model, self.roles[name], kind)}
 
     def _place(self) -> str:
         """The system, as an actor finds it from the folder."""
@@ -211,7 +210,7 @@ class SystemFleet:
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
-        arguments = ["run", self.roles[name], "--config", str(self.folder / f"{name}.yaml")]
+        arguments = ["run", *self.roles[name], "--config", str(self.folder / f"{name}.yaml")]
         self.processes[name] = self._launch(name, arguments, self.folder / f"{name}.log")
 
     def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:

@@ -126,6 +126,13 @@ class EnvelopeCodec:
         """The name of a machine's neighbour."""
         return self.program.neighbour(instance.core, instance.number, neighbour)
 
+    def machine(self, name: str) -> tuple[Core, int] | None:
+        """Role and number of the machine of a name; None: there is none."""
+        try:
+            return self.program.machines[name]
+        except KeyError:
+            return None
+
     @staticmethod
     def _membership(instance: MachineInstance, neighbour: int) -> str | None:
         """The membership of the run, for a neighbour that has said nothing yet and may not know it."""
@@ -171,10 +178,12 @@ class EnvelopeCodec:
             Refusal: the message is none of the specification, or not from this neighbour, or not of this shape.
         """
         shape = self.program.messages.get(envelope.message)
-        speaker = self.program.machines.get(envelope.sending_machine)
+        speaker = self.machine(envelope.sending_machine)
         if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
-        at = core.position(speaker[0].role, speaker[1], instance)
+        at = core.positions.get((speaker[0].role, speaker[1]))
+        if at is None:
+            at = core.position(speaker[0].role, speaker[1], instance)
         if at is None:
             raise Malformed(f"{envelope.sending_machine} is no neighbour of {core.machine(instance)}")
         try:
@@ -260,7 +269,7 @@ class MessageHandler:
         """
         table, codec, envelope = self.table, self.codec, message.envelope
         heard = self._heard(envelope)
-        named = codec.program.machines.get(envelope.receiving_machine)
+        named = codec.machine(envelope.receiving_machine)
         if named is None or named[0].role not in table.roles or named[0].subsidiary:
             raise Refusal(f"this actor has no machine {envelope.receiving_machine[:60]}")
         core, number = named

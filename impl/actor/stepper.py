@@ -384,8 +384,8 @@ class Stepper:
     def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
         """Whether it is known who plays a neighbour; if not, what is sent to it is owed."""
         key = instance.key
-        name = self.program.neighbour(instance.core, instance.number, at)
         if not instance.peers[at]:
+            name = self.program.neighbour(instance.core, instance.number, at)
             instance.peers[at] = self.environment.peers.get(name, "")
             ready.change(instance)
         if instance.peers[at]:
@@ -398,6 +398,7 @@ class Stepper:
         if at not in owed:
             owed.add(at)
             self.counts["unaddressed"] += 1
+            name = self.program.neighbour(instance.core, instance.number, at)
             log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, message, name)
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -169,10 +169,11 @@ class Core:
         if role in self.dynamic_neighbours:
             turn = len(self.dynamic_neighbours)
             return len(self.neighbours) + number * turn + self.dynamic_neighbours.index(role)
-        return self._positions.get((role, number), self._positions.get((role, -1)) if number == own else None)
+        return self.positions.get((role, number), self.positions.get((role, -1)) if number == own else None)
 
     @cached_property
-    def _positions(self) -> dict[tuple[str, int], int]:
+    def positions(self) -> dict[tuple[str, int], int]:
+        """The positions of neighbours that are not of a dynamic role, by role and number."""
         return {named: at for at, named in enumerate(self.neighbours)}
 
     def machine(self, number: int) -> str:
@@ -218,7 +219,7 @@ class Core:
         return None if found is None else found(record)
 
 
-class MachineNames(Mapping[str, tuple[Core, int]]):
+class MachineNames(dict[str, tuple["Core", int]]):
     """Role and number of each machine by its name.
 
     It is asked for any machine that there may be, and lists those of the beginning.
@@ -228,24 +229,22 @@ class MachineNames(Mapping[str, tuple[Core, int]]):
     """
 
     def __init__(self, roles: Mapping[str, Core]) -> None:
-        self._known = {core.machine(n): (core, n) for core in roles.values() for n in range(core.count)}
+        super().__init__({core.machine(n): (core, n) for core in roles.values() for n in range(core.count)})
         self._dynamic = {name: core for name, core in roles.items() if core.dynamic}
 
-    def __getitem__(self, name: str) -> tuple[Core, int]:
-        found = self._known.get(name)
-        if found is None:
-            named = _NUMBERED.fullmatch(name) if self._dynamic else None
-            core = self._dynamic.get(named[1]) if named is not None else None
-            if named is None or core is None or int(named[2]) > LARGEST_NUMBER:
-                raise KeyError(name)
-            return core, int(named[2])
-        return found
+    def __missing__(self, name: str) -> tuple[Core, int]:
+        named = _NUMBERED.fullmatch(name) if self._dynamic else None
+        core = self._dynamic.get(named[1]) if named is not None else None
+        if named is None or core is None or int(named[2]) > LARGEST_NUMBER:
+            raise KeyError(name)
+        return core, int(named[2])
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+    def get(self, name: str, default: Any = None) -> Any:
+        """The machine of a name, or else the default."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 _NUMBERED = re.compile(r"([a-z_][a-z0-9_]*)\[(0|[1-9][0-9]{0,9})\]")

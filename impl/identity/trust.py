@@ -1,7 +1,7 @@
 """Trust sets: the actors that an actor trusts, by name, with their keys, as an immutable value.
 
-Theory of operation. A trust set names the actors that this one talks to. An actor has one *kind*, which is the role it
-may speak for, and any number of keys. A new key is added beside the old ones (`rotate`), which go on for a while or
+Theory of operation. A trust set names the actors that this one talks to. An actor has a *kind*, the role or roles that
+it may speak for, and any number of keys. A new key is added beside the old ones (`rotate`), which go on for a while or
 until they are revoked; a revoked key stays in the set, so that it cannot come back by mistake. Each change returns a
 new trust set; impl/identity/trust_file.py keeps it in a file and lets a running actor see a change at once.
 
@@ -20,7 +20,7 @@ from leasehold.impl.identity.signed import ADDRESS_CHARACTERS, Forged, Unauthori
 from leasehold.impl.words import did_you_mean
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
+KIND = re.compile(r"[a-z][a-z0-9_]{0,63}(, ?[a-z][a-z0-9_]{0,63}){0,31}")
 ADDRESS = re.compile(rf"\S{{0,{ADDRESS_CHARACTERS}}}")
 FIRST_END, LAST_END = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
@@ -54,7 +54,7 @@ class TrustedActor:
 
     Attributes:
         name: by which all know it.
-        kind: the role that it may speak for: `broker`, `authority`, `service_manager`, or one of another system.
+        kind: the role that it may speak for, such as `broker`; or several, `coordinator, participant`.
         keys: its keys, the newest last.
         address: where frames for it go; may be empty where it is told otherwise.
     """
@@ -63,6 +63,11 @@ class TrustedActor:
     kind: str
     keys: tuple[TrustedKey, ...]
     address: str = ""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles that it may speak for."""
+        return roles_of(self.kind)
 
     def key(self, fingerprint: str) -> TrustedKey | None:
         return next((k for k in self.keys if k.key.fingerprint == fingerprint), None)
@@ -119,14 +124,14 @@ class Trust:
         return self.actors[name]
 
     def speaker(self, name: str, machine: str) -> TrustedActor:
-        """An actor that may speak for a machine: its kind is the machine's role.
+        """An actor that may speak for a machine: its kind has the machine's role.
 
         Raises:
             UnknownSender: there is none of this name.
             Unauthorised: it is of another kind.
         """
         actor, role = self.sender(name), machine.partition("[")[0]
-        if actor.kind != role:
+        if role not in actor.roles:
             raise Unauthorised(f"{name} is trusted as {actor.kind}, and cannot speak for {machine[:80]!r}")
         return actor
 
@@ -219,8 +224,15 @@ def check_actor(name: str, kind: str, address: str) -> None:
         raise TrustFault(f"{name[:80]!r} cannot be an actor's name; use up to 64 letters, digits, `.`, `_` and `-`")
     if not KIND.fullmatch(kind):
         raise TrustFault(f"{kind[:80]!r} cannot be a role; use small letters, digits and `_`, as in service_manager")
+    if len(set(roles_of(kind))) < len(roles_of(kind)):
+        raise TrustFault(f"{kind[:80]!r} names a role twice")
     if not ADDRESS.fullmatch(address) or not address.isprintable():
         raise TrustFault(f"{address[:80]!r} cannot be an address; one is written like http://host:port")
+
+
+def roles_of(kind: str) -> tuple[str, ...]:
+    """The roles that a kind names."""
+    return tuple(role.strip() for role in kind.split(","))
 
 
 def _check_end(end: int | None) -> None:

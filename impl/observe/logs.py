@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
@@ -30,7 +31,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
-        line |= {**self._own, **about(record), "message": record.getMessage()}
+        line |= {**self._own, **_acting.get({}), **about(record), "message": record.getMessage()}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
@@ -41,20 +42,34 @@ class TextLines(logging.Formatter):
 
     def __init__(self, actor: str = "", digest: str = "", colour: bool = False) -> None:
         super().__init__()
-        self._actor, self._colour = actor + (f"@{digest[:12]}" if actor and digest else ""), colour
+        self._actor, self._colour = _named(actor, digest), colour
 
     def format(self, record: logging.LogRecord) -> str:
         level = record.levelname.lower()
         shown = f"{level:<7}"
         if self._colour and level in _COLOURS:
             shown = f"\x1b[{_COLOURS[level]}m{shown}\x1b[0m"
-        actor = self._actor or about(record).get("actor", "")
+        acting = _acting.get({})
+        own = _named(acting["actor"], acting["digest"]) if acting else self._actor
+        actor = own or about(record).get("actor", "")
         words = (_time(record), shown, visible(str(actor)), visible(record.getMessage()))
         line = " ".join(word for word in words if word)
         if record.exc_info:
             trace = self.formatException(record.exc_info).splitlines()
             line += "".join(f"\n    {visible(words)}" for words in trace)
         return line
+
+
+_acting: ContextVar[dict[str, str]] = ContextVar("acting")
+
+
+def act_as(actor: str, digest: str) -> None:
+    """The records of this task, and of those that it starts, are of an actor now; a process may have several."""
+    _acting.set({"actor": actor, "digest": digest})
+
+
+def _named(actor: str, digest: str) -> str:
+    return actor + (f"@{digest[:12]}" if actor and digest else "")
 
 
 def about(record: logging.LogRecord) -> Mapping[str, Any]:

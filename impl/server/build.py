@@ -55,16 +55,20 @@ class Built:
     actor: Actor
     system: System
     config: Config
+    roles: tuple[str, ...]
 
 
-def build(config: Config, roles: tuple[str, ...]) -> Built:
-    """Makes an actor that plays some roles. Paths are taken from the working folder.
+def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
+    """Makes an actor that plays some roles; left out: those that the trust set has it as.
+
+    Paths are taken from the working folder.
 
     Raises:
         ConfigError: it cannot be made; with the key at fault.
         SpecError: its specification is wrong, or cannot run.
     """
     system = load(config.system, config.settings)
+    roles = tuple(dict.fromkeys(roles)) or _own_roles(config)
     for role in roles:
         _check_role(system, role)
     program = compile_system(system)
@@ -94,7 +98,7 @@ def build(config: Config, roles: tuple[str, ...]) -> Built:
     with _of_key("listen", TransportError):
         transport = open_transport(config.listen)
     clock = RealClock(config.clock.tick_seconds)
-    return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config)
+    return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config, roles)
 
 
 @contextmanager
@@ -104,6 +108,11 @@ def _of_key(key: str, *errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         raise ConfigError(f"{key}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _own_roles(config: Config) -> tuple[str, ...]:
+    with _of_key("trust", TrustFault):
+        return TrustFile(Path(config.trust)).current().find(config.name).roles
 
 
 def _check_role(system: System, role: str) -> None:
@@ -121,9 +130,9 @@ def _identity(config: Config, system: System, roles: tuple[str, ...]) -> LiveIde
     with _of_key("trust", TrustFault):
         file = TrustFile(Path(config.trust))
     own = file.current().actors.get(config.name)
-    if own is not None and own.kind not in roles:
+    if own is not None and (wrong := [role for role in roles if role not in own.roles]):
         raise ConfigError(
-            f"name: the trust set has {config.name} as {own.kind}, and it is to run as {', '.join(roles)}; "
+            f"name: the trust set has {config.name} as {own.kind}, and it is to run as {', '.join(wrong)}; "
             "another actor has this name, or the wrong role was given"
         )
     if own is not None and own.key(key.public.fingerprint) is None:
@@ -148,10 +157,14 @@ def _policies(
 ) -> dict[str, Policy]:
     """The policies; one that takes the inventory, or a constant of the specification, by its name is given it."""
     found: dict[str, Policy] = {}
+    for role in config.policies:
+        if role not in roles:
+            raise ConfigError(f"policies: {config.name} does not play {role[:60]!r}{choices(role, list(roles))}")
     for role in roles:
-        wanted = plug(config.policy, "policy") if config.policy else Plug(DEFAULT_POLICIES.get(role, ""), {})
-        if config.policy is None:
+        given = config.policies.get(role, config.policy)
+        if given is None:
             continue
+        wanted = plug(given, "policy") if given else Plug(DEFAULT_POLICIES.get(role, ""), {})
         if not wanted.name:
             if questions := verbs(system, (role,), "policy"):
                 raise ConfigError(

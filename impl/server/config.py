@@ -66,6 +66,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         metrics: HOST:PORT of `/metrics`, `/healthz` and `/readyz`; left out: nowhere.
         traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
         policy: by name, or with settings; left out: the role's first policy; null: none, clients tell the answers.
+        policies: by role, where one role has another policy.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
         inventory: a file, or the inventory itself.
@@ -89,6 +90,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     traces: bool = False
     clock: ClockSettings = ClockSettings()
     policy: str | dict[str, Any] | None = ""
+    policies: dict[str, str | dict[str, Any] | None] = {}
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
     inventory: str | dict[str, Any] = ""

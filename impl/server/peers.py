@@ -87,7 +87,8 @@ class LivePeers(Mapping[str, str]):
     def _all(self, trust: Trust) -> dict[str, str]:
         players: dict[str, list[str]] = {}
         for actor in trust.actors.values():
-            players.setdefault(actor.kind, []).append(actor.name)
+            for role in actor.roles:
+                players.setdefault(role, []).append(actor.name)
         only = {role: players[role][0] for role in self._single if len(players.get(role, ())) == 1}
         return only | self._named
 
@@ -114,7 +115,7 @@ def check_peers(named: Mapping[str, str], own: str, system: System, trust: Trust
         found = trust.actors.get(name)
         if found is None:
             raise ConfigError(f"peers: no actor {name[:60]!r} is trusted{choices(name, sorted(trust.actors))}")
-        if found.kind != role:
+        if role not in found.roles:
             raise ConfigError(f"peers: {name} is trusted as {found.kind}, and cannot play {machine}")
     if system.standing:
         _check_places(named, own, system, roles)

@@ -22,6 +22,7 @@ from typing import Any
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import EnvironmentMismatch
 from leasehold.impl.core.codec import RecordError
+from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.build import Built
 from leasehold.impl.server.config import Config, ConfigError
@@ -34,18 +35,33 @@ from leasehold.impl.transport.transport import TransportError
 log = logging.getLogger("leasehold.server")
 
 
-async def serve(built: Built, ready: Callable[[str], None] = lambda address: None) -> None:
-    """Runs an actor until a signal ends it.
+async def serve(*actors: Built, ready: Callable[[str], None] = lambda address: None) -> None:
+    """Runs actors until a signal ends them. The end of one, whatever its reason, is the end of all.
 
     Args:
-        built: the actor.
-        ready: told its address once it serves.
+        actors: each with a configuration of its own.
+        ready: told the address of each once it serves.
 
     Raises:
-        ConfigError: it cannot begin.
-        StoreError: another incarnation has taken the store.
+        ConfigError: one cannot begin.
+        StoreError: another incarnation has taken the store of one.
     """
+    asked = _signals()
+    tasks = [asyncio.ensure_future(_serve(built, ready, asked)) for built in actors]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not asked.done():
+            asked.set_result(None)
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, BaseException):
+            raise ended
+
+
+async def _serve(built: Built, ready: Callable[[str], None], asked: asyncio.Future[None]) -> None:
+    """Runs an actor until it is asked to end."""
     actor, config = built.actor, built.config
+    logs.act_as(config.name, actor.program.digest)
     history = History()
     async with AsyncExitStack() as ends:
         observed = watch(actor, traces=config.traces)
@@ -59,7 +75,6 @@ async def serve(built: Built, ready: Callable[[str], None] = lambda address: Non
             archive = Archive(Path(config.archive))
             ends.callback(archive.close)
             ends.callback(actor.notices.subscribe(archive))
-        asked = _signals()
         address = await _started(actor, config, asked)
         if address is None:
             log.info("ends before its store could be opened")

@@ -18,7 +18,18 @@ if __name__ == "__main__":
 from tests.benchmarks import page
 from tests.benchmarks.measure import Missing, Section
 
-ALL = ("exploring", "engines", "dispatch", "durable", "durable_dbos", "recovery", "size", "end_to_end", "discovery")
+ALL = (
+    "exploring",
+    "engines",
+    "dispatch",
+    "durable",
+    "durable_dbos",
+    "recovery",
+    "size",
+    "end_to_end",
+    "discovery",
+    "ring",
+)
 
 
 def measure(name: str, quick: bool) -> Section:

@@ -18,7 +18,8 @@ def _rows(section: Section) -> Iterator[Row]:
 
 
 MARKS = dict.fromkeys(("discovery", "dispatch", "engines", "exploring", "recovery", "size"), pytest.mark.slow) | {
-    "end_to_end": pytest.mark.long
+    "end_to_end": pytest.mark.long,
+    "ring": pytest.mark.long,
 }
 
 

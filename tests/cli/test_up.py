@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,10 +34,24 @@ def test_what_cannot_be_started_is_told(words: list[str], told: str) -> None:
     assert told in done.output
 
 
-def test_an_actor_plays_one_role(tmp_path: Path) -> None:
-    players = {"coordinator": "all", "participant[0]": "all"}
-    with pytest.raises(FleetError, match="all would play coordinator and participant, and a process plays one role"):
-        SystemFleet("two_phase_commit", tmp_path, {"participants": 1}, players=players)
+def test_an_actor_may_play_several_roles(tmp_path: Path) -> None:
+    players = {"coordinator": "all", "participant[0]": "all", "participant[1]": "other"}
+    with SystemFleet("two_phase_commit", tmp_path, {"participants": 2}, 0.2, players=players) as fleet:
+        assert fleet.about("all")["roles"] == ["coordinator", "participant"]  # type: ignore[index]
+        fleet.client("all").post("begin", machine="coordinator", event="begin")
+        states: list[str] = []
+        for _ in range(100):
+            found = [row for name in fleet.roles for row in fleet.client(name).get("leases")]
+            for row in (r for r in found if r["state"] == "voting"):
+                at = players[row["machine"]]
+                fleet.client(at).post("leases", row["lease"], "tell", machine=row["machine"], event="able")
+            if (states := [row["state"] for row in found]) == ["committed"] * 3:
+                break
+            fleet.kill("all")
+            fleet.start("all")
+            fleet.await_ready("all")
+            time.sleep(0.1)
+        assert states == ["committed"] * 3
 
 
 def test_each_actor_gets_a_configuration(tmp_path: Path) -> None:
@@ -82,5 +101,41 @@ def test_a_machine_that_cannot_join_is_refused_and_changes_nothing(
 
 
 def test_nobody_joins_a_folder_without_members(tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match="has no members that node.* could join; start them first"):
+    with pytest.raises(FleetError, match=r"has no members that node.* could join; start them first"):
         SystemFleet(str(Path(__file__).parents[2] / "examples/ring"), tmp_path, join=["node[7]"])
+
+
+def test_one_process_may_have_several_actors(tmp_path: Path) -> None:
+    ring = str(Path(__file__).parents[2] / "tests/impl/actor/fixed_ring")
+    fleet = SystemFleet(ring, tmp_path, {"nodes": 3}, 0.2)
+    fleet.prepare()
+    configs = [word for name in fleet.roles for word in ("--config", str(tmp_path / f"{name}.yaml"))]
+    log = (tmp_path / "all.log").open("wb")
+    with log, subprocess.Popen([sys.executable, "-m", "leasehold", "run", *configs], stderr=log) as process:
+        fleet.processes = dict.fromkeys(fleet.roles, process)
+        try:
+            for name in fleet.roles:
+                fleet.await_ready(name)
+            fleet.client("node-1").post("leases", "ring:1", "tell", event="start")
+            for _ in range(100):
+                states = [fleet.client(name).get("leases")[0]["state"] for name in fleet.roles]
+                if states == ["following", "following", "leading"]:
+                    break
+                time.sleep(0.05)
+            assert states == ["following", "following", "leading"]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    actors = [json.loads(line)["actor"] for line in (tmp_path / "all.log").read_text().splitlines()]
+    assert set(fleet.roles) <= set(actors)  # each record says whose it is
+
+
+def test_an_actor_of_several_that_cannot_start_is_named(tmp_path: Path) -> None:
+    fleet = SystemFleet(str(Path(__file__).parents[2] / "tests/impl/actor/fixed_ring"), tmp_path, {"nodes": 2})
+    fleet.prepare()
+    (tmp_path / "node-1.key").unlink()
+    words = [word for name in fleet.roles for word in ("--config", str(tmp_path / f"{name}.yaml"))]
+    done = CliRunner().invoke(cli, ["run", *words])
+    assert done.exit_code == 2
+    assert "node-1: key: " in done.output

@@ -133,6 +133,18 @@ def test_an_actor_speaks_for_machines_of_its_role_only():
         TRUST.speaker("nobody", "broker")
 
 
+def test_an_actor_of_several_roles_speaks_for_machines_of_each_and_of_no_other():
+    trust = add(Trust(), "both", "coordinator, participant", NEW)
+    for machine in ("coordinator", "participant[2]"):
+        assert trust.speaker("both", machine).name == "both"
+    for machine in ("broker", "coordinator, participant", "coord", ""):
+        with pytest.raises(Unauthorised, match="both is trusted as coordinator, participant, and cannot speak for"):
+            trust.speaker("both", machine)
+    assert trust_file.parse(trust_file.render(trust).encode()) == trust
+    with pytest.raises(TrustFault, match="'broker,broker' names a role twice"):
+        add(Trust(), "twice", "broker,broker", NEW)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "address", "words"),
     [

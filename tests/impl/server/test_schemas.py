@@ -56,6 +56,7 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "settings": {"max_units": 2}, "archive": "a", "control": "b", "metrics": "c:1", "traces": False,
         "policy": "first_fit", "handler": {"name": "process", "directory": "units"}, "handlers": {"modify": None},
         "clock": {"tick_seconds": 1.0}, "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {"a": "b"},
+        "policies": {"authority": "first_fit"},
         "log": {"form": "json", "level": "info"}, "messages": {"ask_again_seconds": 2},
         "handling": {"tries": 1}, "deciding": {"longest_seconds": 2},
         "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
