@@ -178,16 +178,36 @@ class CaseFinder:
         _, role, instance = self.points[at]
         return layout.of[role, instance]
 
-    def crashes(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, int | None, ModelActor]]:
+    def crashes(self, groups: Iterable[int]) -> Iterator[tuple[int, int | None, ModelActor]]:
         """States after a crash, the number of its point (None: before recovery has done anything), and who stopped."""
-        among = np.ones(len(self.group), dtype=bool) if groups is None else np.isin(self.group, list(groups))
         keys = self.stopped.astype(np.int64) * (len(self.points) + len(self.actors)) + self.stopped_at
         _, first = np.unique(keys, return_index=True)  # several edges may lead to one crash
         once = np.zeros(len(keys), dtype=bool)
         once[first] = True
-        for n in (among & once).nonzero()[0]:
-            at = int(self.stopped_at[n])
-            yield int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
+        for n in (np.isin(self.group, list(groups)) & once).nonzero()[0]:
+            yield self._crash(int(n))
+
+    def nearest(self) -> dict[Case, tuple[int, int | None, ModelActor]]:
+        """For each case, a crash on a shortest path: the state after it, the number of its point, and who stopped."""
+        depths = self.paths.labels.state_depths()[self.stopped]
+        best: dict[Case, tuple[int, int]] = {}  # depth, and which of the crashes
+        for mode in self.modes:
+            possible = np.zeros(len(self.group), dtype=bool)
+            for number, (down, worst) in enumerate(self.worst.values()):
+                mine = self._who[self.stopped_at] == number
+                possible[mine] = worst[mode][0][np.searchsorted(down, self.stopped[mine])] != _NONE
+            crashes = possible.nonzero()[0]
+            crashes = crashes[np.lexsort((crashes, depths[crashes], self.group[crashes]))]
+            groups, first = np.unique(self.group[crashes], return_index=True)
+            for group, n in zip(groups.tolist(), crashes[first].tolist(), strict=True):
+                for point in self._points_of(group):
+                    case, crash = (self._cell(int(self.stopped[n])), point, mode), (int(depths[n]), n)
+                    best[case] = min(best.get(case, crash), crash)
+        return {case: self._crash(n) for case, (_, n) in best.items()}
+
+    def _crash(self, n: int) -> tuple[int, int | None, ModelActor]:
+        at = int(self.stopped_at[n])
+        return int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
 
     def worst_in(self, state: int, actor: ModelActor) -> dict[str, Worst]:
         """In which modes an actor that is down may restart, and the worst that follows."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 Left: TypeAlias = tuple[int, ...]  # of each kind of fault with a limit, how many may still come
 
@@ -44,6 +46,7 @@ class KnownLabels(Protocol):
     def lefts(self) -> Sequence[Left]: ...
     @property
     def of(self) -> Sequence[Sequence[int]]: ...
+    def state_depths(self) -> Any: ...
     def chain(self, label: int) -> list[int]: ...
 
 
@@ -73,6 +76,10 @@ class Labels:
         self.depths.append(0 if parent < 0 else self.depths[parent] + 1)
         self.lefts.append(left)
         return True
+
+    def state_depths(self) -> Any:
+        """By state, how many steps a shortest path to it has: an array."""
+        return np.fromiter((self.depths[labels[0]] for labels in self.of), dtype=np.int32, count=len(self.of))
 
     def chain(self, label: int) -> list[int]:
         """The states on the way to a label, from the first on."""

@@ -178,6 +178,15 @@ class PackedLabels:
             self.lefts = Listed(size, lambda n: tuple([lefts[n] >> 8 * kind & 127 for kind in kinds]))
             self.of = Listed(len(first), lambda n: chain(first[n], following))
 
+    def state_depths(self) -> Any:
+        """By state, how many steps a shortest path to it has: an array."""
+        labels = np.arange(len(self.of))
+        if self.several:
+            labels = np.zeros(len(self.of), dtype=np.int64)
+            states = np.asarray(self.states)
+            labels[states[::-1]] = np.arange(len(states))[::-1]  # of several writes the last one stays: the first label
+        return np.searchsorted(np.asarray(self.first_of_level), labels, side="right").astype(np.int32)
+
     def chain(self, label: int) -> list[int]:
         """The states on the way to a label, from the first on."""
         return [self.states[n] for n in chain(label, self.parents)][::-1]

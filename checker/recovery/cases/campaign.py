@@ -112,12 +112,12 @@ def scripts_of(system: System, progress: Callable[[Progress], None] | None = Non
     if plays_leases(system):
         return Explored(report.faulty.distinct, scripts)
     paths = report.faulty.paths
-    known = {"": Projection(paths.world).every(paths.states)}
+    known = {"": Projection(paths.world).every(paths)}
     bare = replace(system, properties={}, ends=None)
     for kind, budget in (("lost", Budget(crash=1, lose="any")), *([("second", Budget(crash=2))] if pairs else [])):
         found = explore(bare, Limits(states=MOST_STATES), progress, budget=budget)
         if found.complete:
-            known[kind] = Projection(found.paths.world).every(found.paths.states)
+            known[kind] = Projection(found.paths.world).every(found.paths)
     holding = frozenset(p.name for p in report.legal.properties if p.verdict != "violated")
     scripts += counterexamples(system, holding)
     return Explored(report.faulty.distinct, scripts, (known, frozenset(report.broken)))

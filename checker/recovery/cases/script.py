@@ -14,21 +14,33 @@ handlers differ are met at rest too, after a step into the state; real actors ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.crash.cases import Case, CaseFinder
+from leasehold.checker.explore.graph.arrays import backward
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State, with_cell
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep, StepWriter
-from leasehold.faults.lowering import DOWN
+from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
 from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
+
+
+class Entry(NamedTuple):
+    """A step without faults: the number of the state before it, its action, and the number of the state after it."""
+
+    before: int
+    action: Action
+    after: int
 
 
 class ScriptGenerator:
@@ -42,53 +54,78 @@ class ScriptGenerator:
         self.writer = StepWriter(self.world, report.points)
         self.tasks = self.writer.tasks
         self.labels = self.finder.paths.labels
-        self._into: dict[int, list[int]] = {}
         graph = self.finder.graph
         down = np.logical_or.reduce(list(self.finder.down.values()))
-        for e in (graph.column("fault") & down[graph.targets]).nonzero()[0]:
-            self._into.setdefault(int(graph.targets[e]), []).append(graph.source(e))
+        self._into = backward(graph.first, graph.targets, graph.column("fault") & down[graph.targets])
         self._ways: dict[tuple[int, str, str], list[int]] = {}
         self._steps: dict[tuple[int, int], ScriptStep] = {}
-        self._entries: dict[tuple[tuple[str, ...], Machine], list[tuple[int, Action, State]]] = {}
-        self._number = {state: n for n, state in enumerate(self.states)}
+        self._entries: dict[tuple[tuple[str, ...], Machine, str], tuple[list[Entry], Iterator[Entry]]] = {}
         self._machines = tuple((role.name, i) for role, i in self.finder.system.machines())
-        self._find_entries()
 
     def every(self) -> Iterator[Script]:
         """A script for each case, in the order of cells, points and modes."""
-        best: dict[Case, tuple[int, int, int | None, ModelActor]] = {}
-        for state, at, actor in self.finder.crashes():
-            modes = self.finder.worst_in(state, actor)
-            if not modes:
+        for case, crash in sorted(self.finder.nearest().items(), key=itemgetter(0)):
+            yield self._script(case, *crash)
+
+    # Steps into a state
+
+    @cached_property
+    def _arrivals(self) -> tuple[Any, Any, Any, list[tuple[Any, ...]]]:
+        """The states before steps without faults, by the control states after these, and the nearest first.
+
+        Returns the states in this order; where those of each combination of control states begin; the rank of each
+        state by its distance; and what the combinations are.
+        """
+        graph, size = self.finder.graph, len(self.states)
+        look, combinations = self.finder.paths.combinations([machine.cell for machine in self.world.machines])
+        up = np.logical_and.reduce([self.finder.paths.holding(at, UP) for at in self.world.up.values()])
+        nearest = np.argsort(self.labels.state_depths(), kind="stable")
+        rank = np.empty(size, dtype=np.int64)
+        rank[nearest] = np.arange(size)
+        kept = graph.beginning(up) & ~graph.column("fault")
+        keys = np.unique(look[graph.targets[kept]].astype(np.int64) * size + rank[graph.sources[kept]])
+        first = np.searchsorted(keys, np.arange(len(combinations) + 1, dtype=np.int64) * size)
+        return nearest[keys % size], first, rank, combinations
+
+    def _entries_of(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[Entry]:
+        """The steps without faults after which a machine is in a state, in a cell; those on shorter paths first."""
+        key = cell, machine, name
+        if key not in self._entries:
+            self._entries[key] = [], self._find_entries(*key)
+        known, more = self._entries[key]
+        yield from known
+        for entry in more:
+            known.append(entry)
+            yield entry
+
+    def _find_entries(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[Entry]:
+        befores, first, rank, combinations = self._arrivals
+        places = [m.cell for m in self.world.machines]
+        product, own = [places.index(at) for at in self.finder.product], self.world.layout.at(*machine, None)
+        found = [
+            befores[first[n] : first[n + 1]]
+            for n, control in enumerate(combinations)
+            if control[places.index(own)] == name and tuple([control[i] for i in product]) == cell
+        ]
+        before = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        for n in before[np.argsort(rank[before])].tolist():
+            if all(self.labels.lefts[label] != self.world.budgeted for label in self.labels.of[n]):
                 continue
-            depth = self.labels.depths[self.labels.of[state][0]]
-            cell = self.finder._cell(state)
-            for name in self.finder.names(state, at, actor):
-                for mode in modes:
-                    case = cell, name, mode
-                    if case not in best or depth < best[case][0]:
-                        best[case] = depth, state, at, actor
-        for case in sorted(best):
-            _, state, at, actor = best[case]
-            yield self._script(case, state, at, actor)
-
-    def _find_entries(self) -> None:
-        """The steps without faults by which a machine enters a state, by cell; those on shorter paths first."""
-        up = [n for n, s in enumerate(self.states) if all(s[at] for at in self.world.up.values())]
-        fresh = [n for n in up if any(self.labels.lefts[label] == self.world.budgeted for label in self.labels.of[n])]
-        for n in sorted(fresh, key=self._depth):
-            for action, after in self.world.successors(self.states[n]):
-                if action.fault or action.transition is None or action.role is None or after not in self._number:
+            state = self.states[n]
+            for action, after in self.world.successors(state):
+                if action.fault or action.transition is None or action.role is None or after[own] != name:
                     continue
-                cell = self.finder._cell(self._number[after])
-                for machine in self.world.layout.of:  # it, and those that it drives
-                    at = self.world.layout.at(*machine, None)
-                    if machine == (action.role, action.instance) or self.states[n][at] != after[at]:
-                        self._entries.setdefault((cell, machine), []).append((n, action, after))
+                if machine != (action.role, action.instance) and state[own] == name:
+                    continue  # it neither takes the step nor is driven
+                number = self._successor(n, after)
+                if number is not None and self.finder._cell(number) == cell:
+                    yield Entry(n, action, number)
 
-    def _depth(self, state: int) -> int:
-        depth: int = self.labels.depths[self.labels.of[state][0]]
-        return depth
+    def _successor(self, n: int, after: State) -> int | None:
+        """The number of a state that is a step away; None: it is not explored, as bounds leave it out."""
+        graph = self.finder.graph
+        targets = dict.fromkeys(graph.targets[graph.first[n] : graph.first[n + 1]].tolist())
+        return next((target for target in targets if self.states[target] == after), None)
 
     def _entry(self, case: Case) -> tuple[int, Action, int] | None:
         """The step into a state in the midst of which an actor stops where the model has it at rest; and the crash."""
@@ -100,14 +137,13 @@ class ScriptGenerator:
             return None
         for machine in ((r, i) for r, i in self.world.layout.of if r == role):
             actor = self.world.layout.of[machine]
-            for n, action, after in self._entries.get((cell, machine), ()):
-                own = (action.role, action.instance) == machine
-                entered = after[self.world.layout.at(*machine, None)] == name
-                if not entered or not self._begins(after, machine, action.transition if own else None, done):
+            for n, action, entered in self._entries_of(cell, machine, name):
+                own, after = (action.role, action.instance) == machine, self.states[entered]
+                if not self._begins(after, machine, action.transition if own else None, done):
                     continue
                 if where == ACKNOWLEDGE and action.lane is None:
                     continue
-                down = self._number.get(with_cell(after, self.world.up[actor.name], DOWN))
+                down = self._successor(entered, with_cell(after, self.world.up[actor.name], DOWN))
                 if down is not None and mode in self.finder.worst_in(down, actor):
                     return n, action, down
         return None
@@ -153,7 +189,8 @@ class ScriptGenerator:
         """The states on a shortest way to the state before a crash, and the crash."""
         best: tuple[int, list[int], Action] | None = None
         labels = self.labels
-        for source in self._into[state]:
+        first, sources = self._into
+        for source in sources[first[state] : first[state + 1]].tolist():
             for action, led_to in self.world.successors(self.states[source]):
                 if action.kind != "crash" or led_to != self.states[state]:
                     continue

@@ -66,6 +66,8 @@ def assert_found_alike(plain: Exploration, found: Exploration) -> None:
     assert [mine.states[n] for n in range(0, found.distinct, 97)] == theirs.states[::97]
     for name in ("states", "depths", "lefts", "of"):
         assert list(getattr(mine.labels, name)) == list(getattr(theirs.labels, name)), name
+    assert [mine.labels.depths[first] for first, *_ in mine.labels.of] == mine.labels.state_depths().tolist()
+    assert mine.labels.state_depths().tolist() == theirs.labels.state_depths().tolist()
     assert (found.graph is None) == (plain.graph is None)
     if plain.graph is not None:
         for name in ("sources", "targets", "first"):

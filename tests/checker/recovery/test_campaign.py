@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leasehold.checker.crash.analysis import crash
+from leasehold.checker.crash.cases import Case
 from leasehold.checker.recovery.campaign import (
     MOST_FINDINGS,
     Campaign,
@@ -32,6 +34,7 @@ from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.faults import Budget, crash_points
+from leasehold.spec.language.lower import ModelActor
 from tests.seeded_bugs import named
 from tests.systems import lease_cases, load
 
@@ -191,12 +194,14 @@ def test_scripts_are_of_all_cases_of_the_exploration(few: list[Script]) -> None:
     report = crash(load("lease", SMALL), Budget(crash=1))
     finder = report.finder
     assert finder is not None
-    cases = {
-        (finder._cell(state), name, mode)
-        for state, at, actor in finder.crashes()
-        for name in finder.names(state, at, actor)
-        for mode in finder.worst_in(state, actor) or ()
-    }
+    cases: dict[Case, tuple[int, int | None, ModelActor]] = {}
+    depths = finder.paths.labels.state_depths()
+    for crash_ in finder.crashes(range(len(finder._example))):  # the shortest, one crash after the other
+        state, _, actor = crash_
+        for case in product([finder._cell(state)], finder.names(*crash_), finder.worst_in(state, actor)):
+            if case not in cases or depths[state] < depths[cases[case][0]]:
+                cases[case] = crash_
+    assert finder.nearest() == cases
     assert [(s.cell, s.point, s.mode) for s in few] == sorted(cases)
     assert {s.point.partition("@")[0] for s in few} == {
         point.name for point in crash_points(load("lease", SMALL)) if any(s.point.startswith(point.name) for s in few)

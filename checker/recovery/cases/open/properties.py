@@ -7,11 +7,11 @@ step is possible any more, a `leads_to` that still waits is broken, and one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.checker.explore.ground import cells_read, function
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.monitor import CRASH, MonitoredProperties, PropertyMonitor
@@ -44,9 +44,10 @@ class Projection:
     def __call__(self, state: Sequence[Any]) -> Records:
         return tuple([state[cell] for cell in self.cells])
 
-    def every(self, states: Iterable[State]) -> frozenset[Records]:
+    def every(self, paths: Paths) -> frozenset[Records]:
         """The record states of an explored graph."""
-        return frozenset(map(self, states))
+        _, known = paths.combinations(self.cells)
+        return frozenset(known)
 
 
 class OpenProperties(MonitoredProperties):
