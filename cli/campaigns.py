@@ -19,10 +19,9 @@ from rich.table import Table
 
 from leasehold.checker.recovery.campaign import Campaign, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
-from leasehold.checker.recovery.cases.lease.runner import plays_leases
+from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.checker.recovery.processes.campaign import NO_TIME, ProcessCampaign
-from leasehold.checker.recovery.processes.campaign import campaign as process_campaign
-from leasehold.checker.recovery.random_runs.campaign import RandomCampaign, random_campaign
+from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.cli import tables
 from leasehold.cli.common import Exit, console, print_json, write_files
 from leasehold.cli.progress import Status
@@ -57,12 +56,11 @@ def crash_random(
     out: Path | None,
 ) -> NoReturn:  # fmt: skip
     """Plays random runs, prints the outcomes, and exits."""
-    if model.name != "lease":
-        raise click.UsageError(f"random runs are of leases, and {model.name} has none; take the system lease")
+    random_runs = _brought(model, plugin_of(model).random_runs, "--random")
     if runs is None and hours is None:
         runs = 1  # the one of a seed
     found = _watched(
-        "", "runs", lambda watch: random_campaign(runs, hours=hours, seed=seed, jobs=jobs, watch=watch)
+        "", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch)
     )  # fmt: skip
     files = {f"seed_{f.seed}.svg": path_svg(f.path, f"seed {f.seed}: {f.lease}") for f in found.failures}
     _finish(found, random_json(model, found), lambda *shown: _print_random(model, *shown), as_json, out, files)
@@ -72,14 +70,21 @@ def crash_processes(
     model: System, *, only: str | None, quick: bool, jobs: int | None, hours: float | None, as_json: bool
 ) -> NoReturn:  # fmt: skip
     """Plays cases with real processes, prints the outcomes, and exits."""
-    if model.name != "lease":
-        raise click.UsageError(f"--processes plays leases, and {model.name} has none; take the system lease")
+    processes = _brought(model, plugin_of(model).processes, "--processes")
     limit = {} if hours is None else {"limit_seconds": hours * 3600}
     found = _watched(
         "looking which points and system calls there are", "cases",
-        lambda watch: process_campaign(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
+        lambda watch: processes(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
     )  # fmt: skip
     _finish(found, processes_json(model, found), lambda *shown: _print_processes(model, *shown), as_json)
+
+
+def _brought(model: System, campaign: Callable[..., C] | None, option: str) -> Callable[..., C]:
+    """A campaign that a plug-in of the recovery checker brings."""
+    if campaign is None:
+        words = f"{option} needs policies, handlers and units that exist, and no plug-in has any for {model.name}"
+        raise click.UsageError(f"{words}; leave it out, or take the system lease")
+    return campaign
 
 
 def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
@@ -167,14 +172,10 @@ def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
 
 
 def _ends(found: CaseCampaign) -> str:
-    if plays_leases(found.system):
-        same, ended = found.ends["same"], found.ends["ended"]
-        return (
-            f"{same:,} came to where they are without the crash, {ended:,} have ended and their units served the next "
-            "request"
-        )
-    ends = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()))
-    return f"ends: {', '.join(ends) or 'none'}"
+    if ends := plugin_of(found.system).runner.ends:
+        return ", ".join(f"{found.ends[end]:,} {words}" for end, (_, words) in ends.items())
+    counts = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()))
+    return f"ends: {', '.join(counts) or 'none'}"
 
 
 def _print_random(model: System, screen: Console, found: RandomCampaign) -> None:

@@ -7,7 +7,7 @@ and keeps its disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Self
@@ -23,9 +23,7 @@ from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add, readdress
-from leasehold.impl.lease.authority import FirstFit
-from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.service_manager import FixedDemand, Wish
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -40,36 +38,6 @@ def _compiled(**settings: int | bool) -> tuple[System, Program]:
     """The lease with these constants; neither changes, so clusters share them."""
     system = load("lease", settings)
     return system, compile_system(system)
-
-
-def lease_environment(
-    program: Program, identity: Identity, roles: Iterable[str], player: Mapping[str, str], inventory: Inventory,
-    handler: Callable[[str], Any],
-) -> Environment:  # fmt: skip
-    """The policies, handlers and peers of an actor by the roles of the lease; other systems have none.
-
-    Args:
-        program: the compiled system.
-        identity: of the actor.
-        roles: that it plays.
-        player: the actor that plays a role.
-        inventory: the units of the broker and the site.
-        handler: makes the handler of a role.
-    """
-    made = Environment()
-    for role in roles:
-        if role == "service_manager":
-            acts, peers = dict.fromkeys(("join", "leave"), handler(role)), ("broker", "authority")
-            made = replace(made, handlers=acts, peers={peer: player[peer] for peer in peers})
-            made.policies[role] = FixedDemand(max_units=int(program.constants["max_units"]))
-        elif role == "broker":
-            made = replace(made, peers={"authority": player["authority"]}, units=inventory)
-            made.policies[role] = FirstComeFirstServed(inventory)
-        elif role == "authority":
-            acts = dict.fromkeys(("setup", "modify", "teardown"), handler(role))
-            made = replace(made, handlers=acts, units=inventory)
-            made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
-    return replace(made, credentials=TicketCredentials(program, identity, made.peers))
 
 
 class SystemCluster:
@@ -118,7 +86,7 @@ class SystemCluster:
 
     def roles(self, name: str) -> tuple[str, ...]:
         """The roles that an actor plays."""
-        return tuple(dict.fromkeys(self.program.machines[m][0].role for m, n in self.players.items() if n == name))
+        return self.program.roles_of(self.players)[name]
 
     async def __aenter__(self) -> Self:
         for name in self.disks:

@@ -15,9 +15,8 @@ from msgspec import to_builtins
 
 from leasehold.checker.crash.cases import product_of
 from leasehold.checker.recovery.cases.campaign import CaseCampaign
-from leasehold.checker.recovery.cases.lease.runner import plays_leases
-from leasehold.checker.recovery.cases.open.case import AS_IN_THE_MODEL, CHECKS
-from leasehold.checker.recovery.lease_run import CHECKS as LEASE_CHECKS
+from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
+from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.checker.recovery.processes.campaign import ProcessCampaign
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.reports.json_report import path_json, system_json
@@ -69,9 +68,9 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
 
 
 def _ends(found: CaseCampaign) -> dict[str, Any]:
-    """How cases ended: of the lease, beside the run without the crash; of another system, in which of its ends."""
-    if plays_leases(found.system):
-        return {"came_back": found.ends["same"], "ended": found.ends["ended"]}
+    """How cases ended: in the ways that a plug-in tells apart, or else in which of the system's ends."""
+    if ends := plugin_of(found.system).runner.ends:
+        return {name: found.ends[end] for end, (name, _) in ends.items()}
     return {"counterexamples": found.cases["counterexamples"], "ends": dict(sorted(found.ends.items()))}
 
 
@@ -169,9 +168,8 @@ def _summary(found: CaseCampaign) -> Iterator[str]:
 
 
 def _end_figures(found: CaseCampaign) -> list[tuple[int, str]]:
-    if plays_leases(found.system):
-        same, ended = "came to where they are without the crash", "ended, and their units served the next request"
-        return [(found.ends["same"], same), (found.ends["ended"], ended)]
+    if ends := plugin_of(found.system).runner.ends:
+        return [(found.ends[end], words) for end, (_, words) in ends.items()]
     return [
         (count, name if name == AS_IN_THE_MODEL else f"ended: {name}") for name, count in sorted(found.ends.items())
     ]
@@ -234,7 +232,7 @@ def _failures(found: CaseCampaign) -> Iterator[str]:
 
 def _checks(found: CaseCampaign) -> Iterator[str]:
     yield "<h2>What is checked</h2>"
-    yield from _rows(("check", "what has to be so"), (LEASE_CHECKS if plays_leases(found.system) else CHECKS).items())
+    yield from _rows(("check", "what has to be so"), plugin_of(found.system).runner.checks.items())
 
 
 def _rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

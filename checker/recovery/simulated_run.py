@@ -46,6 +46,10 @@ class SimulatedRun(Generic[S]):
         held = self.sim.held(lease, machine)
         return {} if held is None else held.core.view(held.record)
 
+    def where(self, lease: str) -> str:
+        """The control states of the machines that are no subsidiaries."""
+        return self.sim.where(lease)
+
     def tell(self, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
         """An operator's event for a machine."""
         actor = self.sim.actors[self.sim.player[machine]]

@@ -13,7 +13,9 @@ from typing import Any
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.monitor import event_of
 from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.core.core import Named
 from leasehold.impl.notices import Kind, Notice
+from leasehold.spec.language import types as t
 
 UNTRACED = frozenset({"late", "stale"})  # events that change nothing
 
@@ -51,7 +53,7 @@ class TraceRecorder:
             self._recovers(notice.actor)
         match notice.kind:
             case Kind.RECEIVE:
-                self._heard[notice.machine] = notice.name, notice.data["peer"], _shown(notice.data["fields"])
+                self._heard[notice.machine] = notice.name, notice.data["peer"], self._fields(notice)
             case Kind.TRANSITION:
                 self._look(notice.machine)
                 change = {"transition": notice.name, "before": notice.data["from"], "after": notice.data["to"]}
@@ -59,7 +61,7 @@ class TraceRecorder:
             case Kind.IGNORED if notice.data["kind"] not in UNTRACED:
                 self._consumed(notice, notice.name, "duplicate" if notice.data["kind"] == "duplicate" else "deliver")
             case Kind.SEND:
-                sent = Sent(notice.name, notice.machine, notice.data["peer"], _shown(notice.data["fields"]))
+                sent = Sent(notice.name, notice.machine, notice.data["peer"], self._fields(notice))
                 numbers = reversed(range(len(self._steps)))
                 last = next((n for n in numbers if self._sends(self._steps[n], notice)), None)
                 if last is not None and sent not in (step := self._steps[last]).sent:
@@ -96,7 +98,11 @@ class TraceRecorder:
         held = self.sim.held(self.lease, machine)
         if held is not None:
             self._control[machine] = held.state
-            self._data |= {f"{machine}.{name}": _word(v) for name, v in held.core.view(held.record).items()}
+            view = held.core.view(held.record)
+            self._data |= {f"{machine}.{f.name}": _word(f.type, view[f.name]) for f in held.core.fields}
+
+    def _fields(self, notice: Notice) -> dict[str, str]:
+        return _shown(self.sim.program.messages[notice.name].fields, notice.data["fields"])
 
     def _add(
         self, kind: ActionKind, machine: str, event: str, fields: Mapping[str, str] | None = None,
@@ -114,15 +120,14 @@ class TraceRecorder:
         return Snapshot(dict(self._control), dict(self._data), {}, self._now)
 
 
-def _shown(fields: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _word(value) for name, value in fields.items()}
+def _shown(shape: Named, fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _word(kind, fields[name]) for name, kind in shape if name in fields}
 
 
-def _word(value: Any) -> str:
+def _word(kind: t.Type, value: Any) -> str:
+    """A value, or plain data of it, as the language writes it."""
+    if isinstance(value, Mapping):  # opaque
+        return "{" + ", ".join(f"{k}: {_word(kind, v)}" for k, v in value.items()) + "}"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, frozenset | set | list):
-        return "{" + ", ".join(f"unit[{n}]" for n in sorted(value)) + "}"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {_word(v)}" for k, v in value.items()) + "}"
-    return "none" if value is None else str(value)
+    return "none" if value is None else t.show(kind, value)

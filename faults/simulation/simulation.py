@@ -5,13 +5,13 @@ loop runs what is ready in one order. A crash takes an actor at once, between tw
 gone, nothing more gets out of it, and its disk keeps what was committed.
 
 There is an actor for each actor that the system declares, and one for each machine of a role that no actor plays, as in
-the explorer. Its policies and handlers decide nothing by themselves (silent.py); lease.py has those of the lease.
+the explorer. Its policies and handlers decide nothing by themselves (silent.py); a subclass may bring others.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -124,7 +124,7 @@ class Simulation:
         self._actor = actor
         self._transports: dict[str, SimulatedTransport] = {}
         self.player = program.hosts
-        self.roles = _roles(program, self.player)
+        self.roles = program.roles_of(self.player)
         keys = {name: _key(seed, name) for name in self.roles}
         trust = Trust()
         for name, roles in self.roles.items():
@@ -206,6 +206,11 @@ class Simulation:
         lease = BELOW if self.program.machines[machine][0].subsidiary else lease
         return None if actor is None else actor.table.instances.get(RecordKey(lease, machine))
 
+    def where(self, lease: str) -> str:
+        """The control states of the machines that are no subsidiaries, as `active/-`; - where there is no machine."""
+        held = (self.held(lease, machine) for machine in self.program.players)
+        return "/".join("-" if one is None else one.state for one in held)
+
     def concerns(self, notice: Notice, lease: str) -> bool:
         """Whether a notice is about a machine of a lease, or about a unit that serves it."""
         if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].subsidiary:
@@ -222,16 +227,6 @@ class Simulation:
         for name in tuple(self.actors):
             self.crash(name)
         self.loop.close()
-
-
-def _roles(program: Program, player: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """By actor, declared ones first, the roles that it plays, without subsidiary ones."""
-    found: dict[str, dict[str, None]] = {name: {} for name in program.actors}
-    for machine, name in player.items():
-        core, _ = program.machines[machine]
-        if not core.subsidiary:
-            found.setdefault(name, {})[core.role] = None
-    return {name: tuple(roles) for name, roles in found.items() if roles}
 
 
 def _key(seed: int, name: str) -> PrivateKey:

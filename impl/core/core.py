@@ -309,6 +309,19 @@ class Program:
         """For each machine that is no subsidiary the actor that plays it."""
         return {name: actor for name, actor in self.hosts.items() if not self.machines[name][0].subsidiary}
 
+    def roles_of(self, players: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """By actor, declared ones first, the roles that it plays, without subsidiary ones.
+
+        Args:
+            players: for each machine the actor that plays it.
+        """
+        found: dict[str, dict[str, None]] = {name: {} for name in self.actors}
+        for machine, name in players.items():
+            core, _ = self.machines[machine]
+            if not core.subsidiary:
+                found.setdefault(name, {})[core.role] = None
+        return {name: tuple(roles) for name, roles in found.items() if roles}
+
     @cached_property
     def has_membership(self) -> bool:
         """Whether a run's machines may have to learn who plays others; those of a standing system have settings."""

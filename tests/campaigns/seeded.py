@@ -26,8 +26,8 @@ from typing import Any
 from leasehold.checker.recovery.campaign import Finding, spread
 from leasehold.checker.recovery.cases import campaign
 from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.spec import System, load
 from tests.seeded_bugs import Bug, UnknownBug, bugs, named
 

@@ -29,7 +29,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from leasehold.faults.simulation.lease import LeaseSimulation
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import Done, Handler, HandlerAction

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.lease.case import LeaseCaseRun
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
-from leasehold.faults.simulation.lease import LeaseSimulation
+from leasehold.checker.recovery.lease.case import LeaseCaseRun
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler

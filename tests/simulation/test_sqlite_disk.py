@@ -23,9 +23,9 @@ import pytest
 
 pytest.importorskip("apsw", reason="SQLite's calls of the operating system are simulated with apsw")
 
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
-from leasehold.faults.simulation.lease import LeaseSimulation
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.store.store import Batch, Broken, RecordKey, Store, StoreError, Transient
 from tests.simulation.files import FileSystem

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor
 from leasehold.impl.actor.environment import ActorError

@@ -5,8 +5,8 @@ modes. Each case is run twice: once the messages of the actor that crashes arriv
 it. With `pairs`, an actor stops once more at every point that is passed after the restart. Cases are independent, so
 they are spread over processes; the order in which they end changes nothing of the result.
 
-What follows the restart is the lease's own where the system is the lease (cases/lease), and what the specification
-allows where it is any other (cases/open). Then counterexamples of the model under other faults are cases as well.
+What follows the restart is what the specification allows (walk.py), and counterexamples of the model under other faults
+are cases as well; of a system that has a plug-in (plugins.py), both are the plug-in's.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from leasehold.checker.crash.analysis import crash
-from leasehold.checker.explore import Limits, Path, Progress, explore
+from leasehold.checker.explore import Path, Progress
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch, silent, spread
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner, plays_leases
-from leasehold.checker.recovery.cases.open.counterexample import Counterexample, counterexamples
-from leasehold.checker.recovery.cases.open.properties import Projection, Records
-from leasehold.checker.recovery.cases.open.runner import OpenCaseRunner
+from leasehold.checker.recovery.cases.counterexample import Counterexample
+from leasehold.checker.recovery.cases.runner import CaseRunner, Known
 from leasehold.checker.recovery.cases.script import ScriptGenerator
 from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.faults import Budget
 from leasehold.spec import System
 
 LOST = "!lost"  # at the end of a case's name: the messages of the crashed actor are lost
 SECOND = "+crash:"  # before the second point in a case's name
 TRACED = 3  # failures whose path is kept
-MOST_STATES = 1_000_000  # of the other graphs whose records are compared
 CHUNK = 24  # scripts that a process is given at a time
 
 
@@ -87,40 +85,25 @@ class CaseCampaign(Campaign):
             counts[1] += not outcome.passed
 
 
-# Record states that runs may have, by kind of case, and the properties that one crash breaks (OpenCaseRunner).
-Known: TypeAlias = tuple[dict[str, frozenset[Records]], frozenset[str]]
-
-
 class Explored(NamedTuple):
     """What the explorer says of a system.
 
     Attributes:
         states: how many there are with one crash.
         scripts: one for each case.
-        known: what runs of a system that is not the lease are compared with.
+        known: what runs are compared with.
     """
 
     states: int
     scripts: list[Script]
-    known: Known | tuple[()] = ()
+    known: Known = ()
 
 
 def scripts_of(system: System, progress: Callable[[Progress], None] | None = None, pairs: bool = False) -> Explored:
     """Explores a system with one crash, and has a script for each case; with `pairs` also with two."""
     report = crash(system, Budget(crash=1), progress)
-    scripts = list(ScriptGenerator(report).every())
-    if plays_leases(system):
-        return Explored(report.faulty.distinct, scripts)
-    paths = report.faulty.paths
-    known = {"": Projection(paths.world).every(paths)}
-    bare = replace(system, properties={}, ends=None)
-    for kind, budget in (("lost", Budget(crash=1, lose="any")), *([("second", Budget(crash=2))] if pairs else [])):
-        found = explore(bare, Limits(states=MOST_STATES), progress, budget=budget)
-        if found.complete:
-            known[kind] = Projection(found.paths.world).every(found.paths)
-    holding = frozenset(p.name for p in report.legal.properties if p.verdict != "violated")
-    scripts += counterexamples(system, holding)
-    return Explored(report.faulty.distinct, scripts, (known, frozenset(report.broken)))
+    more, known = plugin_of(system).runner.explored(system, report, progress, pairs)
+    return Explored(report.faulty.distinct, [*ScriptGenerator(report).every(), *more], known)
 
 
 def campaign(
@@ -142,8 +125,7 @@ def campaign(
         UnknownCase: no case has the name of `only`.
     """
     begun = time.perf_counter()
-    explored, scripts, *more = scripts_of(system, progress, pairs or SECOND in (only or ""))
-    known = more[0] if more else ()
+    explored, scripts, known = scripts_of(system, progress, pairs or SECOND in (only or ""))
     exploring = time.perf_counter() - begun
     found = CaseCampaign(system=system, explored=explored, scripts=len(scripts), exploring=exploring)
     work = list(_work(scripts, pairs, only))
@@ -158,9 +140,7 @@ def campaign(
     return found
 
 
-def _drawn(
-    system: System, cases: Sequence[RecoveryCase], found: CaseCampaign, known: Known | tuple[()]
-) -> dict[str, Path]:
+def _drawn(system: System, cases: Sequence[RecoveryCase], found: CaseCampaign, known: Known) -> dict[str, Path]:
     """The paths of the first failures, and of a case that is alone."""
     names = {outcome.name for outcome in found.failures[:TRACED]}
     wanted = list(cases) if len(cases) == 1 else [case for case in cases if case.name in names]
@@ -210,12 +190,12 @@ def _unknown(scripts: Sequence[Script], name: str) -> str:
     return f"no case is named {name[:120]!r}{hint} (names are POINT@MODE@CELL; POINT@MODE or POINT stand for several)"
 
 
-runner: LeaseCaseRunner | OpenCaseRunner  # of this process
+runner: CaseRunner  # of this process
 
 
-def runner_of(system: System, *known: Any) -> LeaseCaseRunner | OpenCaseRunner:
+def runner_of(system: System, *known: Any) -> CaseRunner:
     """What runs the cases of a system."""
-    return LeaseCaseRunner(system) if plays_leases(system) else OpenCaseRunner(system, *known)
+    return plugin_of(system).runner(system, *known)
 
 
 def begin(system: System, *known: Any) -> None:

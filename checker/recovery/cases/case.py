@@ -1,13 +1,14 @@
 """One case replayed by real actors: its script, with the crash, and what is watched meanwhile.
 
 Theory of operation. The script is replayed step by step up to the restart. What follows, and what is checked then, is
-the business of the two kinds of runs: those of the lease (lease/case.py) have real policies, handlers and units; those
-of any other system (open/case.py) answer for the environment as the specification allows.
+the business of the kinds of runs: those of any system (walk.py) answer for the environment as the specification
+allows; those of a plug-in may have real policies, handlers and units.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, Unplayable
@@ -68,6 +69,10 @@ class CaseRun(SimulatedRun[S]):
         self.sim.close()
 
     @abstractmethod
+    def until_recovered(self) -> None:
+        """The script, and what follows its restart as long as a second crash may come."""
+
+    @abstractmethod
     def stages(self) -> None:
         """The script, what follows the restart, and its checks."""
 
@@ -96,6 +101,11 @@ class CaseRun(SimulatedRun[S]):
             self.committed.compare(self.replayer.player(step.machine))
         if self.lost and step.kind in ("crash", "stillborn") and not self.reference:
             self._lose_messages(step)
+
+    def redeliver(self) -> None:
+        """All messages that were delivered before are delivered again, the newest first, unless messages are lost."""
+        for packet in () if self.lost else reversed(tuple(self.sim.network.delivered)):
+            self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
 
     def _lose_messages(self, step: ScriptStep) -> None:
         assert step.machine is not None

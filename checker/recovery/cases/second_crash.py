@@ -43,20 +43,12 @@ class SecondCrash:
             return
         if notice.kind in (Kind.SEND, Kind.CALL) and notice.lease not in (self.lease, BELOW):
             return
-        name = f"crash:{notice.actor}@{self._where()}#{where}" + (f"({notice.name})" if notice.name else "")
+        what = f"({notice.name})" if notice.name else ""
+        name = f"crash:{notice.actor}@{self.sim.where(self.lease)}#{where}{what}"
         self.seen.setdefault(name)
         if name == self.point and not self.met:
             self.met, self.stopped = True, notice.actor
             raise SimulatedCrash
-
-    def _where(self) -> str:
-        """The states of the lease's machines."""
-        machines = self.sim.program.machines.items()
-        return "/".join(self._state(machine) for machine, (core, _) in machines if not core.subsidiary)
-
-    def _state(self, machine: str) -> str:
-        held = self.sim.held(self.lease, machine)
-        return "-" if held is None else held.state
 
     def restart(self) -> None:
         """Restarts the actor that was stopped."""

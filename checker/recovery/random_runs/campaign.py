@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, Watch, spread
-from leasehold.checker.recovery.lease_run import SERVICE_MANAGER
+from leasehold.checker.recovery.lease.run import SERVICE_MANAGER
 from leasehold.checker.recovery.random_runs.plan import RunPlan, plan_of, shrunk
 from leasehold.checker.recovery.random_runs.run import RandomRun
 

@@ -17,12 +17,12 @@ from functools import cache, partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.lease_run import BROKER, SERVICE_MANAGER, LeaseRun
+from leasehold.checker.recovery.lease.run import BROKER, SERVICE_MANAGER, LeaseRun
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.network import NO_FAULTS, SCHEME, NetworkConditions
 from leasehold.impl.actor.environment import ActorError

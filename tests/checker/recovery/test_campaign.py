@@ -29,9 +29,9 @@ from leasehold.checker.recovery.campaign import (
     spread,
 )
 from leasehold.checker.recovery.cases.campaign import LOST, CaseCampaign, RecoveryCase, _work, campaign
-from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.faults import Budget, crash_points
 from leasehold.spec.language.lower import ModelActor
@@ -575,7 +575,7 @@ def test_a_campaign_counts_its_cases_by_kind_cell_and_point(few: list[Script]) -
 def explored(few: list[Script], monkeypatch: pytest.MonkeyPatch) -> None:
     """The exploration is not made again."""
     monkeypatch.setattr(
-        "leasehold.checker.recovery.cases.campaign.scripts_of", lambda system, progress, pairs: (1123, few)
+        "leasehold.checker.recovery.cases.campaign.scripts_of", lambda system, progress, pairs: (1123, few, ())
     )
 
 
@@ -675,9 +675,9 @@ def test_names_of_cases() -> None:
 RUN = """
 import hashlib, logging, pickle, sys
 logging.disable(logging.CRITICAL)
-from leasehold.checker.recovery.cases.lease.case import LeaseCaseRun
-from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.lease.case import LeaseCaseRun
+from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.spec import load
 stage = LeaseCaseRunner(load("lease", {"max_units": 1, "last_end": 2}))
 with open(sys.argv[1], "rb") as file:

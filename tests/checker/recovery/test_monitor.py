@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import RecordKey
 from tests.systems import load

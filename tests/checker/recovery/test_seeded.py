@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.cases.steps import Script
-from leasehold.checker.recovery.lease_run import CHECKS
+from leasehold.checker.recovery.lease.run import CHECKS
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.ready import Ready

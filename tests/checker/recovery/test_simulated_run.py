@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery import progress, simulated_run
-from leasehold.checker.recovery.lease_run import LeaseRun
+from leasehold.checker.recovery.lease.run import LeaseRun
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.spec.language.model import Call
@@ -49,7 +49,7 @@ def test_a_machine_that_nobody_has_has_no_state_and_no_data() -> None:
     run = Run()
     run.machines["broker"] = "ticketed", {"units": 2}
     assert (run.state(LEASE, "broker"), run.data(LEASE, "broker")) == ("ticketed", {"units": 2})
-    assert (run.state(LEASE), run.data(LEASE), run.where(LEASE)) == ("", {}, "-/ticketed/-")
+    assert (run.state(LEASE), run.data(LEASE)) == ("", {})
     assert run.outcome.name == "run"
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore.result import Step
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.trace import TraceRecorder, _word
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.compiler.program import compile_system
+from leasehold.spec.language import types as t
 from tests.systems import load
 
+NODES = t.Set(t.Instance("node", 12))
 LEASE, OTHER = "service_manager:1", "service_manager:2"
 
 
@@ -171,12 +173,13 @@ def test_a_message_that_is_ignored_is_a_step_without_a_transition(sim: LeaseSimu
 
 
 @pytest.mark.parametrize(
-    ("value", "word"),
+    ("kind", "value", "word"),
     [
-        (None, "none"), (True, "true"), (False, "false"), (3, "3"), ("word", "word"), (frozenset(), "{}"),
-        (frozenset({10, 2}), "{unit[2], unit[10]}"), ([3, 1], "{unit[1], unit[3]}"), ({1}, "{unit[1]}"),
-        ({"a": {"b": None}, "c": True}, "{a: {b: none}, c: true}"),
+        (t.Opaque(), None, "none"), (t.BOOL, True, "true"), (t.BOOL, False, "false"), (t.Int(), 3, "3"),
+        (t.Opaque(), "word", "word"), (NODES, frozenset(), "{}"), (NODES, frozenset({10, 2}), "{node[2], node[10]}"),
+        (NODES, [3, 1], "{node[1], node[3]}"), (NODES, {1}, "{node[1]}"),
+        (t.Opaque(), {"a": {"b": None}, "c": True}, "{a: {b: none}, c: true}"),
     ],
 )  # fmt: skip
-def test_values_are_written_as_in_the_language(value: Any, word: str) -> None:
-    assert _word(value) == word
+def test_values_are_written_as_in_the_language(kind: t.Type, value: Any, word: str) -> None:
+    assert _word(kind, value) == word

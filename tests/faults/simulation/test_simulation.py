@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.faults.simulation.lease import LeaseSimulation
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
@@ -58,6 +58,7 @@ def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: LeaseSimu
     demand(sim, until=4)
     sim.loop.advance(1.0)
     assert (states(sim), sim.up(), sim.time.now) == (ACTIVE, {"unit-0", LEASE}, 0)
+    assert (sim.where(LEASE), sim.where("service_manager:2")) == ("active/ticketed/active", "-/-/-")
     assert sim.serves("unit-0", LEASE)
     assert not sim.serves("unit-0", "service_manager:2")
     assert sim.strays() == []

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import lease_environment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.transport.memory import Fate, MemoryTransport, Network

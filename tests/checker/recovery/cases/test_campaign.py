@@ -13,6 +13,7 @@ from leasehold.checker.recovery.campaign import CaseOutcome, Finding, UnknownCas
 from leasehold.checker.recovery.cases import campaign as module
 from leasehold.checker.recovery.cases.campaign import CHUNK, TRACED, Explored, RecoveryCase, campaign
 from leasehold.checker.recovery.cases.steps import Script
+from leasehold.checker.recovery.plugins import RecoveryPlugin
 from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 1, "expiry": False})
@@ -65,7 +66,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         begin(*arguments)
         return map(do, work)
 
-    monkeypatch.setattr(module, "LeaseCaseRunner", Runner)
+    monkeypatch.setattr(module, "plugin_of", lambda system: RecoveryPlugin(bool, Runner))  # type: ignore[arg-type]
     monkeypatch.setattr(module, "spread", here)
     monkeypatch.setattr(module, "scripts_of", lambda system, progress, pairs: Explored(77, SCRIPTS))
     monkeypatch.setattr(Runner, "played", [])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.cases.lease.case import LeaseReplayer
 from leasehold.checker.recovery.cases.replay import ReplayDiverged, Unplayable
 from leasehold.checker.recovery.cases.steps import ScriptStep
+from leasehold.checker.recovery.lease.case import LeaseReplayer
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from tests.systems import load

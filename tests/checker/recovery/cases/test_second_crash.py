@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,16 +19,12 @@ class Simulated:
     def __init__(self) -> None:
         self.subscribers: list[Any] = []
         self.states = {"service_manager": "active", "broker": "ticketed"}
-        machines = {"service_manager": False, "broker": False, "authority": False, "unit[0]": True, "unit[1]": True}
-        self.program = SimpleNamespace(
-            machines={name: (SimpleNamespace(subsidiary=below), 0) for name, below in machines.items()}
-        )
         self.actors = {"service_manager": 1, "broker": 2, "site": 3}
         self.done: list[tuple[str, str]] = []
 
-    def held(self, lease: str, machine: str) -> Any:
+    def where(self, lease: str) -> str:
         assert lease == LEASE
-        return SimpleNamespace(state=self.states[machine]) if machine in self.states else None
+        return "/".join(self.states.get(machine, "-") for machine in ("service_manager", "broker", "authority"))
 
     def crash(self, name: str) -> None:
         self.done.append(("crash", name))

@@ -7,11 +7,11 @@ from typing import Any
 
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import Environment, RetryPolicy
-from leasehold.impl.cluster import lease_environment
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.handlers.simulated import World as Units
+from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.store import Store
 

@@ -50,7 +50,7 @@ class Projection:
         return frozenset(known)
 
 
-class OpenProperties(MonitoredProperties):
+class RunProperties(MonitoredProperties):
     """The properties of any system under a budget of faults.
 
     Attributes:
@@ -100,7 +100,7 @@ class OpenProperties(MonitoredProperties):
         return found
 
 
-class OpenMonitor(PropertyMonitor):
+class RunMonitor(PropertyMonitor):
     """Evaluates the properties of one run, and compares its record states with those of the explored graph.
 
     Attributes:
@@ -108,10 +108,10 @@ class OpenMonitor(PropertyMonitor):
         outside: the run has left the bounds within which the system was explored.
     """
 
-    properties: OpenProperties
+    properties: RunProperties
 
     def __init__(
-        self, simulation: Simulation, properties: OpenProperties, lease: str, known: frozenset[Records] | None
+        self, simulation: Simulation, properties: RunProperties, lease: str, known: frozenset[Records] | None
     ) -> None:
         super().__init__(simulation, properties, lease)
         self.known = known

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from leasehold.checker.explore.reference import choose
-from leasehold.checker.recovery.cases.open.properties import reads_messages
+from leasehold.checker.recovery.cases.properties import reads_messages
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.faults.simulation.network import SCHEME, Packet

@@ -14,9 +14,9 @@ import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.campaign import Explored, RecoveryCase, _work, runner_of, scripts_of
-from leasehold.checker.recovery.cases.open.case import AS_IN_THE_MODEL, CHECKS, OpenCaseRun
-from leasehold.checker.recovery.cases.open.counterexample import Counterexample
-from leasehold.checker.recovery.cases.open.runner import OpenCaseRunner
+from leasehold.checker.recovery.cases.counterexample import Counterexample
+from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, CHECKS, WalkRun
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.core.core import Core
@@ -80,10 +80,10 @@ def explored() -> Explored:
 
 
 @pytest.fixture
-def runner(explored: Explored) -> OpenCaseRunner:
+def runner(explored: Explored) -> CaseRunner:
     """A runner of its own, as a test may spoil its program."""
     made = runner_of(load("two_phase_commit", {"participants": 2}), *explored.known)
-    assert isinstance(made, OpenCaseRunner)
+    assert isinstance(made, CaseRunner)
     return made
 
 
@@ -91,7 +91,7 @@ def words(outcome: CaseOutcome) -> str:
     return f"{outcome.name}: " + "; ".join(f"{f.check}: {f.words}" for f in outcome.findings)
 
 
-def finding(runner: OpenCaseRunner, explored: Explored, check: str, step: int = 7) -> str:
+def finding(runner: CaseRunner, explored: Explored, check: str, step: int = 7) -> str:
     """What a check says in the first case in which it finds anything; empty: it finds nothing."""
     for script in explored.scripts[::step]:
         for found in runner.play(script).findings:
@@ -101,7 +101,7 @@ def finding(runner: OpenCaseRunner, explored: Explored, check: str, step: int = 
     return ""
 
 
-def test_cases_pass_where_nothing_is_wrong(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_cases_pass_where_nothing_is_wrong(explored: Explored, runner: CaseRunner) -> None:
     ends = set()
     for n, script in enumerate(explored.scripts[3::23]):
         outcome = runner.play(script, lost=bool(n % 2))
@@ -111,7 +111,7 @@ def test_cases_pass_where_nothing_is_wrong(explored: Explored, runner: OpenCaseR
     assert ends >= {"committed", "aborted"}
 
 
-def test_a_case_is_one_run(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_a_case_is_one_run(explored: Explored, runner: CaseRunner) -> None:
     """Its name is the seed of what is left to chance."""
     script = explored.scripts[40]
     one, other = (runner.play(script, traced=True) for _ in range(2))
@@ -121,7 +121,7 @@ def test_a_case_is_one_run(explored: Explored, runner: OpenCaseRunner) -> None:
     assert kinds.count("crash") == kinds.count("recover") == 1
 
 
-def test_an_actor_stops_twice(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_an_actor_stops_twice(explored: Explored, runner: CaseRunner) -> None:
     script = next(s for s in explored.scripts if s.point == "crash:coordinator/asking#after-commit")
     points = runner.second_points(script)
     assert {p.partition("#")[2].partition("(")[0] for p in points} >= {"before-commit", "after-commit", "before-send"}
@@ -136,7 +136,7 @@ def broken(explored: Explored) -> list[Counterexample]:
     return [script for script in explored.scripts if isinstance(script, Counterexample)]
 
 
-def test_what_the_model_breaks_is_broken(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_what_the_model_breaks_is_broken(explored: Explored, runner: CaseRunner) -> None:
     names = {script.point: script for script in broken(explored)}
     assert {*names} == {"broken:a_transaction_ends", "broken:prepared_ends", "broken:deadlock_free"}
     assert {script.mode for script in names.values()} == {"halt=1"}
@@ -149,7 +149,7 @@ def test_what_the_model_breaks_is_broken(explored: Explored, runner: OpenCaseRun
 
 @pytest.mark.parametrize("expected", [frozenset(), frozenset({"agreement"})])
 def test_another_property_than_the_models_is_found(
-    explored: Explored, runner: OpenCaseRunner, expected: frozenset[str]
+    explored: Explored, runner: CaseRunner, expected: frozenset[str]
 ) -> None:
     script = replace(broken(explored)[0], expected=expected)
     (found,) = runner.play(script).findings
@@ -157,7 +157,7 @@ def test_another_property_than_the_models_is_found(
     assert found.words.startswith(f"the model breaks {', '.join(expected) or 'nothing'}, the run ")
 
 
-def test_a_run_that_goes_on_where_the_model_is_stuck_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_a_run_that_goes_on_where_the_model_is_stuck_is_found(explored: Explored, runner: CaseRunner) -> None:
     script = broken(explored)[0]
     before = next(n for n, step in enumerate(script.steps) if step.kind == "halt")
     found = runner.play(replace(script, steps=script.steps[:before], at=before - 1)).findings
@@ -168,7 +168,7 @@ def test_a_run_that_goes_on_where_the_model_is_stuck_is_found(explored: Explored
 
 
 def test_a_store_that_loses_a_commit_is_found(
-    explored: Explored, runner: OpenCaseRunner, monkeypatch: pytest.MonkeyPatch
+    explored: Explored, runner: CaseRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit, count = MemoryStore._commit, [0]
 
@@ -181,9 +181,7 @@ def test_a_store_that_loses_a_commit_is_found(
     assert "has another coordinator of coordinator:1" in words or "which it had committed" in words
 
 
-def test_an_outbox_that_drops_is_found(
-    explored: Explored, runner: OpenCaseRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outbox_that_drops_is_found(explored: Explored, runner: CaseRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where messages are lost with their sender, nobody says them again."""
     monkeypatch.setattr(Outbox, "_later", lambda self, pending, pause: self.drop(pending.key, pending.neighbour))
     checks = {f.check for script in explored.scripts[::21] for f in runner.play(script, lost=True).findings}
@@ -201,14 +199,14 @@ def spoilt(core: Core, kinds: set[str], becomes: Callable[[Any, Any], Any]) -> N
     object.__setattr__(core, "step", takes)
 
 
-def test_a_core_that_takes_an_ignored_event_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_a_core_that_takes_an_ignored_event_is_found(explored: Explored, runner: CaseRunner) -> None:
     """It goes to where its specification has nothing to go to."""
     core = runner.program.roles["coordinator"]
     spoilt(core, {"ignored"}, lambda r, o: (("committing", *r[1:]), Outcome("taken", o.event, "coordinator/x#agree")))
     assert "no run of the model has these records after coordinator agree" in finding(runner, explored, "model")
 
 
-def test_an_invariant_that_is_broken_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_an_invariant_that_is_broken_is_found(explored: Explored, runner: CaseRunner) -> None:
     core = runner.program.roles["participant"]
     step = core.step
 
@@ -222,40 +220,41 @@ def test_an_invariant_that_is_broken_is_found(explored: Explored, runner: OpenCa
     assert "does not hold at tick 0" in finding(runner, explored._replace(scripts=some), "invariant")
 
 
-def test_a_message_that_is_taken_twice_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_a_message_that_is_taken_twice_is_found(explored: Explored, runner: CaseRunner) -> None:
     """A duplicate changes a record when everything is over."""
     core = runner.program.roles["coordinator"]
     spoilt(core, {"stale", "duplicate"}, lambda r, o: (("idle", *r[1:]), Outcome("taken", o.event)))
     run = next(_at_its_end(explored, runner))
+    run.lost = False  # so that what was delivered comes again
     run._repeat()
     assert [f.check for f in run.outcome.findings] == ["repeated"]
     run.close()
 
 
-def _at_its_end(explored: Explored, runner: OpenCaseRunner) -> Iterator[OpenCaseRun]:
+def _at_its_end(explored: Explored, runner: CaseRunner) -> Iterator[WalkRun]:
     for script in explored.scripts[10::17]:
-        run = runner._run(script, True, None, False)
-        run.to_the_end()
+        run = runner.made(script, True, None, False)
+        run.until_recovered()
         if run.ended and len(run.sim.network.delivered) > 4:
             yield run
         run.close()
 
 
-def test_an_end_that_is_none_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_an_end_that_is_none_is_found(explored: Explored, runner: CaseRunner) -> None:
     runner.properties.ends = {"never": lambda s, e, b: False}
     assert finding(runner, explored, "end").startswith("nothing is possible any more, and no end holds: ")
     runner.properties.excused = frozenset({"deadlock_free"})
     assert finding(runner, explored, "end", 60) == ""
 
 
-def test_an_exception_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
-    run = runner._run(explored.scripts[0], False, None, False)
+def test_an_exception_is_found(explored: Explored, runner: CaseRunner) -> None:
+    run = runner.made(explored.scripts[0], False, None, False)
     run.sim.loop.errors.append({"message": "it failed", "exception": ValueError("no")})
     assert [(f.check, f.words) for f in run.run().findings] == [("error", "it failed: ValueError('no')")]
     run.close()
 
 
-def test_who_does_not_follow_the_script_is_found(explored: Explored, runner: OpenCaseRunner) -> None:
+def test_who_does_not_follow_the_script_is_found(explored: Explored, runner: CaseRunner) -> None:
     script = next(s for s in explored.scripts if s.point == "crash:coordinator/committing#after-commit")
     for n in range(1, script.at):
         without = replace(script, steps=(*script.steps[:n], *script.steps[n + 1 :]), at=script.at - 1)

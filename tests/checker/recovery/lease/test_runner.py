@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.lease import runner as module
-from leasehold.checker.recovery.cases.lease.runner import LeaseCaseRunner
-from leasehold.faults.simulation.lease import LeaseSimulation
+from leasehold.checker.recovery.lease import runner as module
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 1, "expiry": False})
@@ -43,12 +43,9 @@ class Run:
         if (self.kind, name) in self.fails:
             raise ZeroDivisionError(name)
 
-    def to_the_restart(self) -> None:
-        self.told.append("to_the_restart")
-        self._stage("to_the_restart")
-
-    def at_once(self) -> None:
-        self.told.append("at_once")
+    def until_recovered(self) -> None:
+        self.told.append("until_recovered")
+        self._stage("until_recovered")
 
     def compare_with(self, reference: Run) -> None:
         self.told.append(reference)
@@ -96,9 +93,9 @@ def test_all_cases_of_a_script_are_compared_with_one_reference(runner: LeaseCase
     assert [(run.kind, run.script) for run in Run.made] == [
         ("reference", ONE), ("case", ONE), ("case", ONE), ("reference", OTHER), ("case", OTHER)
     ]  # fmt: skip
-    assert first.told == ["to_the_restart", "at_once", "close"]
+    assert first.told == ["until_recovered", "close"]
     assert [run.told for run in cases] == [[first, "run", "close"]] * 2
-    assert (second.told, last.told) == (["to_the_restart", "at_once"], [second, "run", "close"])
+    assert (second.told, last.told) == (["until_recovered"], [second, "run", "close"])
     assert [(run.options["lost"], run.options["second"], run.options["traced"]) for run in (*cases, last)] == [
         (False, None, False), (True, None, False), (False, "crash:a", True)
     ]  # fmt: skip
@@ -123,7 +120,7 @@ def test_a_simulation_may_be_of_another_kind_for_one_case_or_for_all(runner: Lea
 
 
 @pytest.mark.parametrize(("kind", "stage", "check"), [("reference", "made", "drive"), ("case", "made", "drive"),
-                                                      ("reference", "to_the_restart", "drive"),
+                                                      ("reference", "until_recovered", "drive"),
                                                       ("case", "run", "error")])  # fmt: skip
 def test_an_error_is_a_finding_and_leaves_nothing_open(
     runner: LeaseCaseRunner, kind: str, stage: str, check: str
@@ -147,8 +144,8 @@ def test_a_second_point_that_nobody_came_to_is_found(runner: LeaseCaseRunner) ->
 
 def test_second_points_are_those_of_a_run_up_to_the_comparison(runner: LeaseCaseRunner) -> None:
     assert runner.second_points(ONE) == ["crash:a", "crash:b"]
-    (run,) = Run.made
-    assert (run.kind, run.told) == ("case", ["to_the_restart", "at_once", "close"])
-    Run.fails.add(("case", "to_the_restart"))
+    reference, run = Run.made
+    assert (reference.kind, run.kind, run.told) == ("reference", "case", [reference, "until_recovered", "close"])
+    Run.fails.add(("case", "until_recovered"))
     assert runner.second_points(ONE) == []
     assert Run.made[-1].told[-1] == "close"

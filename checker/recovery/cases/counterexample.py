@@ -15,9 +15,9 @@ from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import PropertyResult, Step
 from leasehold.checker.explore.step import Action
-from leasehold.checker.recovery.cases.open.case import AS_IN_THE_MODEL, OpenCaseRun
-from leasehold.checker.recovery.cases.open.properties import DEADLOCK, OpenProperties, Records
+from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
+from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.lowering import WHOLE
 from leasehold.faults.simulation.network import SCHEME
@@ -51,14 +51,14 @@ def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[B
         found = explore(system, Limits(states=MOST_STATES), budget=budget)
         if not found.complete:
             continue
-        properties = OpenProperties(system, budget)
+        properties = RunProperties(system, budget)
         for result in found.properties:
             known = {*properties.states, *properties.steps, *(name for name, *_ in properties.leads_to), DEADLOCK}
             if result.verdict == "violated" and result.path is not None and result.name in holding & known:
                 yield _script(found, properties, result, budget)
 
 
-def _script(found: Exploration, properties: OpenProperties, result: PropertyResult, budget: Budget) -> Counterexample:
+def _script(found: Exploration, properties: RunProperties, result: PropertyResult, budget: Budget) -> Counterexample:
     assert result.path is not None
     world, path = found.paths.world, result.path
     writer = StepWriter(world, crash_points(found.system))
@@ -101,7 +101,7 @@ def _written(writer: StepWriter, state: State, action: Action, after: State) -> 
     return writer.taken(state, action, after)
 
 
-class CounterexampleRun(OpenCaseRun):
+class CounterexampleRun(WalkRun):
     """A run of one counterexample."""
 
     script: Counterexample
@@ -115,7 +115,7 @@ class CounterexampleRun(OpenCaseRun):
         if self.script.loop is None:
             self._stay()
         elif self.monitor.properties.projection(self.monitor.state) != self._at_loop:
-            self.say("counterexample", f"the run does not come back to where its loop begins: {self.where()}")
+            self.say("counterexample", f"the run does not come back to where its loop begins: {self.where(self.lease)}")
         self._seen |= self.monitor.waiting
 
     def watch(self, step: ScriptStep) -> None:
@@ -132,7 +132,8 @@ class CounterexampleRun(OpenCaseRun):
         if self._retransmitted() or (surely := [*self.choices.events(surely=True)]):
             now = self.monitor.properties.projection(self.monitor.state)
             words = "the records have changed" if now != before else f"{len(surely)} events have to come"
-            self.say("counterexample", f"in the model nothing has to happen any more, and here {words}: {self.where()}")
+            words = f"in the model nothing has to happen any more, and here {words}: {self.where(self.lease)}"
+            self.say("counterexample", words)
             return
         properties = self.monitor.properties
         stuck = next(self.choices.events(), None) is None

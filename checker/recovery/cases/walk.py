@@ -13,8 +13,8 @@ import random
 from functools import partial
 
 from leasehold.checker.recovery.cases.case import CaseRun
-from leasehold.checker.recovery.cases.open.choices import Choices, Happening
-from leasehold.checker.recovery.cases.open.properties import DEADLOCK, OpenMonitor, OpenProperties, Records
+from leasehold.checker.recovery.cases.choices import Choices, Happening
+from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunMonitor, RunProperties
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep
 from leasehold.faults.simulation.simulation import Simulation
@@ -40,8 +40,8 @@ CHECKS = {
 }
 
 
-class OpenCaseRun(CaseRun[Simulation]):
-    """A run of one case.
+class WalkRun(CaseRun[Simulation]):
+    """A run of one case: after the restart, a random walk over what the specification allows.
 
     Args:
         program: the compiled system.
@@ -50,15 +50,15 @@ class OpenCaseRun(CaseRun[Simulation]):
         known: the record states of the explored graph; None: they are not compared.
     """
 
-    monitor: OpenMonitor
+    monitor: RunMonitor
 
     def __init__(
-        self, program: Program, properties: OpenProperties, script: Script, *, lost: bool = False,
+        self, program: Program, properties: RunProperties, script: Script, *, lost: bool = False,
         second: str | None = None, traced: bool = False, known: frozenset[Records] | None = None,
     ) -> None:  # fmt: skip
         simulation = Simulation(program)
         run = name_of_run(simulation, properties, script)
-        monitor = OpenMonitor(simulation, properties, run, known)
+        monitor = RunMonitor(simulation, properties, run, known)
         replayer = Replayer(simulation, properties.system, script, run)
         super().__init__(simulation, monitor, replayer, lost=lost, second=second, traced=traced)
         self.choices = Choices(replayer, monitor)
@@ -69,16 +69,14 @@ class OpenCaseRun(CaseRun[Simulation]):
     # Stages
 
     def stages(self) -> None:
-        self.to_the_end()
+        self.until_recovered()
         if self.ended:
             self._at_the_end()
 
-    def to_the_end(self) -> None:
-        """The script, and what follows its restart."""
+    def until_recovered(self) -> None:
         self.to_the_restart()
         self.sim.release(packets=False)
-        if not self.lost:
-            self._redeliver()
+        self.redeliver()
         self._go_on()
         self.second.armed = False
 
@@ -90,11 +88,6 @@ class OpenCaseRun(CaseRun[Simulation]):
             self.monitor.cells.update(step.cells)
         if step.kind in ("crash", "halt", "recover", "partition", "heal"):
             self.monitor.passed(step.kind)
-
-    def _redeliver(self) -> None:
-        """All messages that were delivered before are delivered again, the newest first."""
-        for packet in reversed(tuple(self.sim.network.delivered)):
-            self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
 
     def _go_on(self) -> None:
         """What is possible happens, one after the other, until nothing is."""
@@ -155,18 +148,13 @@ class OpenCaseRun(CaseRun[Simulation]):
         end = properties.end(state)
         self.outcome.end = end or "at rest"
         if properties.ends is not None and end is None and DEADLOCK not in self.excused:
-            self.say("end", f"nothing is possible any more, and no end holds: {self.where()}")
+            self.say("end", f"nothing is possible any more, and no end holds: {self.where(self.lease)}")
 
     def _repeat(self) -> None:
         before = self.monitor.properties.projection(self.monitor.state)
-        self._redeliver()
+        self.redeliver()
         if self.monitor.properties.projection(self.monitor.state) != before:
-            self.say("repeated", f"messages that came again have changed records: {self.where()}")
-
-    def where(self) -> str:
-        """Where the machines are."""
-        machines = self.sim.program.machines.items()
-        return "/".join(self.state(self.lease, m) or "-" for m, (core, _) in machines if not core.subsidiary)
+            self.say("repeated", f"messages that came again have changed records: {self.where(self.lease)}")
 
     # Checks
 
@@ -185,7 +173,7 @@ class OpenCaseRun(CaseRun[Simulation]):
             self.say("model", f"no run of the model has these records {words}")
 
 
-def name_of_run(simulation: Simulation, properties: OpenProperties, script: Script) -> str:
+def name_of_run(simulation: Simulation, properties: RunProperties, script: Script) -> str:
     """The name of the run that a script is about: its origin is the actor whose machine begins it.
 
     That is the first machine that takes a local event, or else one that may take one in the first state.

@@ -3,21 +3,20 @@
 Theory of operation. Before the script begins, a bystander holds a lease of its own at the same actors. Then the script
 is replayed, with its crash, and once more without: the *reference*. After the restart everything happens by itself
 again: messages arrive, policies and handlers answer, and no time passes at first. Where no message is lost, those that
-were delivered before are delivered once more. CHECKS (lease_run.py) lists what is checked then.
+were delivered before are delivered once more. CHECKS (run.py) lists what is checked then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.cases.steps import Machine, Script
-from leasehold.checker.recovery.lease_run import AUTHORITY, BROKER, SERVICE_MANAGER, LeaseRun
+from leasehold.checker.recovery.lease.run import AUTHORITY, BROKER, SERVICE_MANAGER, LeaseRun
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Named, Program
@@ -80,8 +79,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         self._compared = reference
 
     def stages(self) -> None:
-        self.to_the_restart()
-        self.at_once()
+        self.until_recovered()
         if self._compared is not None:
             self._compare(self._compared)
         self.rest("after the restart")
@@ -98,10 +96,14 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         self.sim.loop.advance(0.5)
         super().to_the_restart()
 
+    def until_recovered(self) -> None:
+        self.to_the_restart()
+        self.at_once()
+
     def at_once(self) -> None:
         """All that happens before the next tick; the bystander renews its lease."""
         self.sim.release()
-        self._redeliver()
+        self.redeliver()
         before = self._end_of(BYSTANDER)
         self._flex()
         self._settle()
@@ -119,11 +121,10 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
             self.second.restart()
             self._flex()
 
-    def _redeliver(self) -> None:
-        """All messages that were delivered before are delivered again, the newest first; nothing may change."""
-        came = () if self.reference or self.lost else tuple(self.sim.network.delivered)
-        for packet in reversed(came):
-            self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
+    def redeliver(self) -> None:
+        """As of any case; in the reference nothing comes again."""
+        if not self.reference:
+            super().redeliver()
 
     def _settle(self) -> None:
         """Lets the actors exchange all messages of one tick, and restarts an actor that has stopped."""
@@ -155,7 +156,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
             return
         self.sim.network.holds = True
         self.tell(SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
-        self._redeliver()
+        self.redeliver()
         self.sim.loop.call(self.sim.network.release)
         self.sim.loop.advance(SETTLE)
         if (self.state(LEASE), self._end_of(LEASE)) != ("active", end):

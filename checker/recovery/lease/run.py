@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.simulated_run import SimulatedRun
-from leasehold.faults.simulation.lease import LeaseSimulation
 from leasehold.impl.actor.table import BELOW
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
@@ -37,9 +37,6 @@ class LeaseRun(SimulatedRun[LeaseSimulation]):
 
     def data(self, lease: str, machine: str = SERVICE_MANAGER) -> Mapping[str, Any]:
         return super().data(lease, machine)
-
-    def where(self, lease: str) -> str:
-        return "/".join(self.state(lease, role) or "-" for role in (SERVICE_MANAGER, BROKER, AUTHORITY))
 
     def over(self, lease: str) -> bool:
         """Whether service manager and broker are done with a lease; a lazy site may keep it once its term is over."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.lease.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, LeaseCaseRun
 from leasehold.checker.recovery.cases.replay import ReplayDiverged
+from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, LeaseCaseRun
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.notices import SimulatedCrash
@@ -105,6 +105,9 @@ class Run(LeaseCaseRun):
 
     def state(self, lease: str, machine: str = SERVICE_MANAGER) -> str:
         return self.states.get((lease, machine), "")
+
+    def where(self, lease: str) -> str:
+        return "/".join(self.state(lease, role) or "-" for role in (SERVICE_MANAGER, BROKER, AUTHORITY))
 
     def data(self, lease: str, machine: str = SERVICE_MANAGER) -> dict[str, Any]:
         return self.records.get(lease, {})
@@ -279,7 +282,7 @@ def test_what_was_delivered_is_delivered_again_the_newest_first() -> None:
     for lost, reference in ((False, False), (True, False), (False, True)):
         run = Run(lost=lost, reference=reference)
         run.sim.network.delivered += [1, 2, 3]
-        run._redeliver()
+        run.redeliver()
         assert run.told == ([] if lost or reference else [("deliver", n, False) for n in (3, 2, 1)])
 
 

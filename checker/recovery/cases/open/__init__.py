@@ -1,1 +1,0 @@
-"""The cases of any system: what is chosen after the restart is what the specification allows."""

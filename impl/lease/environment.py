@@ -1,0 +1,46 @@
+"""The environment of an actor of the lease: the policies, handlers and credentials of its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from leasehold.impl.actor.environment import Environment
+from leasehold.impl.core.core import Program
+from leasehold.impl.identity.trust import Identity
+from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.service_manager import FixedDemand
+
+
+def lease_environment(
+    program: Program, identity: Identity, roles: Iterable[str], player: Mapping[str, str], inventory: Inventory,
+    handler: Callable[[str], Any],
+) -> Environment:  # fmt: skip
+    """The policies, handlers and peers of an actor that plays some roles of the lease.
+
+    Args:
+        program: the compiled system.
+        identity: of the actor.
+        roles: that it plays.
+        player: the actor that plays a role.
+        inventory: the units of the broker and the site.
+        handler: makes the handler of a role.
+    """
+    made = Environment()
+    for role in roles:
+        if role == "service_manager":
+            acts, peers = dict.fromkeys(("join", "leave"), handler(role)), ("broker", "authority")
+            made = replace(made, handlers=acts, peers={peer: player[peer] for peer in peers})
+            made.policies[role] = FixedDemand(max_units=int(program.constants["max_units"]))
+        elif role == "broker":
+            made = replace(made, peers={"authority": player["authority"]}, units=inventory)
+            made.policies[role] = FirstComeFirstServed(inventory)
+        elif role == "authority":
+            acts = dict.fromkeys(("setup", "modify", "teardown"), handler(role))
+            made = replace(made, handlers=acts, units=inventory)
+            made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
+    return replace(made, credentials=TicketCredentials(program, identity, made.peers))
