@@ -16,6 +16,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.result import PropertyResult, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
+from leasehold.checker.recovery.cases.replay import Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
 from leasehold.faults import Budget, crash_points
@@ -112,6 +113,10 @@ class CounterexampleRun(WalkRun):
         self.to_the_restart()
         if not self.script.endless:
             return
+        for step in self.script.steps:
+            if step.kind == "lose" and self.sim.program.messages[step.event].answer:
+                words = "is an answer that the model loses for good, and actors send it until it is received"
+                raise Unplayable(f"{step.event} {words}")
         if self.script.loop is None:
             self._stay()
         elif self.monitor.properties.projection(self.monitor.state) != self._at_loop:
@@ -154,6 +159,8 @@ class CounterexampleRun(WalkRun):
         return self.replayer.player((role, number))
 
     def judge(self) -> None:
+        if self.outcome.skipped:
+            return
         seen = {*self.monitor.broken, *self._seen}
         if seen == self.script.expected:
             self.outcome.end = AS_IN_THE_MODEL
