@@ -71,22 +71,22 @@ class SystemCluster:
         self._made = environment or (lambda name: Environment())
         self._in_memory = transport is None
         self._identities: dict[str, Identity] = {}
-        for name in names:
-            self._introduce(name)
+        for name, roles in program.roles_of(self.players).items():
+            self._introduce(name, roles)
         self.actors: dict[str, Actor] = {}
 
-    def _introduce(self, name: str) -> None:
+    def _introduce(self, name: str, roles: tuple[str, ...]) -> None:
         """An actor has a key, and all others trust it."""
         key, address = PrivateKey.generate(), f"memory:{name}" if self._in_memory else ""
         trust = next((identity.trust for identity in self._identities.values()), Trust())
-        trust = add(trust, name, ",".join(self.roles(name)), key.public, address)
+        trust = add(trust, name, ",".join(roles), key.public, address)
         self._identities[name] = Identity(name, key, trust)
         for identity in self._identities.values():
             identity.trust = trust
 
     def roles(self, name: str) -> tuple[str, ...]:
         """The roles that an actor plays."""
-        return self.program.roles_of(self.players)[name]
+        return self._identities[name].trust.actors[name].roles
 
     async def __aenter__(self) -> Self:
         for name in self.disks:
@@ -108,11 +108,11 @@ class SystemCluster:
 
     async def join(self, machine: str, name: str = "") -> Actor:
         """A machine of a dynamic role joins, played by an actor of its own while the others run."""
-        role, _, number = machine.rstrip("]").partition("[")
-        name = name or f"{role}-{number}"
+        core, number = self.program.machines[machine]
+        name = name or f"{core.role}-{number}"
         self.players[machine] = name
         self.disks[name] = Disk()
-        self._introduce(name)
+        self._introduce(name, (core.role,))
         return await self.start(name)
 
     def _environment(self, name: str) -> Environment:

@@ -101,10 +101,7 @@ class SystemFleet:
         self.players = {**(players or self.program.players), **known}
         if join:
             self.players = {machine: self._joins(machine, known) for machine in join}
-        self.roles: dict[str, tuple[str, ...]] = {}
-        for machine, name in self.players.items():
-            earlier = self.roles.get(name, ())
-            self.roles[name] = tuple(dict.fromkeys((*earlier, machine.partition("[")[0])))
+        self.roles = self.program.roles_of(self.players)
         self._store = store or (lambda name: f"sqlite:{name}.db")
         self._more = dict(more or {})
         self.listens: dict[str, Any] = {}

@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_where_the_model_is_stuck_is_found(explored: Explored
 
 def test_an_answer_that_the_model_loses_for_good_is_not_played() -> None:
     """Actors send an answer until it is received, so the run goes on where the model is stuck."""
-    ring = load(Path(__file__).parents[4] / "examples" / "ring")
+    ring = load(Path(__file__).parents[3] / "impl/actor/fixed_ring")
     explored = scripts_of(ring)
     outcomes = [runner_of(ring, *explored.known).play(script) for script in broken(explored)]
     assert {(o.name.partition("@")[2].partition("@")[0], o.skipped) for o in outcomes if o.skipped} == {
