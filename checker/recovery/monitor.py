@@ -12,6 +12,7 @@ different causes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from leasehold.checker.explore.faulty import reference_of
@@ -215,9 +216,12 @@ class DurabilityMonitor:
 
 
 def _durable(held: MachineInstance) -> dict[str, Any]:
-    """What is kept of a machine, by name."""
+    """A copy of what is kept of a machine, by name; sessions change in place."""
     record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
-    return {**dict(record), "peers": tuple(held.addressed), **{f"metadata {n}": v for n, v in held.metadata.items()}}
+    metadata = {
+        f"metadata {name}": deepcopy(value) for name, value in held.metadata.items()
+    }
+    return {**dict(record), "peers": tuple(held.addressed), **metadata}
 
 
 def _shown(value: Any) -> str:
