@@ -218,9 +218,7 @@ class DurabilityMonitor:
 def _durable(held: MachineInstance) -> dict[str, Any]:
     """A copy of what is kept of a machine, by name; sessions change in place."""
     record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
-    metadata = {
-        f"metadata {name}": deepcopy(value) for name, value in held.metadata.items()
-    }
+    metadata = {f"metadata {name}": deepcopy(value) for name, value in held.metadata.items()}
     return {**dict(record), "peers": tuple(held.addressed), **metadata}
 
 

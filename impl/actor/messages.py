@@ -337,6 +337,7 @@ class MessageHandler:
         if text is not None and not self.codec.program.has_membership:
             raise Malformed(f"runs of {envelope.system} have no membership")
         origin = check_origin(envelope, identity.trust, relayed=text is not None)
+        self._check_roles(envelope, origin)
         if text is None:
             return {envelope.sending_machine: envelope.sender}
         members = membership.read(text, identity.trust, envelope.lease, origin)
@@ -347,6 +348,19 @@ class MessageHandler:
             if members.get(machine) != actor:
                 raise Unauthorised(f"{actor} does not play {machine} in {envelope.lease[:80]}")
         return members
+
+    def _check_roles(self, envelope: Envelope, origin: str) -> None:
+        """Whether the specification lets the origin begin runs, and the sender bring machines into runs of others.
+
+        Raises:
+            Unauthorised: it does not.
+        """
+        program, trust = self.codec.program, self.codec.identity.trust
+        if not set(trust.sender(origin).roles) & set(program.begun_by):
+            raise Unauthorised(f"{origin} plays none of the roles that begin runs: {', '.join(program.begun_by)}")
+        role = envelope.sending_machine.partition("[")[0]
+        if origin != envelope.sender and role not in program.relayed_by:
+            raise Unauthorised(f"{role} brings no machine into runs of others")
 
     def _told(self, ready: Ready, envelope: Envelope) -> Envelope:
         """The envelope, as subscribers leave it."""

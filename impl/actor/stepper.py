@@ -113,6 +113,9 @@ class Stepper:
         named = self.program.machines.get(machine)
         if named is None or named[0].role not in self.table.roles or named[0].subsidiary:
             raise ActorError(f"this actor has no machine {machine[:60]}")
+        if named[0].role not in self.program.begun_by:
+            begin = ", ".join(self.program.begun_by)
+            raise ActorError(f"{machine[:60]} begins no runs of {self.program.system}; these do: {begin}")
         named_after = origin_of(lease)
         if named_after is None:
             raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")

@@ -179,6 +179,8 @@ def compile_system(system: System) -> Program:
         program.roles,
         program.actors,
         program.standing,
+        program.begun_by,
+        program.relayed_by,
         program.own_constants,
         source,
     )
@@ -222,6 +224,7 @@ def _module(system: System) -> Iterator[str]:
             "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.values()),
             "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
             "standing": repr(system.standing),
+            "begun_by": repr(system.runs.begun_by), "relayed_by": repr(system.runs.relayed_by),
             **({"own_constants": f"frozenset({own!r})"} if (own := own_constants(system)) else {}),
         },
     )  # fmt: skip

@@ -262,6 +262,8 @@ class Program:
         roles: all roles, the subsidiary ones too.
         actors: which actor plays which roles; a role that is not named here is an actor of its own.
         standing: its machines are there from the start and live on; else they are made for each run.
+        begun_by: the roles whose actors begin runs.
+        relayed_by: the roles that bring machines into runs that others have begun.
         own_constants: those that actors need not have alike: they count machines of dynamic roles.
         source: the generated source.
     """
@@ -273,6 +275,8 @@ class Program:
     roles: Mapping[str, Core]
     actors: Mapping[str, tuple[str, ...]]
     standing: bool = False
+    begun_by: tuple[str, ...] = ()
+    relayed_by: tuple[str, ...] = ()
     own_constants: frozenset[str] = frozenset()
     source: str = field(default="", repr=False, compare=False)
 

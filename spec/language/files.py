@@ -140,7 +140,7 @@ class Gatherer:
             found = node.get(section)
             if found is not None and found.kind == "mapping":
                 self._merge(files.sections[section], found, section)
-        for key in ("clock", "initially", "constraint", "product", "faults", "refines"):
+        for key in ("clock", "initially", "constraint", "product", "faults", "refines", "runs"):
             value = node.get(key)
             if value is not None:
                 if key in files.single:

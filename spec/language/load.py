@@ -132,6 +132,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
         definitions=declared.names.definitions,
         faults=builder.faults(),
         standing=text_of(files.system, "standing") == "true",
+        runs=builder.runs(roles, messages),
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )
@@ -278,6 +279,31 @@ class _SystemBuilder(ClaimBuilder):
                     self.sink.error("played_twice", role.place, role=role.text, name=playing[role.text])
                 playing[role.text] = name
         return found
+
+    def runs(self, roles: Mapping[str, m.Role], messages: Mapping[str, m.Message]) -> m.Runs:
+        """Who begins runs, as it is declared, or as the machines show."""
+        first = {r.name: {e for s in r.initial for e in s.on} for r in roles.values()}
+        outside = [r.name for r in roles.values() if not r.parent and not first[r.name].isdisjoint(r.events)]
+        bringing = {x.name: x for x in messages.values() if x.name in first.get(x.receiver, ())}
+        node = self.files.single.get("runs")
+        declared: dict[str, tuple[str, ...]] = {}
+        for key in ("begun_by", "relayed_by"):
+            if node is not None and (listed := node.get(key)) is not None:
+                declared[key] = tuple(n.text for n in listed if self._role(n) is not None)
+        begun_by = declared.get("begun_by", tuple(outside))
+        relayed_by = declared.get("relayed_by", tuple(dict.fromkeys(x.sender for x in bringing.values())))
+        if node is not None:
+            system = self.files.system
+            if system is not None and text_of(system, "standing") == "true":
+                self.sink.error("standing_runs", node.place, system=text_of(system, "system"))
+            for n in node.get("begun_by") or ():
+                if n.text in roles and n.text not in outside:
+                    self.sink.error("begins_nothing", n.place, role=n.text)
+            for message in bringing.values():
+                if message.sender not in (*begun_by, *relayed_by):
+                    ends = {"sender": message.sender, "receiver": message.receiver}
+                    self.sink.error("brings_in", node.place, message=message.name, **ends)
+        return m.Runs(begun_by, relayed_by)
 
     def faults(self) -> m.Faults:
         node = self.files.single.get("faults")

@@ -226,6 +226,14 @@ class Role:
                 yield from choices
 
 
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Who begins runs at run time, and who brings machines into those of others: roles."""
+
+    begun_by: tuple[str, ...] = ()
+    relayed_by: tuple[str, ...] = ()
+
+
 ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "multiset", "set"]
 CHANNEL_FAULTS = ("lose", "duplicate", "reorder")
 CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
@@ -422,6 +430,7 @@ class System:
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # the expressions have them in place already
     standing: bool = False  # at run time its machines live on, instead of once for each run
+    runs: Runs = Runs()
     refines: Refinement | None = None
 
     def values(self) -> dict[str, Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -250,6 +251,68 @@ def test_a_run_begins_only_when_all_its_machines_have_a_player() -> None:
             await coordinator.begin(RUN, "coordinator", "begin", {}, {"participant[1]": "participant-1"})
             await cluster.settle()
             assert states(cluster, RUN)[:2] == ["asking", "voting"]
+
+    virtual(run())
+
+
+@pytest.mark.parametrize(
+    ("system", "begun_by", "relayed_by"),
+    [
+        ("lease", ("service_manager",), ("service_manager",)),
+        ("two_phase_commit", ("coordinator",), ("coordinator",)),
+        ("three_phase_commit_termination", ("coordinator",), ("participant",)),  # it says so itself
+    ],
+)
+def test_a_system_says_who_begins_runs_and_who_relays_them(
+    system: str, begun_by: tuple[str, ...], relayed_by: tuple[str, ...]
+) -> None:
+    program = program_of(system)
+    assert (program.begun_by, program.relayed_by) == (begun_by, relayed_by)
+
+
+def test_only_roles_that_the_specification_names_begin_runs() -> None:
+    """A participant's own client, and a participant that claims to have begun one."""
+
+    async def run() -> None:
+        async with termination() as cluster:
+            with pytest.raises(ActorError, match=r"begins no runs of three_phase_.*; these do: coordinator"):
+                await cluster.actors["participant-0"].begin("participant-0:1", "participant[0]", "lost", {}, MEMBERS)
+            frames: list[bytes] = []
+            cluster.network.hand = lambda *words: frames.append(words[2]) or Fate(())  # type: ignore[func-returns-value]
+            await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
+            await cluster.settle()
+            liar = cluster.actors["participant-0"].identity
+            said = open_frame(frames[0], liar.trust, "participant-0")
+            word = membership.issue(liar.key, liar.name, "participant-0:1", MEMBERS)
+            wrong = with_fields(
+                said, sender=liar.name, receiver="participant-1", lease="participant-0:1", message="align",
+                sending_machine="participant[0]", receiving_machine="participant[1]", membership=word, fields={"commit": False, "without": []},
+            )  # fmt: skip
+            reply = await cluster.actors["participant-1"].receive(seal(wrong, liar.key))
+            assert reply.answer is Delivery.REFUSED
+            assert reply.reason == "participant-0 plays none of the roles that begin runs: coordinator"
+
+    virtual(run())
+
+
+def test_only_roles_that_the_specification_names_relay_runs_of_others() -> None:
+    async def run() -> None:
+        program = replace(program_of("three_phase_commit_termination", participants=3), relayed_by=())
+        lost = {"memory:participant-2"}
+
+        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+            return Fate(() if sender == "memory:coordinator" and receiver in lost else (0,))
+
+        async with SystemCluster(program, hand) as cluster:
+            await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
+            await cluster.settle()
+            await cluster.kill("coordinator")
+            await cluster.actors["participant-0"].tell(RUN, "participant[0]", "able")
+            await cluster.actors["participant-0"].tell(RUN, "participant[0]", "lost")
+            await cluster.settle()
+            assert cluster.held(RUN, "participant[2]") is None
+            refusals = cluster.actors["participant-0"].outbox.refusals.values()
+            assert [reason for _, reason in refusals] == ["participant brings no machine into runs of others"]
 
     virtual(run())
 
