@@ -286,7 +286,8 @@ def test_only_roles_that_the_specification_names_begin_runs() -> None:
             word = membership.issue(liar.key, liar.name, "participant-0:1", MEMBERS)
             wrong = with_fields(
                 said, sender=liar.name, receiver="participant-1", lease="participant-0:1", message="align",
-                sending_machine="participant[0]", receiving_machine="participant[1]", membership=word, fields={"commit": False, "without": []},
+                sending_machine="participant[0]", receiving_machine="participant[1]", membership=word,
+                fields={"commit": False, "without": []},
             )  # fmt: skip
             reply = await cluster.actors["participant-1"].receive(seal(wrong, liar.key))
             assert reply.answer is Delivery.REFUSED

@@ -379,7 +379,7 @@ def test_to_a_neighbour_that_nobody_has_heard_of_nothing_is_sent(twins: Program)
 
     async def story() -> None:
         identity, network = Identity("ann", KEYS["ann"], trust()), Network(None)
-        program = replace(twins, begun_by=("answerer",))
+        program = with_changes(twins, begun_by=("answerer",))
         actor = Actor(
             identity, program, ("asker",), MemoryStore(), MemoryTransport(network, "ann"), HandClock(), Environment(),
             ActorOptions(seed=0),
