@@ -179,7 +179,8 @@ def event_of(notice: Notice) -> str:
 class DurabilityMonitor:
     """Whether an actor that restarts finds what it had committed.
 
-    Recovery may step at once what a lease drives, so it is asked before it commits anything.
+    Recovery may step at once what a lease drives, so its store is asked before it commits anything. A machine that has
+    taken no step until the actor has recovered must have its record in memory, too.
 
     Attributes:
         lost: what it does not find, in words.
@@ -189,6 +190,7 @@ class DurabilityMonitor:
         self.sim = simulation
         self.lost: list[str] = []
         self._last: dict[str, dict[RecordKey, dict[str, Any]]] = {}
+        self._recovering: dict[str, dict[RecordKey, dict[str, Any]]] = {}
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
@@ -199,20 +201,33 @@ class DurabilityMonitor:
             self._last[notice.actor] = {key: _durable(held) for key, held in actor.table.instances.items()}
         elif notice.kind is Kind.COMMIT and not actor.running:
             self.compare(notice.actor)
+        elif notice.kind is Kind.TRANSITION:
+            self._recovering.get(notice.actor, {}).pop(RecordKey(notice.lease, notice.machine), None)
+        elif notice.kind is Kind.RECOVERED:
+            for key, before in self._recovering.pop(notice.actor, {}).items():
+                held = actor.table.instances.get(key)
+                if held is not None and (words := _differ(before, _durable(held))):
+                    self.lost.append(f"{notice.actor} begins with another {key.machine} of {key.lease}: {words}"[:400])
 
     def compare(self, name: str) -> None:
         """An actor has restarted; it is asked about once."""
         actor, rows = self.sim.actors[name], self.sim.disks[name].records
-        for key, before in self._last.pop(name, {}).items():
+        self._recovering[name] = self._last.pop(name, {})
+        for key, before in tuple(self._recovering[name].items()):
             row = rows.get(key)
             if row is None:
                 self.lost.append(f"{name} has no {key.machine} of {key.lease} any more, which it had committed")
                 continue
             now = _durable(actor.rows.read(key, row, actor.table.below))
             if now != before:
-                pairs = ((n, now.get(n), v) for n, v in before.items() if now.get(n) != v)
-                differ = (f"{n} is {_shown(is_)}, not {_shown(was)}" for n, is_, was in pairs)
-                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {'; '.join(differ)}"[:400])
+                del self._recovering[name][key]
+                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {_differ(before, now)}"[:400])
+
+
+def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """What is not as it was, in words."""
+    pairs = ((n, now.get(n), v) for n, v in before.items() if now.get(n) != v)
+    return "; ".join(f"{n} is {_shown(is_)}, not {_shown(was)}" for n, is_, was in pairs)
 
 
 def _durable(held: MachineInstance) -> dict[str, Any]:

@@ -5,7 +5,8 @@ or all; it exits with 1 when one survives.
 
 Theory of operation. The cases are those of the campaign, in an order that is shuffled and always the same, so that
 cases of all kinds come early. A bug is planted in the process that plays, for the case as well as for its reference,
-and taken out again when it is caught. A bug that no case catches *survives*.
+and taken out again when it is caught. A bug that no case catches *survives*. Bugs of what
+any system does are tried in the campaigns of several systems. Where no campaign has such a fault, a test has to fail.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import argparse
 import json
 import os
 import random
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,20 @@ from typing import Any
 from leasehold.checker.recovery.campaign import Finding, spread
 from leasehold.checker.recovery.cases import campaign
 from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
+from leasehold.checker.recovery.cases.counterexample import Counterexample
+from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.steps import Script
-from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.spec import System, load
 from tests.seeded_bugs import Bug, UnknownBug, bugs, named
 
 SEED = 1  # of the order; any other would do
+ROOT = Path(__file__).parents[2]
+SYSTEMS: Mapping[str, str | Path] = {
+    "lease": "lease", "pipe": ROOT / "tests/impl/actor/pipe", "register": ROOT / "examples/register",
+    "ring": ROOT / "examples/ring", "three_phase_commit_termination": "three_phase_commit_termination",
+}  # fmt: skip
+TESTS = "tests"  # in place of a system: a test catches the bug
+LONGEST_SECONDS = 120.0  # of such a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +50,10 @@ class Caught:
 
     Attributes:
         bug, class_: its name and class.
+        system: in whose campaign it was tried (SYSTEMS); `tests`: a test was run with it.
         cases: how many were played, the one that caught it among them.
         case: the name of that one; empty where the bug has survived.
-        checks: what caught it there (lease_run.py, CHECKS), in the order in which it was found.
+        checks: what caught it there (the runner's `checks`; or `test`), in the order in which it was found.
         words: what the first said.
         seconds: how long it took.
     """
@@ -54,6 +65,12 @@ class Caught:
     checks: tuple[str, ...] = ()
     words: str = ""
     seconds: float = 0.0
+    system: str = "lease"
+
+    @property
+    def trial(self) -> str:
+        """The name of the bug, and the system where it is not the lease."""
+        return self.bug if self.system == "lease" else f"{self.bug}@{self.system}"
 
     @property
     def survived(self) -> bool:
@@ -73,10 +90,15 @@ def in_order(scripts: Sequence[Script], seed: int = SEED) -> Iterator[RecoveryCa
         seen[script.point] += 1
         ranks.append(seen[script.point])
     ranked = sorted(range(len(shuffled)), key=ranks.__getitem__)
-    return (RecoveryCase(shuffled[n], lost) for n in ranked for lost in (False, True))
+    both, once = (False, True), (False,)
+    return (
+        RecoveryCase(shuffled[n], lost)
+        for n in ranked
+        for lost in (once if isinstance(shuffled[n], Counterexample) else both)
+    )
 
 
-def catch(bug: Bug, scripts: Sequence[Script], runner: LeaseCaseRunner, most: int | None = None) -> Caught:
+def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | None = None) -> Caught:
     """Plays cases with a bug until one fails.
 
     Args:
@@ -103,7 +125,7 @@ def catch(bug: Bug, scripts: Sequence[Script], runner: LeaseCaseRunner, most: in
     return Caught(bug.name, bug.class_, played, seconds=time.perf_counter() - begun)
 
 
-def _play(runner: LeaseCaseRunner, case: RecoveryCase) -> list[Finding]:
+def _play(runner: CaseRunner, case: RecoveryCase) -> list[Finding]:
     try:
         return runner.play(case.script, case.lost).findings
     except Exception as error:  # a bug may spoil even the end of a case
@@ -127,7 +149,8 @@ def seeded(
     Raises:
         UnknownBug: a name is none of a bug.
     """
-    wanted = [bug.name for bug in bugs()] if names is None else [named(name).name for name in names]
+    wanted = [bug.name for bug in bugs() if "lease" in bug.systems] if names is None else list(names)
+    wanted = [named(name).name for name in wanted]
     scripts = list(scripts) if scripts is not None else scripts_of(system)[1]
     found: dict[str, Caught] = {}
     # Processes of their own even for one job: what a bug leaves behind stays there.
@@ -152,6 +175,67 @@ def _catch(most: int | None, name: str) -> Caught:
     return catch(named(name), _scripts, campaign.runner, most)
 
 
+# Other systems, and tests
+
+
+def elsewhere(names: Sequence[str] | None = None, jobs: int | None = None, watch: Watch | None = None) -> list[Caught]:
+    """Tries bugs in the campaigns of the other systems, and those that tests catch; arguments as for `seeded`."""
+    wanted = [bug for bug in bugs() if names is None or bug.name in names]
+    work = [(system, [bug.name for bug in wanted if system in bug.systems]) for system in SYSTEMS if system != "lease"]
+    work += [(TESTS, [bug.name]) for bug in wanted if bug.tests]
+    work = [(system, some) for system, some in work if some]
+    found: list[Caught] = []
+    total = sum(len(some) for _, some in work)
+    for caught in spread(_tried, work, min(jobs or os.cpu_count() or 1, len(work) or 1)):
+        found += caught
+        if watch is not None:
+            watch(len(found), total, caught[-1])
+    place = {(system, name): n for n, (system, name) in enumerate((s, name) for s, some in work for name in some)}
+    return sorted(found, key=lambda caught: place[caught.system, caught.bug])
+
+
+def _tried(work: tuple[str, Sequence[str]]) -> list[Caught]:
+    system, names = work
+    if system == TESTS:
+        return [_tested(named(name)) for name in names]
+    return list(tried(system, names))
+
+
+def tried(system: str, names: Sequence[str]) -> Iterator[Caught]:
+    """Tries bugs in the campaign of a system (SYSTEMS), each with a runner that was made with it."""
+    plain = load(SYSTEMS[system])
+    model = load(SYSTEMS[system], plain.faults.settings)
+    explored = scripts_of(model)
+    for name in names:
+        with named(name).plant():
+            runner = campaign.runner_of(model, *explored.known)
+        yield replace(catch(named(name), explored.scripts, runner), system=system)
+
+
+def _tested(bug: Bug) -> Caught:
+    """Runs the test of a bug with it."""
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.seeded_bugs.planted", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "LEASEHOLD_SEEDED_BUG": bug.name}
+    try:
+        done = subprocess.run(
+            [*command, bug.tests], cwd=ROOT, env=environment, timeout=LONGEST_SECONDS,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        failed, lines = done.returncode == 1, done.stdout.splitlines()
+        words = next((line.removeprefix("E").strip() for line in lines if line.startswith("E  ")), "")
+    except subprocess.TimeoutExpired:
+        failed, words = True, f"it does not end within {LONGEST_SECONDS:g} s"
+    caught = Caught(bug.name, bug.class_, 1, system=TESTS, seconds=time.perf_counter() - begun)
+    return replace(caught, case=bug.tests, checks=("test",), words=words) if failed else caught
+
+
+def survivors(found: Sequence[Caught]) -> list[str]:
+    """The bugs that nothing has caught."""
+    caught = {one.bug for one in found if not one.survived}
+    return [name for name in dict.fromkeys(one.bug for one in found) if name not in caught]
+
+
 # What was found, for programs and as a page
 
 
@@ -159,13 +243,15 @@ def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "bugs": len(found),
-        "caught": sum(not c.survived for c in found),
-        "survivors": [c.bug for c in found if c.survived],
+        "bugs": len({c.bug for c in found}),
+        "caught": len({c.bug for c in found}) - len(survivors(found)),
+        "survivors": survivors(found),
+        "trials": len(found),
         "seconds": round(sum(c.seconds for c in found), 3),
         "seeded": [
             {
-                "bug": c.bug, "class": c.class_, "doc": named(c.bug).doc, "source": named(c.bug).source,
+                "bug": c.bug, "system": c.system, "class": c.class_,
+                "doc": named(c.bug).doc, "source": named(c.bug).source,
                 "cases": c.cases, "case": c.case or None, "checks": list(c.checks), "words": c.words,
             }
             for c in found
@@ -175,27 +261,53 @@ def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
 
 def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
     """Nothing in the page differs between two runs."""
-    caught = sum(not c.survived for c in found)
+    count = len({c.bug for c in found})
     lines = [
         "# Seeded bugs in the running system", "",
         "Each is planted into the real implementation, or into the simulated world, and the cases of the",
         "[recovery checker](../docs/reference/recovery.md) are played, in an order that is shuffled and always the",
         "same, until one fails. `python -m tests.campaigns.seeded --page reports/seeded_bugs.md` writes this page.", "",
-        f"**{caught} of {len(found)} are caught.** Specification `{system.digest[:12]}`.", "",
-        "| bug | class | what is wrong | source | cases | caught by | in the case |", "|---|---|---|---|---|---|---|",
+        f"**{count - len(survivors(found))} of {count} are caught.** Specification `{system.digest[:12]}`.", "",
+        "## In the lease", "", _HEAD, _RULE, *(_row(c) for c in found if c.system == "lease"), "",
+        "## In other systems", "",
+        "Bugs of what any system does, and of what the lease has not: sessions (`pipe`), machines that are there from",
+        "the start (`pipe`, `ring`, `register`), memberships. A bug may change nothing in a small system; another one",
+        "has to catch it.", "",
+        "| bug | system | cases | caught by | in the case |", "|---|---|---|---|---|",
     ]  # fmt: skip
-    for c in found:
-        bug = named(c.bug)
-        checks = ", ".join(c.checks) or "**nothing**"
-        case = f"`{c.case}`" if c.case else ""
-        lines.append(f"| {c.bug} | {c.class_} | {bug.doc} | {bug.source} | {c.cases:,} | {checks} | {case} |")
+    for c in (c for c in found if c.system not in ("lease", TESTS)):
+        lines.append(f"| {c.bug} | {c.system} | {c.cases:,} | {_checks(c)} | {_case(c)} |")
+    lines += ["", "## By a test", "", "No actor of a campaign lies, hangs, or has other settings after a restart.", ""]
+    lines += ["| bug | the test that fails | how |", "|---|---|---|"]
+    lines += [f"| {c.bug} | {_case(c)} | {'fails' if c.checks else '**passes**'} |" for c in found if c.system == TESTS]
+    others = dict.fromkeys(c.bug for c in found if "lease" not in named(c.bug).systems)
+    lines += ["", "## What is wrong", "", "| bug | class | what is wrong | source |", "|---|---|---|---|"]
+    lines += [f"| {b.name} | {b.class_} | {b.doc} | {b.source} |" for b in map(named, others)]
     return "\n".join(lines) + "\n"
+
+
+_HEAD = "| bug | class | what is wrong | source | cases | caught by | in the case |"
+_RULE = "|---|---|---|---|---|---|---|"
+
+
+def _row(c: Caught) -> str:
+    bug = named(c.bug)
+    return f"| {c.bug} | {c.class_} | {bug.doc} | {bug.source} | {c.cases:,} | {_checks(c)} | {_case(c)} |"
+
+
+def _checks(c: Caught) -> str:
+    return ", ".join(c.checks) or ("**nothing**" if c.system == "lease" else "nothing here")
+
+
+def _case(c: Caught) -> str:
+    return f"`{c.case}`" if c.case else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("bugs", metavar="BUG", nargs="*", help="the bugs to try; all where left out")
     parser.add_argument("--jobs", type=int, help="processes; as many as there are processors where left out")
+    parser.add_argument("--others", action="store_true", help="leave out the campaign of the lease")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--page", type=Path, help="write the result to this file, as Markdown")
     asked = parser.parse_args()
@@ -203,20 +315,25 @@ def main() -> int:
     system = load("lease", plain.faults.settings)
 
     def show(tried: int, total: int, last: Caught) -> None:
-        print(f"{tried} of {total}  {last.bug}: {', '.join(last.checks) or 'survives'}", file=sys.stderr, flush=True)
+        print(f"{tried} of {total}  {last.trial}: {', '.join(last.checks) or 'survives'}", file=sys.stderr, flush=True)
 
     try:
-        found = seeded(system, asked.bugs or None, asked.jobs, show)
+        chosen = [named(name).name for name in asked.bugs] or None
+        found = elsewhere(chosen, asked.jobs, show)
+        if not asked.others:
+            own = None if chosen is None else [name for name in chosen if "lease" in named(name).systems]
+            found = [*seeded(system, own, asked.jobs, show), *found]
     except UnknownBug as error:
         parser.error(str(error))
     if asked.page is not None:
         asked.page.write_text(seeded_markdown(system, found), encoding="utf-8")
-    survivors = [c.bug for c in found if c.survived]
+    count = len({c.bug for c in found})
+    left = [name for name in survivors(found) if not (asked.others and "lease" in named(name).systems)]
     if asked.json:
         print(json.dumps(seeded_json(system, found), indent=2))
     else:
-        print(f"{len(found) - len(survivors)} of {len(found)} seeded bugs are caught", *survivors)
-    return 1 if survivors else 0
+        print(f"{count - len(left)} of {count} seeded bugs are caught", *left)
+    return 1 if left else 0
 
 
 if __name__ == "__main__":

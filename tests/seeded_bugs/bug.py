@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from leasehold.impl.core.core import Core
@@ -15,10 +16,13 @@ Planted = AbstractContextManager[None]
 
 PAPER = "paper, section 5.1"
 TODAY = "seen today"
+LEASE = ("lease",)
+EVERY = (*LEASE, "pipe", "register", "ring")  # of what any system does: its records, messages and recovery
 
-# As in section 5.1 of the paper, and `recovery`: what goes wrong in the order of recovery itself.
+# As in section 5.1 of the paper; `recovery`, what goes wrong in the order of recovery itself; shapes of other systems.
 CLASSES = (
     "serialization", "checkpointing", "communication", "idempotency", "resource handlers", "policies", "recovery",
+    "sessions", "standing systems", "memberships", "contracts",
 )  # fmt: skip
 
 
@@ -36,6 +40,8 @@ class Bug:
         doc: the mistake in a sentence.
         source: who made it.
         plant: within what it answers, all actors of this process have it.
+        systems: those whose campaigns try it (tests/campaigns/seeded.py, SYSTEMS).
+        tests: the test that catches it, where actors of a campaign meet nothing of the kind: a liar, a hanging policy.
     """
 
     name: str
@@ -43,19 +49,23 @@ class Bug:
     doc: str
     source: str
     plant: Callable[[], Planted]
+    systems: tuple[str, ...] = LEASE
+    tests: str = ""
 
 
 _ALL: dict[str, Bug] = {}
 
 
-def bug(class_: str, source: str = PAPER) -> Callable[[Callable[[], Planted]], Callable[[], Planted]]:
+def bug(
+    class_: str, source: str = PAPER, *, systems: tuple[str, ...] = LEASE, tests: str = ""
+) -> Callable[[Callable[[], Planted]], Callable[[], Planted]]:
     """Registers what plants a bug under its own name; its docstring says what is wrong."""
     assert class_ in CLASSES, class_
 
     def register(plant: Callable[[], Planted]) -> Callable[[], Planted]:
         name = plant.__name__
         assert name not in _ALL, name
-        _ALL[name] = Bug(name, class_, " ".join((plant.__doc__ or "").split()), source, plant)
+        _ALL[name] = Bug(name, class_, " ".join((plant.__doc__ or "").split()), source, plant, systems, tests)
         return plant
 
     return register
@@ -82,8 +92,8 @@ def named(name: str) -> Bug:
 
 
 @contextmanager
-def patched(owner: type, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """A method of a class is another one; `make` is given the method as it was."""
+def patched(owner: type | ModuleType, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """A method of a class, or a function of a module, is another one; `make` is given it as it was."""
     before = owner.__dict__[name]
     setattr(owner, name, make(before))
     try:

@@ -14,7 +14,7 @@ from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.stepping import Step, counted, with_cell
 from leasehold.impl.core.work import Event, Outcome, Record, SendWork, Stepped, local, message
-from tests.seeded_bugs.bug import PAPER, TODAY, Planted, bug, patched, stepping, together
+from tests.seeded_bugs.bug import EVERY, PAPER, TODAY, Planted, bug, patched, stepping, together
 from tests.seeded_bugs.recovery import recovering, starting
 
 
@@ -66,7 +66,7 @@ def is_answer(outbox: Outbox, parcel: PendingSend) -> bool:
 # Communication
 
 
-@bug("communication")
+@bug("communication", systems=EVERY)
 def unreachable_is_given_up() -> Planted:
     """A message that could not be delivered is not sent again."""
     return giving_up(lambda outbox, parcel: parcel.tries > 0)
@@ -101,19 +101,19 @@ def silence_ends_the_lease() -> Planted:
     return giving_up(close)
 
 
-@bug("communication")
+@bug("communication", systems=EVERY)
 def sent_once() -> Planted:
     """A message is sent once, and taken for heard."""
     return giving_up(lambda outbox, parcel: True)
 
 
-@bug("communication")
+@bug("communication", systems=EVERY)
 def messages_not_said_again() -> Planted:
     """Recovery begins the calls of a state, but does not send its messages."""
     return recovering(lambda held, piece: not isinstance(piece, SendWork))
 
 
-@bug("communication", "paper, section 3.3: any reply is regenerated")
+@bug("communication", "paper, section 3.3: any reply is regenerated", systems=EVERY)
 def lost_answer_not_made_good() -> Planted:
     """An answer is sent once, and a request that comes again is dropped without its answer."""
 
@@ -128,7 +128,7 @@ def lost_answer_not_made_good() -> Planted:
 # Idempotency
 
 
-@bug("idempotency")
+@bug("idempotency", systems=EVERY)
 def duplicate_executed() -> Planted:
     """A message that comes again is taken for a new one."""
 
@@ -139,7 +139,7 @@ def duplicate_executed() -> Planted:
     return _messages(hear)
 
 
-@bug("idempotency")
+@bug("idempotency", systems=EVERY)
 def stale_executed() -> Planted:
     """A message that comes after a newer one is taken for a new one."""
 
@@ -186,7 +186,7 @@ def duplicate_close_throws() -> Planted:
     return _messages(hear)
 
 
-@bug("idempotency", TODAY)
+@bug("idempotency", TODAY, systems=EVERY)
 def sent_numbers_from_received() -> Planted:
     """Recovery takes the numbers last received for those last sent."""
 
@@ -201,7 +201,7 @@ def sent_numbers_from_received() -> Planted:
     return patched(Codec, "decode", make)
 
 
-@bug("idempotency", f"{PAPER}; section 3.3")
+@bug("idempotency", f"{PAPER}; section 3.3", systems=EVERY)
 def said_again_under_a_new_number() -> Planted:
     """Recovery sends the messages of a state under new numbers, so that they are executed once more."""
 

@@ -18,7 +18,7 @@ from leasehold.impl.core.work import Record
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch
-from tests.seeded_bugs.bug import PAPER, TODAY, Planted, bug, patched, together
+from tests.seeded_bugs.bug import EVERY, PAPER, TODAY, Planted, bug, patched, together
 from tests.seeded_bugs.messages import giving_up
 
 _FAILS_EVERY = 4  # of the writes of one incarnation
@@ -54,7 +54,7 @@ def _numbers(at: Callable[[Core], int]) -> Planted:
     return _written(change)
 
 
-def _rows(change: Callable[[MachineInstance], MachineInstance]) -> Planted:
+def rows(change: Callable[[MachineInstance], MachineInstance]) -> Planted:
     """What goes with a record is written as something else."""
 
     def make(write: Any) -> Any:
@@ -114,19 +114,19 @@ def quarantine_not_saved() -> Planted:
     return _without("unit", "quarantined")
 
 
-@bug("serialization", TODAY)
+@bug("serialization", TODAY, systems=EVERY)
 def received_numbers_not_saved() -> Planted:
     """The numbers of the messages that were received are not written."""
     return _numbers(lambda core: core.received_at)
 
 
-@bug("serialization", f"{PAPER}, idempotency; {TODAY}")
+@bug("serialization", f"{PAPER}, idempotency; {TODAY}", systems=EVERY)
 def sent_numbers_not_saved() -> Planted:
     """The numbers of the messages that were sent are not written."""
     return _numbers(lambda core: core.sent_at)
 
 
-@bug("serialization")
+@bug("serialization", systems=EVERY)
 def entry_not_saved() -> Planted:
     """How many states a machine has entered is not written, so that its actions on units have old numbers."""
     return _written(lambda core, record: with_cell(record, core.state_epoch_at, 0))
@@ -135,19 +135,19 @@ def entry_not_saved() -> Planted:
 @bug("serialization")
 def ticket_not_saved() -> Planted:
     """The signed ticket is not written with the record of its lease."""
-    return _rows(lambda held: replace(held, metadata={k: v for k, v in held.metadata.items() if k != "ticket"}))
+    return rows(lambda held: replace(held, metadata={k: v for k, v in held.metadata.items() if k != "ticket"}))
 
 
 @bug("serialization")
 def lease_of_a_unit_not_saved() -> Planted:
     """A unit's record is written without the name of the lease that it serves."""
-    return _rows(lambda held: replace(held, metadata={k: v for k, v in held.metadata.items() if k != "lease"}))
+    return rows(lambda held: replace(held, metadata={k: v for k, v in held.metadata.items() if k != "lease"}))
 
 
-@bug("serialization")
+@bug("serialization", systems=EVERY)
 def neighbours_not_saved() -> Planted:
     """A record is written without the names of the actors that the machine talks with."""
-    return _rows(lambda held: replace(held, peers=[""] * len(held.peers)))
+    return rows(lambda held: replace(held, peers=[""] * len(held.peers)))
 
 
 @bug("serialization")
@@ -160,7 +160,7 @@ def unit_not_saved() -> Planted:
     return patched(Ready, "change", make)
 
 
-@bug("serialization", f"{TODAY}: some increments do not mark the record for saving")
+@bug("serialization", f"{TODAY}: some increments do not mark the record for saving", systems=EVERY)
 def staying_not_saved() -> Planted:
     """A transition that leads to the same state again does not mark the record for saving."""
 
@@ -179,7 +179,7 @@ def staying_not_saved() -> Planted:
 # Checkpointing
 
 
-@bug("checkpointing", f"{PAPER}; {TODAY}: a call is queued before the database is written")
+@bug("checkpointing", f"{PAPER}; {TODAY}: a call is queued before the database is written", systems=EVERY)
 def tasks_before_the_commit() -> Planted:
     """The tasks of a state are begun, and its messages are sent, while the commit is still to come."""
 
@@ -191,7 +191,7 @@ def tasks_before_the_commit() -> Planted:
 
         return early
 
-    return together(_queued(), patched(Actor, "_carry_out", make))
+    return together(queued(), patched(Actor, "_carry_out", make))
 
 
 @bug("checkpointing")
@@ -207,10 +207,10 @@ def units_before_the_commit() -> Planted:
 
         return early
 
-    return together(_queued(), patched(Actor, "_carry_out", make))
+    return together(queued(), patched(Actor, "_carry_out", make))
 
 
-def _queued() -> Planted:
+def queued() -> Planted:
     """What was begun is queued to other threads, which go on for a moment where a crash comes within a commit."""
 
     def make(carry_out: Any) -> Any:
@@ -227,7 +227,7 @@ def _queued() -> Planted:
     return patched(Actor, "_carry_out", make)
 
 
-@bug("checkpointing")
+@bug("checkpointing", systems=EVERY)
 def acknowledged_before_the_commit() -> Planted:
     """A message is acknowledged while its commit is still to come, and is not sent again then."""
 
@@ -245,7 +245,7 @@ def acknowledged_before_the_commit() -> Planted:
     return together(patched(Actor, "_step", make), giving_up(lambda outbox, parcel: parcel.tries == 0))
 
 
-@bug("checkpointing")
+@bug("checkpointing", systems=EVERY)
 def commit_not_durable() -> Planted:
     """A commit is said to be made once it was written to a cache; a crash loses the last one."""
 
@@ -274,7 +274,7 @@ def commit_not_whole() -> Planted:
     return patched(MemoryStore, "_commit", make)
 
 
-@bug("checkpointing", f"{TODAY}: the dirty flag is cleared before the SQL runs")
+@bug("checkpointing", f"{TODAY}: the dirty flag is cleared before the SQL runs", systems=EVERY)
 def dirty_flag_cleared() -> Planted:
     """A record's dirty flag is cleared before it is written; where that fails, it is never written."""
     return flaky_disk(forgets=True)

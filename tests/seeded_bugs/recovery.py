@@ -13,7 +13,7 @@ from leasehold.impl.core.stepping import UNKNOWN
 from leasehold.impl.core.work import Event, Outcome, SendWork, Work, message
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import RecordKey
-from tests.seeded_bugs.bug import TODAY, Planted, bug, patched, together
+from tests.seeded_bugs.bug import EVERY, TODAY, Planted, bug, patched, together
 
 
 def recovering(keeps: Callable[[MachineInstance, Work], bool]) -> Planted:
@@ -139,7 +139,7 @@ def only_one_lease_is_begun_again() -> Planted:
     return patched(Stepper, "start_again", make)
 
 
-@bug("recovery")
+@bug("recovery", systems=EVERY)
 def recovery_is_one_shot() -> Planted:
     """An actor that stops while it recovers takes itself for recovered at the next start."""
     epochs: dict[str, int] = {}
@@ -161,7 +161,7 @@ def recovery_is_one_shot() -> Planted:
     return together(patched(Stepper, "start_again", make), patched(Actor, "_own", count))
 
 
-@bug("recovery", f"{TODAY}: a stale loop variable")
+@bug("recovery", f"{TODAY}: a stale loop variable", systems=EVERY)
 def stale_loop_variable() -> Planted:
     """What recovery is to do for each machine is done for the one that came last in the loop."""
     queued: list[MachineInstance] = []

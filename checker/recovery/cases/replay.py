@@ -19,6 +19,7 @@ from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
+from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Consume
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
@@ -155,32 +156,35 @@ class Replayer:
         """Gives a machine a local event, or a tick; the first event of a machine begins it.
 
         Raises:
-            ReplayDiverged: there is no such machine.
+            ReplayDiverged: there is no such machine, or it cannot be begun.
             Unplayable: there is none yet, and only the origin of the run may begin one.
         """
         actor = self.sim.actors[self.sim.player[machine]]
         core, number = self.sim.program.machines[machine]
         held = self.sim.held(self.lease, machine)
-        if held is None and (core.subsidiary or event == "tick" or event not in core.table[core.first_state(number)]):
+        begun = core.subsidiary or self.sim.program.standing or event == "tick"  # otherwise than by an event
+        if held is None and (begun or event not in core.table[core.first_state(number)]):
             raise ReplayDiverged(f"there is no {machine} to take {event}")
         shape = core.events.get(event, ())
         if held is None and not self.may_begin(machine):
             raise Unplayable(f"{machine} has not heard of {self.lease} yet, and takes {event} in the script")
         if held is None:
             plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
-            self._put(partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
+            self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
             return
         what = TICK if event == "tick" else local(event, self.fields(shape, values), _state_epoch(held, event))
-        self._put(partial(actor.put, Consume(held.key, what)))
+        self._put(actor, partial(actor.put, Consume(held.key, what)))
 
     def may_begin(self, machine: str) -> bool:
         """Whether the player of a machine that is not there yet may begin it: the run is its own."""
         return self.sim.player[machine] == self.lease.rpartition(":")[0]
 
-    def _put(self, put: Callable[[], Any]) -> None:
+    def _put(self, actor: ControlledActor, put: Callable[[], Any]) -> None:
         future = self.sim.loop.call(put)
-        if future.done() and not future.cancelled() and future.exception() is not None:
-            future.exception()
+        self.sim.loop.quiesce()
+        error = future.exception() if future.done() and not future.cancelled() else None
+        if isinstance(error, ActorError) and actor.running:
+            raise ReplayDiverged(f"an actor does not take what the model does: {error}")
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
         assert step.machine is not None and step.sender is not None

@@ -91,6 +91,7 @@ class WalkRun(CaseRun[Simulation]):
 
     def _go_on(self) -> None:
         """What is possible happens, one after the other, until nothing is."""
+        self.check_progress(self.monitor)
         for _ in range(MOST_STEPS):
             possible = [*self._restarts(), *self.choices.packets(), *self.choices.events()]
             if self.monitor.outside:

@@ -94,6 +94,33 @@ def test_a_writer_that_is_killed_has_kept_what_was_not_read() -> None:
     ran(work)
 
 
+def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> None:
+    """Only the commit of what it has read answers for the line: until then the writer keeps it."""
+
+    async def work(cluster: SystemCluster) -> None:
+        store = cluster.actors["reader"].store
+
+        async def never(batch: object) -> None:
+            await asyncio.Event().wait()
+
+        store.commit = never  # type: ignore[method-assign, assignment]
+        await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+        for _ in range(200):
+            await asyncio.sleep(0)
+        writer = cluster.held("pipe:1", "writer")
+        assert writer is not None
+        assert [m.number for m in queued(writer, 0)] == [1]
+        await cluster.kill("reader")
+        await cluster.start("reader")
+        for _ in range(200):
+            if held(cluster, "reader", "read") == 1:
+                break
+            await asyncio.sleep(0.05)
+        assert (held(cluster, "reader", "read"), held(cluster, "reader", "disorder")) == (1, False)
+
+    ran(work)
+
+
 def test_crashes_and_faults_of_the_network_change_nothing_of_a_fifo_in_the_model() -> None:
     system = load(PIPE)
     for budget in ("crash=2", "power_cut=1", "lose=1,duplicate=1,reorder=1", "partition=1,crash=1"):
