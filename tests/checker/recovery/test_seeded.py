@@ -185,7 +185,6 @@ RARE = {
     "acknowledged_before_the_commit": "crash:authority/active#",
     "broker_forgets_requests": "crash:broker/ticketing#",
     "lost_answer_not_made_good": "crash:service_manager/ticketing#",
-    "said_again_under_a_new_number": "crash:broker/ticketed#",
     "sent_once": "crash:authority/active#",
     "setup_twice_fails": "crash:unit/priming#",
     "setup_twice_makes_two": "crash:unit/priming#",
@@ -200,13 +199,8 @@ def test_every_bug_is_caught(system: System, scripts: list[Script]) -> None:
     check(seeded(system, [b.name for b in bugs() if b.name not in RARE], 2, most=200, scripts=scripts))
 
 
-RAREST = ("said_again_under_a_new_number",)
-
-
-@pytest.mark.parametrize(
-    ("name", "point"),
-    [pytest.param(*row, marks=pytest.mark.slow if row[0] in RAREST else pytest.mark.long) for row in RARE.items()],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "point"), RARE.items())
 def test_a_bug_that_few_cases_catch(system: System, scripts: list[Script], name: str, point: str) -> None:
     some = [script for script in scripts if script.point.startswith(point)]
     check([catch(named(name), some, LeaseCaseRunner(system), 300)])
