@@ -38,7 +38,7 @@ SEED = 1  # of the order; any other would do
 ROOT = Path(__file__).parents[2]
 SYSTEMS: Mapping[str, str | Path] = {
     "lease": "lease", "pipe": ROOT / "tests/impl/actor/pipe", "register": ROOT / "examples/register",
-    "ring": ROOT / "examples/ring", "three_phase_commit_termination": "three_phase_commit_termination",
+    "ring": ROOT / "tests/impl/actor/fixed_ring", "three_phase_commit_termination": "three_phase_commit_termination",
 }  # fmt: skip
 TESTS = "tests"  # in place of a system: a test catches the bug
 LONGEST_SECONDS = 120.0  # of such a test

@@ -109,7 +109,8 @@ def machine_made_anew_at_start() -> Planted:
 
     def make(stand: Any) -> Any:
         def anew(stepper: Stepper, ready: Ready) -> None:
-            for name in stepper.program.talking if stepper.program.standing else ():
+            first = stepper.program.standing and stepper._stood is None
+            for name in stepper.program.talking if first else ():
                 stepper.table.instances.pop(RecordKey(stepper.program.only_run, name), None)
             stand(stepper, ready)
 
@@ -125,16 +126,14 @@ def machine_made_anew_at_start() -> Planted:
 def peers_not_refreshed() -> Planted:
     """At a restart, a machine of a standing system keeps its neighbours' players, whatever the settings say now."""
 
-    def make(stand: Any) -> Any:
-        def keep(stepper: Stepper, ready: Ready) -> None:
-            known = {key: list(held.peers) for key, held in stepper.table.instances.items()}
-            stand(stepper, ready)
-            for key, peers in known.items():
-                stepper.table.instances[key].peers[:] = peers
+    def make(follow: Any) -> Any:
+        def keep(stepper: Stepper, ready: Ready, instance: MachineInstance, peers: Mapping[str, str]) -> None:
+            if not any(known for _, known in instance.addressed):
+                follow(stepper, ready, instance, peers)
 
         return keep
 
-    return patched(Stepper, "stand", make)
+    return patched(Stepper, "_follow", make)
 
 
 # Memberships
@@ -248,7 +247,7 @@ def _addressing(wrong: Callable[[int, int], int]) -> Planted:
 
     def make(neighbour: Any) -> Any:
         def other(program: Program, core: Core, number: int, at: int) -> str:
-            role, index = core.neighbours[at]
+            role, index = core.neighbour(at)
             return program.roles[role].machine(wrong(number if index < 0 else index, program.roles[role].count))
 
         return other
