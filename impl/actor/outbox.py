@@ -107,6 +107,13 @@ class Outbox:
         if pending is not None and pending.again is not None:
             pending.again.cancel()
 
+    def hurry(self, peer: str) -> None:
+        """A peer is there again: what waits to be sent to it once more is sent now."""
+        for pending in tuple(self._each()):
+            if pending.peer == peer and pending.again is not None:
+                pending.again.cancel()
+                self._go(pending)
+
     def keep(self, key: RecordKey, said: frozenset[int]) -> None:
         """The machine has moved on: only messages to these neighbours are sent on."""
         for pending in self.of(key):

@@ -283,8 +283,24 @@ def play_ring(run: Run, result: Result) -> None:
             for actor in numbers:
                 look(actor)
 
+    inside = [next(iter(numbers))]
+
+    def enter(actor: str, chance: random.Random) -> None:
+        """A node joins behind any member, while one or the other is killed."""
+        after = f"node[{numbers[chance.choice(inside)]}]"
+        wait(lambda: members.tell(actor, "enter", after=after), PEACE_SECONDS)
+        members.kill(chance.choice(list(numbers)))
+        if run.until(actor, lambda seen: seen["state"] not in {"outside", "joining"}, PEACE_SECONDS) is None:
+            raise TimeoutError(f"{actor} is not let in")
+        inside.append(actor)
+
     def start(chance: random.Random) -> None:
-        starters = chance.sample(list(numbers), chance.randint(1, len(numbers)))
+        *others, highest = list(numbers)[1:]
+        late = chance.choice(others)  # it joins while there is an election, or after it
+        for actor in chance.sample(early := [a for a in (*others, highest) if a != late], len(early)):
+            enter(actor, chance)
+        starters = chance.sample(inside, chance.randint(1, len(inside)))
+        run.thread(enter, late, random.Random(chance.random()))
         for actor in starters:  # an election takes milliseconds: it begins while nodes are down, and more die in it
             for other in chance.sample(list(numbers), chance.randrange(len(numbers))):
                 if other != actor:
@@ -310,7 +326,7 @@ def play_ring(run: Run, result: Result) -> None:
 PLAYS: Mapping[str, tuple[Callable[[Run, Result], None], Mapping[str, int]]] = {
     "mutex": (play_mutex, {"clients": 3}),
     "register": (play_register, {"clients": 3}),
-    "ring": (play_ring, {"nodes": 5}),
+    "ring": (play_ring, {"nodes": 6}),
 }
 
 

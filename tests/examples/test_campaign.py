@@ -9,7 +9,7 @@ import pytest
 
 from tests.examples.campaign import EXAMPLES, PLAYS, play
 
-LOWER = "index(msg.candidate) < index(self), set: "
+LOWER = 'when: "above(self, msg.candidate)", '
 BUGS = {
     "mutex": (
         "roles/store.yaml",
@@ -19,7 +19,7 @@ BUGS = {
     "register": ("roles/client.yaml", {"> failures": ">= failures", "<= failures": "< failures"}, ("no order of the",)),
     "ring": (
         "roles/node.yaml",
-        {LOWER + "{best: self}": LOWER + "{best: msg.candidate}"},
+        {LOWER + "also: [stand]": LOWER + "set: {best: msg.candidate}, also: [pass_on]"},
         ("leads, though", "follows"),
     ),
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from leasehold.impl.fleet import ProcessCluster
-from leasehold.impl.pytest_plugin import EmbeddedCluster
+from leasehold.impl.process_cluster import ProcessCluster, ProcessSystem
+from leasehold.impl.pytest_plugin import AnySystem, EmbeddedCluster
 
 pytest_plugins = ["pytester"]
 
@@ -84,3 +85,57 @@ def test_an_actor_that_is_not_there_has_a_near_miss(leasehold_cluster: EmbeddedC
         ValueError, match=r"there is no actor 'sit'; did you mean site\? \(there are: tenant, broker, site\)"
     ):
         leasehold_cluster.crash("sit")
+
+
+# Any system
+
+ROOT = Path(__file__).parents[2]
+RING = str(ROOT / "examples/ring")
+
+
+def elect(ring: AnySystem) -> None:
+    """The same for actors in one process and for processes."""
+    for number in (1, 2):
+        ring.tell(f"node[{number}]", "enter", after="node[0]")
+    ring.crash("node-1", restart=False)
+    assert ring.state("node[1]") is None
+    ring.tell("node[0]", "start")
+    ring.restart("node-1")
+    ring.advance(2)
+    assert [ring.state(f"node[{number}]") for number in range(3)] == ["following", "following", "leading"]
+    assert ring.data("node[0]")["best"] == 2
+    with pytest.raises(Exception, match="'strat'"):
+        ring.tell("node[0]", "strat")
+
+
+def commit(system: AnySystem) -> None:
+    run = system.begin("coordinator", "begin")
+    for n in range(2):
+        system.crash("coordinator")
+        system.tell(f"participant[{n}]", "able")
+    assert system.state("coordinator") == system.state("participant[1]", run) == "committed"
+    other = system.begin("coordinator", "begin")
+    assert other != run
+    assert system.state("participant[0]") == "voting"
+    assert system.state("participant[0]", run) == "committed"
+
+
+@pytest.mark.parametrize(("name", "work"), [(RING, elect), ("two_phase_commit", commit)])
+def test_any_system_runs_in_a_test(
+    leasehold_system: Callable[..., AnySystem], name: str, work: Callable[[AnySystem], None]
+) -> None:
+    work(leasehold_system(name, None if name == RING else {"participants": 2}))
+
+
+@pytest.mark.long
+@pytest.mark.leasehold_cluster(processes=True)
+@pytest.mark.parametrize(("name", "work"), [(RING, elect), ("two_phase_commit", commit)])
+def test_any_system_runs_as_processes_in_a_test(
+    leasehold_system: Callable[..., AnySystem], name: str, work: Callable[[AnySystem], None]
+) -> None:
+    system = leasehold_system(name, None if name == RING else {"participants": 2})
+    assert isinstance(system, ProcessSystem)
+    work(system)
+    folder = system.fleet.folder
+    system.stop()
+    assert not folder.exists()

@@ -1,0 +1,200 @@
+"""The actors of a system as processes, for integration tests, with the methods of those in one process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from leasehold.impl.fleet import ROLES, TENANT, Fleet, SystemFleet
+from leasehold.impl.server.client import ClientError
+
+SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
+AnyFleet = TypeVar("AnyFleet", bound=SystemFleet)
+
+
+class Processes(Generic[AnyFleet]):
+    """The processes of a fleet in a folder of their own, which `stop` removes. Time is real, and `advance` waits.
+
+    Args:
+        fleet: not started yet.
+    """
+
+    def __init__(self, fleet: AnyFleet) -> None:
+        self.fleet = fleet
+        try:
+            fleet.__enter__()
+        except BaseException:
+            shutil.rmtree(fleet.folder, ignore_errors=True)
+            raise
+        self._begin = int(time.time() / fleet.tick_seconds)
+
+    @property
+    def now(self) -> int:
+        """The clock, in ticks since the actors began."""
+        return int(time.time() / self.fleet.tick_seconds) - self._begin
+
+    def advance(self, ticks: int = 1) -> None:
+        """Waits for so many ticks."""
+        until = (self._begin + self.now + ticks) * self.fleet.tick_seconds
+        time.sleep(max(0.0, until - time.time()))
+        self.settle()
+
+    def crash(self, actor: str, restart: bool = True) -> None:
+        """Ends an actor as `kill -9` does, and starts it again."""
+        self.fleet.kill(actor)
+        if restart:
+            self.restart(actor)
+
+    def restart(self, actor: str) -> None:
+        """Starts an actor that was crashed."""
+        self.fleet.start(actor)
+        self.fleet.await_ready(actor)
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until nothing has moved for a moment, and no handler is at work.
+
+        Raises:
+            TimeoutError: it goes on and on.
+        """
+        deadline = time.monotonic() + LIMIT_SECONDS
+        before, since = self._picture(), time.monotonic()
+        while time.monotonic() < since + SETTLED_SECONDS:
+            time.sleep(LOOK_SECONDS)
+            now = self._picture()
+            if now != before:
+                before, since = now, time.monotonic()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the actors do not come to rest within {LIMIT_SECONDS:.0f} s")
+
+    def _picture(self) -> list[Any]:
+        """The state that does not change while the actors are at rest."""
+        found: list[Any] = []
+        for name in self.fleet.roles:
+            about = self.fleet.about(name)
+            if about is None:
+                found.append(None)
+                continue
+            at_work = time.monotonic() if about["handlers_at_work"] else 0
+            found.append((at_work, [(row["lease"], row["state"], row["data"]) for row in self._rows(name)]))
+        return found
+
+    def _rows(self, actor: str) -> list[dict[str, Any]]:
+        """The machines of an actor; none where it is down."""
+        try:
+            rows: list[dict[str, Any]] = self.fleet.client(actor).get("leases")
+        except ClientError:
+            return []
+        return rows
+
+    def stop(self) -> None:
+        """Ends all actors, and removes what they kept."""
+        self.fleet.stop()
+        shutil.rmtree(self.fleet.folder, ignore_errors=True)
+
+
+class ProcessSystem(Processes[SystemFleet]):
+    """Any system as processes, with SQLite and HTTP; its methods are those of `EmbeddedSystem` (impl/pytest_plugin.py).
+
+    Args:
+        system: a shipped system, or the folder of one.
+        settings: constants of the specification.
+        tick_seconds: of the clock.
+        options: of the fleet.
+    """
+
+    def __init__(
+        self, system: str, settings: Mapping[str, Any] | None = None, tick_seconds: float = 0.25, **options: Any
+    ) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="leasehold-"))
+        super().__init__(SystemFleet(str(system), folder, settings, tick_seconds, **options))
+        self._last = self.fleet.program.only_run
+
+    def begin(self, machine: str, event: str, /, **fields: Any) -> str:
+        """A client begins a run at a machine; returns its name."""
+        client = self.fleet.client(self.fleet.players[machine])
+        self._last = client.post("begin", machine=machine, event=event, fields=fields)["lease"]
+        self.settle()
+        return self._last
+
+    def tell(self, machine: str, event: str, /, run: str | None = None, **fields: Any) -> None:
+        """A client's event for a machine; of the last run that was begun, where none is named."""
+        client = self.fleet.client(self.fleet.players[machine])
+        client.post("leases", run or self._last, "tell", machine=machine, event=event, fields=fields)
+        self.settle()
+
+    def state(self, machine: str, run: str | None = None) -> str | None:
+        """The state of a machine; None where its actor has none, or is down."""
+        return None if (row := self._row(machine, run)) is None else row["state"]
+
+    def data(self, machine: str, run: str | None = None) -> dict[str, Any]:
+        """The fields of a machine."""
+        row = self._row(machine, run)
+        if row is None:
+            raise LookupError(f"no {machine} of {run or self._last} is there")
+        fields: dict[str, Any] = row["data"]
+        return fields
+
+    def _row(self, machine: str, run: str | None) -> dict[str, Any] | None:
+        try:
+            rows = self.fleet.client(self.fleet.players[machine]).get("leases", run or self._last)
+        except ClientError:
+            return None
+        return next((row for row in rows if row["machine"] == machine), None)
+
+
+class ProcessCluster(Processes[Fleet]):
+    """A service manager (`tenant`), a broker and a site as processes, with SQLite, HTTP and units that are processes.
+
+    It has the methods of the cluster in one process (impl/pytest_plugin.py), for integration tests.
+
+    Args:
+        units: of the site.
+        tick_seconds: of the clock.
+        options: of the fleet.
+    """
+
+    def __init__(self, units: int = 4, tick_seconds: float = 0.25, **options: Any) -> None:
+        super().__init__(Fleet(Path(tempfile.mkdtemp(prefix="leasehold-")), units, tick_seconds, **options))
+
+    def lease(self, units: int, until: int, term: int = 10) -> str:
+        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
+        found = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
+        self.settle()
+        lease: str = found["lease"]
+        return lease
+
+    def flex(self, lease: str, units: int) -> None:
+        """Wants another number of units, as soon as the lease can be extended."""
+        self.fleet.client(TENANT).post("leases", lease, "flex", units=units, soon=True)
+        self.settle()
+
+    def close(self, lease: str) -> None:
+        """Ends a lease, in whatever state it is."""
+        self.fleet.client(TENANT).post("leases", lease, "tell", event="close")
+        self.settle()
+
+    def state(self, lease: str) -> dict[str, str | None]:
+        """The state of the lease's machine at each role; None where it has none, or its actor is down."""
+        found: dict[str, str | None] = dict.fromkeys(ROLES.values())
+        for actor, role in ROLES.items():
+            try:
+                machines = self.fleet.client(actor).get("leases", lease)
+            except ClientError:
+                continue
+            found[role] = machines[0]["state"]
+        return found
+
+    def units(self) -> set[str]:
+        """The units of the site that are up: whose process runs."""
+        return {place.folder.name for place in self.fleet.unit_places() if place.alive()}
+
+    def stop(self) -> None:
+        """Ends all actors and units, and removes what they kept."""
+        self.fleet.stop()
+        self.fleet.end_units()
+        super().stop()
