@@ -36,9 +36,10 @@ def up(
 ) -> Exit:  # fmt: skip
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
-    Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Policies
-    are not asked and handlers do nothing: `tell` gives a machine the answer instead. An actor that ends
-    is started again after a second, so kill them as you like.
+    Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Handlers
+    do nothing, and succeed. A question to a policy is answered at once where it has one answer without
+    fields; any other is printed, with the commands that answer it. An actor that ends is started again
+    after a second, so kill them as you like.
 
     Example:  leasehold up two_phase_commit --set participants=2
               leasehold up ./my_system --dir running
@@ -112,10 +113,25 @@ def _first_events(fleet: SystemFleet) -> list[tuple[str, str]]:
     return found
 
 
+def _ask(fleet: SystemFleet, asked: set[tuple[Any, ...]]) -> None:
+    """Prints the questions that wait for an answer, each once."""
+    for question in fleet.questions():
+        actor, lease, machine, since, target, answers = question
+        if (lease, machine, since, target) not in asked:
+            asked.add((lease, machine, since, target))
+            click.echo(f"{machine} of {lease} asks {target}; answer it with", err=True)
+            for event, fields in answers.items():
+                words = "".join(f" {name}=..." for name in fields)
+                at = f"--machine {machine} --at {fleet.folder / actor}.sock"
+                click.echo(f"  leasehold tell {lease} {event}{words} {at}", err=True)
+
+
 def _watch(fleet: SystemFleet) -> NoReturn:
-    """Starts actors again that have ended."""
+    """Starts actors again that have ended, and prints questions."""
+    asked: set[tuple[Any, ...]] = set()
     while True:
         time.sleep(LOOK_SECONDS)
+        _ask(fleet, asked)
         for name, process in fleet.processes.items():
             if (code := process.poll()) is not None:
                 click.echo(f"{name} has ended ({code}), and is started again", err=True)

@@ -104,9 +104,6 @@ class SystemCluster:
             self.clock, self._environment(name), self.options,
         )  # fmt: skip
         self._publish(name, await actor.start())
-        for other in self.actors.values():  # no test waits for the pause
-            if other.outbox:
-                other.outbox.hurry(name)
         return actor
 
     async def join(self, machine: str, name: str = "") -> Actor:

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import yaml
 
@@ -30,6 +30,7 @@ from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.words import choices
 from leasehold.spec import SHIPPED, load
+from leasehold.spec.language.model import Call
 
 TENANT, BROKER, SITE = "tenant", "broker", "site"
 ROLES: Mapping[str, str] = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
@@ -57,6 +58,24 @@ PEERS = "peers.yaml"  # which actor plays which machine; running actors follow i
 
 class FleetError(Exception):
     """An actor did not start; its last words are in the message."""
+
+
+class Question(NamedTuple):
+    """A question to a policy that `tell` answers.
+
+    Attributes:
+        actor, lease, machine: who waits.
+        since: when it began to.
+        target: what is called: `policy.vote`.
+        answers: the events that answer it, each with the names of its fields.
+    """
+
+    actor: str
+    lease: str
+    machine: str
+    since: int
+    target: str
+    answers: dict[str, list[str]]
 
 
 class SystemFleet:
@@ -193,8 +212,41 @@ class SystemFleet:
         }
 
     def _plugs(self, name: str) -> dict[str, Any]:
-        """The policy and the handler of an actor, if its machines call any: none, so `tell` gives their answers."""
-        return {kind: None for kind in ("policy", "handler") if verbs(self.model, self.roles[name], kind)}
+        """The policy and the handler of an actor, if its machines call any.
+
+        A policy answers where there is one answer, without fields; all else `tell` answers. Handlers do nothing, well.
+        """
+        roles = self.roles[name]
+        plugs: dict[str, Any] = {kind: None for kind in ("policy", "handler") if verbs(self.model, roles, kind)}
+        if "policy" in plugs and (events := self.only_answers(roles)):
+            plugs["policy"] = {"name": "only_answer", "events": events}
+        return plugs
+
+    def only_answers(self, roles: Collection[str]) -> list[str]:
+        """The events by which alone some question of roles to their policies is answered, and that have no fields."""
+        found = []
+        for role in (self.model.roles[name] for name in roles):
+            for task in role.tasks.values():
+                if isinstance(task, Call) and task.target.startswith("policy.") and len(task.answers) == 1:
+                    found += [event for event in task.answers if not role.events[event].fields]
+        return found
+
+    def questions(self) -> list[Question]:
+        """The questions to policies that wait for `tell`, as far as actors answer."""
+        found = []
+        for name, roles in self.roles.items():
+            known = set(self.only_answers(roles))
+            with contextlib.suppress(ClientError):
+                for row in self.client(name).get("leases"):
+                    role = self.model.roles[row["machine"].partition("[")[0]]
+                    for task in (role.tasks[n] for n in role.states[row["state"]].tasks):
+                        asked = isinstance(task, Call) and task.target.startswith("policy.")
+                        if isinstance(task, Call) and asked and not set(task.answers) <= known:
+                            answers = {event: [f.name for f in role.events[event].fields] for event in task.answers}
+                            found.append(
+                                Question(name, row["lease"], row["machine"], row["since"], task.target, answers)
+                            )
+        return found
 
     def _place(self) -> str:
         """The system, as an actor finds it from the folder."""

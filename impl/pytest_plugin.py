@@ -74,7 +74,13 @@ class Embedded(Generic[C]):
 
     def restart(self, actor: str) -> None:
         """Starts an actor that was crashed."""
-        self._settled(lambda: self.cluster.start(actor))
+
+        async def start() -> None:
+            await self.cluster.start(actor)
+            for other in self.cluster.actors.values():  # a test does not wait for their pauses
+                other.outbox.hurry(actor)
+
+        self._settled(start)
 
     def stop(self) -> None:
         """Ends all actors."""

@@ -7,7 +7,7 @@ neighbour. What third parties have signed travels with it as a credential, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -336,8 +336,11 @@ class MessageHandler:
         identity, text = self.codec.identity, envelope.membership
         if text is not None and not self.codec.program.has_membership:
             raise Malformed(f"runs of {envelope.system} have no membership")
-        origin = check_origin(envelope, identity.trust, relayed=text is not None)
-        self._check_roles(envelope, origin)
+        program = self.codec.program
+        origin = check_origin(envelope, identity.trust, program.begun_by, relayed=text is not None)
+        role = envelope.sending_machine.partition("[")[0]
+        if origin != envelope.sender and role not in program.relayed_by:
+            raise Unauthorised(f"{role} brings no machine into runs of others")
         if text is None:
             return {envelope.sending_machine: envelope.sender}
         members = membership.read(text, identity.trust, envelope.lease, origin)
@@ -348,19 +351,6 @@ class MessageHandler:
             if members.get(machine) != actor:
                 raise Unauthorised(f"{actor} does not play {machine} in {envelope.lease[:80]}")
         return members
-
-    def _check_roles(self, envelope: Envelope, origin: str) -> None:
-        """Whether the specification lets the origin begin runs, and the sender bring machines into runs of others.
-
-        Raises:
-            Unauthorised: it does not.
-        """
-        program, trust = self.codec.program, self.codec.identity.trust
-        if not set(trust.sender(origin).roles) & set(program.begun_by):
-            raise Unauthorised(f"{origin} plays none of the roles that begin runs: {', '.join(program.begun_by)}")
-        role = envelope.sending_machine.partition("[")[0]
-        if origin != envelope.sender and role not in program.relayed_by:
-            raise Unauthorised(f"{role} brings no machine into runs of others")
 
     def _told(self, ready: Ready, envelope: Envelope) -> Envelope:
         """The envelope, as subscribers leave it."""
@@ -412,12 +402,13 @@ class MessageHandler:
         return (actor.address if actor is not None and actor.address else "") or (heard.decode() if heard else "")
 
 
-def check_origin(envelope: Envelope, trust: Trust, relayed: bool = False) -> str:
+def check_origin(envelope: Envelope, trust: Trust, begun_by: Collection[str], relayed: bool = False) -> str:
     """Nobody begins a lease (or run) in another's name; returns the origin's name.
 
     Args:
         envelope: the first message of the lease here.
         trust: whom this actor trusts.
+        begun_by: the roles that begin leases.
         relayed: the origin's own word for it comes along, so another member may have sent this.
 
     Raises:
@@ -426,7 +417,7 @@ def check_origin(envelope: Envelope, trust: Trust, relayed: bool = False) -> str
     named = origin_of(envelope.lease)
     if named is None:
         raise Refusal(f"a lease is named ORIGIN:NUMBER, not {envelope.lease[:60]!r}")
-    origin = trust.sender(named[0])
+    origin = trust.originator(named[0], begun_by)
     if not relayed and origin.name != envelope.sender:
         raise Refusal(f"{envelope.lease[:80]} is not a lease of {envelope.sender}")
     return origin.name

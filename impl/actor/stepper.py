@@ -161,7 +161,7 @@ class Stepper:
         if not program.standing or peers == self._stood:
             return
         self._stood = dict(peers)
-        for name in dict.fromkeys((*program.talking, *(name for name, who in peers.items() if who == self.name))):
+        for name in dict.fromkeys((*program.players, *(name for name, who in peers.items() if who == self.name))):
             core, number = program.machines[name]
             key = RecordKey(program.only_run, name)
             plays = peers.get(name) == self.name or (name not in peers and not core.indexed)

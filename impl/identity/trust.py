@@ -11,7 +11,7 @@ Ends of keys are calendar time, in seconds since 1970. They have nothing to do w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -133,6 +133,18 @@ class Trust:
         actor, role = self.sender(name), machine.partition("[")[0]
         if role not in actor.roles:
             raise Unauthorised(f"{name} is trusted as {actor.kind}, and cannot speak for {machine[:80]!r}")
+        return actor
+
+    def originator(self, name: str, roles: Collection[str]) -> TrustedActor:
+        """An actor that begins runs: its kind has one of these roles.
+
+        Raises:
+            UnknownSender: there is none of this name.
+            Unauthorised: it has none of the roles.
+        """
+        actor = self.sender(name)
+        if not any(role in roles for role in actor.roles):
+            raise Unauthorised(f"{name} plays none of the roles that begin runs: {', '.join(roles)}")
         return actor
 
 

@@ -31,6 +31,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "first_come_first_served": "leasehold.impl.lease.broker:FirstComeFirstServed",
         "first_fit": "leasehold.impl.lease.authority:FirstFit",
         "fixed_demand": "leasehold.impl.lease.service_manager:FixedDemand",
+        "only_answer": "leasehold.impl.policy.only_answer:OnlyAnswer",
     },
     "handler": {
         "process": "leasehold.impl.handlers.process:ProcessHandler",

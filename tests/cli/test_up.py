@@ -139,3 +139,38 @@ def test_an_actor_of_several_that_cannot_start_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["run", *words])
     assert done.exit_code == 2
     assert "node-1: key: " in done.output
+
+
+def test_questions_with_one_answer_are_answered_and_others_are_asked(tmp_path: Path) -> None:
+    fleet = SystemFleet("two_phase_commit", tmp_path / "a", {"participants": 1}, 0.2)
+    assert fleet.only_answers(["participant"]) == []  # it may vote either way
+    with fleet:
+        run = fleet.client("coordinator").post("begin", machine="coordinator", event="begin")["lease"]
+        for _ in range(100):
+            if questions := fleet.questions():
+                break
+            time.sleep(0.05)
+        (question,) = questions
+        assert question[:3] == ("participant-0", run, "participant[0]")
+        assert question[4:] == ("policy.vote", {"able": [], "unable": []})
+
+
+def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
+    (tmp_path / "system/roles").mkdir(parents=True)
+    for name, text in {
+        "system.yaml": "system: bell\nstanding: true\nroles: {bell: {}}\nenvironment: {press: {to: bell}}\n",
+        "messages.yaml": "messages: {}\n",
+        "roles/bell.yaml": "role: bell\nevents: {press: Somebody is there., ring: It rings.}\nstates:\n"
+        "  silent: {initial: true, on: {press: {to: pressed}}}\n  pressed: {tasks: [when], on: {ring: {to: ringing}},"
+        " ignore: {press: it was}}\n  ringing: {ignore: {press: it rings}}\n"
+        "tasks: {when: {call: policy.when, answers: [ring]}}\n",
+    }.items():
+        (tmp_path / "system" / name).write_text(text)
+    with SystemFleet(str(tmp_path / "system"), tmp_path / "running", tick_seconds=0.2) as fleet:
+        fleet.client("bell").post("leases", "bell:1", "tell", event="press")
+        for _ in range(100):
+            if (state := fleet.client("bell").get("leases")[0]["state"]) == "ringing":
+                break
+            time.sleep(0.05)
+        assert state == "ringing"
+        assert fleet.questions() == []

@@ -200,10 +200,10 @@ def test_nobody_begins_a_lease_in_the_name_of_one_of_its_kind(
 ) -> None:
     envelope = replace(a_message(twins), lease=lease, sender=sender)
     if refused is None:
-        check_origin(envelope, trust())
+        check_origin(envelope, trust(), ("asker", "answerer"))
     else:
         with pytest.raises(refused):
-            check_origin(envelope, trust())
+            check_origin(envelope, trust(), ("asker", "answerer"))
 
 
 def test_who_was_refused_hears_whether_to_say_it_again() -> None:
