@@ -20,6 +20,7 @@ from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, StoreError
+from leasehold.impl.transport.memory import Fate
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.virtual import virtual
 from tests.systems import load
@@ -235,6 +236,15 @@ def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
         assert c.handler.world.units["unit-0"].history == acts  # an active unit asks for nothing
         with pytest.raises(ActorError, match="none of this name"):
             await c.site.recover("tenant:77", "authority")
+        c.network.hand = lambda *frame: Fate(())  # a request is lost, and nobody remembers that it was sent
+        waiting = RecordKey(await c.lease(1, until=30), "service_manager")
+        c.tenant.outbox.forget(waiting)
+        c.network.hand = None
+        await c.settle()
+        assert c.state(waiting.lease)[0] == "ticketing"
+        await c.tenant.recover(*waiting)
+        await c.settle()
+        assert c.state(waiting.lease) == ("active", "ticketed", "active")
 
     play(story)
 
