@@ -1,8 +1,8 @@
 """Stores full of leases, without as many slow lives: each record is made by the real steps of one real lease.
 
 One lease runs in a cluster, from the demand to its end. Then the same events go through the compiled core once for each
-lease of the herd, and what comes out is written by the real codec, with the papers (tickets, wishes) that the one lease
-had. Leases of an authority have a unit each, and the unit's machine beside it; those for which the site has no unit are
+lease of the herd, and what comes out is written by the real codec, with the metadata (tickets, wishes) that the one
+lease had. Leases of an authority have a unit each, and the unit's machine beside it; those for which the site has no unit are
 over and not forgotten yet.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.impl.actor.effects import WISH
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
+from leasehold.impl.actor.upcalls import WISH
 from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event
@@ -36,13 +36,13 @@ class Pattern:
         life: all of it.
         steps: how many of them had been taken.
         peers: who played the neighbours.
-        papers: of the lease.
+        metadata: what was kept with the record: tickets, wishes.
     """
 
     life: Life
     steps: int
     peers: list[str]
-    papers: dict[str, Any]
+    metadata: dict[str, Any]
 
     def held(self, memory: MachineTable, key: RecordKey, number: int, quiet: bool = False) -> MachineInstance:
         """Another lease (or unit) that has come as far, by steps of its own."""

@@ -7,7 +7,6 @@ machine is written down: record, event, time. Nothing is made up, so what is mea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leasehold.impl.actor.actor import Actor
@@ -44,11 +43,11 @@ Lives = dict[str, Life]  # by the machine's name
 
 def watch(actor: Actor, clock: HandClock, lives: Lives) -> None:
     """Writes down every transition that an actor takes from now on."""
-    step: Callable[[Ready, MachineInstance, Event], Outcome] = actor.stepper.step
+    step = actor.stepper.step
 
-    def watched(ready: Ready, held: MachineInstance, event: Event) -> Outcome:
+    def watched(ready: Ready, held: MachineInstance, event: Event, outside: bool = False) -> Outcome:
         before, at = held.record, len(lives.setdefault(held.key.machine, Life(held.core)).steps)
-        outcome = step(ready, held, event)
+        outcome = step(ready, held, event, outside)
         if outcome.taken:
             # A step may be followed by others of the same turn; each is written where it began.
             now = clock.now()

@@ -17,9 +17,9 @@ def _rows(section: Section) -> Iterator[Row]:
         yield from table.rows
 
 
-MARKS = dict.fromkeys(("discovery", "dispatch", "engines", "exploring", "recovery", "size"), pytest.mark.slow) | {
-    "end_to_end": pytest.mark.long,
-    "ring": pytest.mark.long,
+MARKS = {
+    **dict.fromkeys(("discovery", "engines", "exploring", "recovery"), pytest.mark.slow),
+    **dict.fromkeys(("dispatch", "end_to_end", "ring", "size"), pytest.mark.long),
 }
 
 
