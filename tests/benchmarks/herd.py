@@ -2,8 +2,8 @@
 
 One lease runs in a cluster, from the demand to its end. Then the same events go through the compiled core once for each
 lease of the herd, and what comes out is written by the real codec, with the metadata (tickets, wishes) that the one
-lease had. Leases of an authority have a unit each, and the unit's machine beside it; those for which the site has no unit are
-over and not forgotten yet.
+lease had. Leases of an authority have a unit each, and the unit's machine beside it; those for which the site has no
+unit are over and not forgotten yet.
 """
 
 from __future__ import annotations
