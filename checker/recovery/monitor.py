@@ -21,6 +21,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
@@ -190,7 +191,7 @@ class DurabilityMonitor:
         self.sim = simulation
         self.lost: list[str] = []
         self._last: dict[str, dict[RecordKey, dict[str, Any]]] = {}
-        self._recovering: dict[str, dict[RecordKey, dict[str, Any]]] = {}
+        self._recovering: dict[Actor, dict[RecordKey, dict[str, Any]]] = {}  # by incarnation: one may die in recovery
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
@@ -202,9 +203,9 @@ class DurabilityMonitor:
         elif notice.kind is Kind.COMMIT and not actor.running:
             self.compare(notice.actor)
         elif notice.kind is Kind.TRANSITION:
-            self._recovering.get(notice.actor, {}).pop(RecordKey(notice.lease, notice.machine), None)
+            self._recovering.get(actor, {}).pop(RecordKey(notice.lease, notice.machine), None)
         elif notice.kind is Kind.RECOVERED:
-            for key, before in self._recovering.pop(notice.actor, {}).items():
+            for key, before in self._recovering.pop(actor, {}).items():
                 held = actor.table.instances.get(key)
                 if held is not None and (words := _differ(before, _durable(held))):
                     self.lost.append(f"{notice.actor} begins with another {key.machine} of {key.lease}: {words}"[:400])
@@ -212,15 +213,15 @@ class DurabilityMonitor:
     def compare(self, name: str) -> None:
         """An actor has restarted; it is asked about once."""
         actor, rows = self.sim.actors[name], self.sim.disks[name].records
-        self._recovering[name] = self._last.pop(name, {})
-        for key, before in tuple(self._recovering[name].items()):
+        found = self._recovering[actor] = self._last.pop(name, {})
+        for key, before in tuple(found.items()):
             row = rows.get(key)
             if row is None:
                 self.lost.append(f"{name} has no {key.machine} of {key.lease} any more, which it had committed")
                 continue
             now = _durable(actor.rows.read(key, row, actor.table.below))
             if now != before:
-                del self._recovering[name][key]
+                del found[key]
                 self.lost.append(f"{name} has another {key.machine} of {key.lease}: {_differ(before, now)}"[:400])
 
 
