@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 import time
@@ -12,10 +13,13 @@ from typing import Any, NoReturn
 import click
 from rich.table import Table
 
+from leasehold.checker.recovery.fleet.storm import Result, Storm
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.fleet import FleetError, SystemFleet
+from leasehold.impl.words import counted
 
 LOOK_SECONDS = 0.2
+STORM_SECONDS = 15.0
 
 
 @verb(refusals={FleetError: Exit.BAD_SPEC})
@@ -30,9 +34,13 @@ LOOK_SECONDS = 0.2
     help="Run only this machine of a dynamic role, which joins those of --dir; may be given several times.",
 )  # fmt: skip
 @click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
-@click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON; with --crash a summary.")
+@click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and judge what comes of it.")
+@click.option("--seconds", type=click.FloatRange(1.0), help="How long --crash drives and kills (15 where left out).")
+@click.option("--seed", type=int, help="Of all choices of --crash; left out: another each time.")
 def up(
-    system: str, settings: Mapping[str, str], folder: Path | None, joining: tuple[str, ...], tick: float, as_json: bool
+    system: str, settings: Mapping[str, str], folder: Path | None, joining: tuple[str, ...], tick: float,
+    as_json: bool, crash: bool, seconds: float | None, seed: int | None,
 ) -> Exit:  # fmt: skip
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
@@ -41,16 +49,25 @@ def up(
     fields; any other is printed, with the commands that answer it. An actor that ends is started again
     after a second, so kill them as you like.
 
+    With --crash machines are told at random what the specification's environment may do, each actor is
+    killed at least once, and then there is peace. Properties of states are evaluated on global states
+    that the actors had at one moment; where all is at rest, also what the system leads to, and its ends.
+
     Example:  leasehold up two_phase_commit --set participants=2
+              leasehold up two_phase_commit --crash --json
               leasehold up ./my_system --dir running
               leasehold up ./my_system --dir running --join "node[3]"
     """
+    if not crash and (seconds is not None or seed is not None):
+        raise click.UsageError("--seconds and --seed go with --crash")
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
     end_as_interrupted()
     try:
         fleet = SystemFleet(system, base, settings, tick, join=joining)
         _refuse_units(fleet)
         with fleet:
+            if crash:
+                return _storm(fleet, seconds or STORM_SECONDS, seed, as_json)
             _tell(fleet, as_json)
             _watch(fleet)
     except KeyboardInterrupt:
@@ -58,6 +75,38 @@ def up(
     finally:
         if folder is None:
             shutil.rmtree(base, ignore_errors=True)
+
+
+def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:
+    """Drives and kills the actors, and prints what came of it."""
+    seed = random.SystemRandom().randrange(10**9) if seed is None else seed
+    began = time.monotonic()
+
+    def say(words: str) -> None:
+        click.echo(f"{time.monotonic() - began:6.1f} s  {words}", err=as_json)
+
+    result = Storm(fleet, seed, seconds, say).play()
+    if as_json:
+        print_json(result.as_json())
+    else:
+        _tell_result(result)
+    return Exit.VIOLATED if result.violations else Exit.HOLDS
+
+
+def _tell_result(result: Result) -> None:
+    runs = "" if result.runs == 1 else f"{result.runs} runs, "
+    click.echo(
+        f"{result.system}: {runs}{counted(result.events, 'event')}, {counted(sum(result.crashes.values()), 'crash')}, "
+        f"{counted(result.states, 'global state')} judged, {counted(len(result.violations), 'violation')} "
+        f"in {result.seconds:.0f} s (seed {result.seed})"
+    )
+    click.echo(f"judged: {', '.join(result.judged) or 'nothing'}")
+    if result.left_out:
+        click.echo(f"not judged, as no global state tells: {', '.join(result.left_out)}")
+    if not result.at_rest:
+        click.echo("the actors did not come to rest, so what the system leads to was not judged")
+    for words in result.violations:
+        click.echo(f"violated: {words}")
 
 
 def _refuse_units(fleet: SystemFleet) -> None:

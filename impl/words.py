@@ -29,4 +29,4 @@ def counted(count: int, noun: str) -> str:
         return f"1 {noun}"
     if noun.endswith("y"):
         return f"{count:,} {noun[:-1]}ies"
-    return f"{count:,} {noun}es" if noun.endswith("s") else f"{count:,} {noun}s"
+    return f"{count:,} {noun}es" if noun.endswith(("s", "sh")) else f"{count:,} {noun}s"

@@ -132,7 +132,9 @@ def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
             context += f" that begins at line {error.context_mark.line + 1}"
         began = _line(text, error.context_mark.line + 1) if error.context_mark else ""
         line = _line(text, place.line)
-        if "\t" in line:
+        if "nesting depth" in str(error.problem):  # libyaml from 0.2.6 on has a limit, and scans ahead of what it gives
+            sink.error("too_deep", place, max_depth=MAX_DEPTH)
+        elif "\t" in line:
             sink.error("tab", place)
         else:
             remedy = _trap(line, place.column, str(error.problem), began)

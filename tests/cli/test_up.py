@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +19,8 @@ from leasehold.cli.main import cli
 from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.server.config import read
+
+SYSTEMS = Path(__file__).parents[2] / "spec/systems"
 
 
 @pytest.mark.parametrize(
@@ -174,3 +178,49 @@ def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
             time.sleep(0.05)
         assert state == "ringing"
         assert fleet.questions() == []
+
+
+def _storm(system: Path | str, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the summary of `up --crash`."""
+    command = [sys.executable, "-m", "leasehold", "up", str(system), "--crash", "--json", "--seconds", "5", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.long
+def test_a_storm_kills_each_actor_and_finds_nothing_wrong() -> None:
+    code, said = _storm("two_phase_commit", "--set", "participants=2", "--seed", "3")
+    assert (code, said["violations"], said["at_rest"]) == (0, [], True)
+    assert set(said["crashes_of"]) == {"coordinator", "participant-0", "participant-1"}
+    assert all(said["crashes_of"].values())
+    assert said["runs"] > 3
+    assert said["states"] > 10
+    assert "agreement" in said["judged"]
+    assert "decisions_stand" in said["left_out"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("role", "was", "is_", "broken"),
+    [
+        ("coordinator", "disagree: {to: aborting}", "disagree: {to: committing}", "commit_needs_all"),
+        ("coordinator", "disagree: {to: aborting}", "disagree: {stay: true}", "a_transaction_ends"),
+    ],
+)
+def test_a_storm_finds_what_is_wrong(tmp_path: Path, role: str, was: str, is_: str, broken: str) -> None:
+    system = tmp_path / "broken"
+    shutil.copytree(SYSTEMS / "two_phase_commit", system)
+    file = system / f"roles/{role}.yaml"
+    assert was in file.read_text()
+    file.write_text(file.read_text().replace(was, is_))
+    (system / "expected.yaml").unlink()
+    code, said = _storm(system, "--seed", "3")
+    assert code == 1
+    assert any(broken in words for words in said["violations"]), said["violations"]
+
+
+def test_a_storm_needs_crash() -> None:
+    done = CliRunner().invoke(cli, ["up", "two_phase_commit", "--seed", "1"])
+    assert done.exit_code == 2
+    assert "--seconds and --seed go with --crash" in done.output

@@ -16,7 +16,11 @@ BUGS = {
         {", when: msg.token >= token": "", '\n    ignore: {write: "a newer lock was granted, and used"}': ""},
         ("goes back", "used before it asked", "after it", "after that by"),
     ),
-    "register": ("roles/client.yaml", {"> failures": ">= failures", "<= failures": "< failures"}, ("no order of the",)),
+    "register": (
+        "roles/replica.yaml",
+        {"set: {round: msg.round, writer: msg.writer, value: msg.value, ": "set: {"},
+        ("no order of the",),
+    ),
     "ring": (
         "roles/node.yaml",
         {LOWER + "also: [stand]": LOWER + "set: {best: msg.candidate}, also: [pass_on]"},
@@ -37,7 +41,7 @@ def test_an_example_lives_through_kills(example: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("example", sorted(PLAYS))
 def test_a_seeded_bug_is_caught(example: str, tmp_path: Path) -> None:
-    """A store without fencing, a quorum of one, a node that passes on a lower candidate than itself."""
+    """A store without fencing, a replica that keeps nothing, a node that passes on a lower candidate than itself."""
     file, changes, words = BUGS[example]
     wrong = shutil.copytree(EXAMPLES / example, tmp_path / example)
     text = (wrong / file).read_text()

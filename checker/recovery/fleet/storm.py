@@ -1,0 +1,293 @@
+"""A random run of any system as processes, each of which is killed, and what its properties say of it.
+
+Theory of operation. In the storm, machines take events that the specification lets the environment offer in their
+states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Then there is peace:
+only events that are fair are told, until nothing moves. States are judged as `Snapshots` says; where all is at rest,
+also what the system leads to, and its ends. Steps are not judged, as two states that are seen may be many steps apart.
+
+The processes' own timing is not repeatable: a seed draws the same kills and prefers the same events.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from leasehold.checker.explore.ground import cells_read
+from leasehold.checker.explore.reference import choose
+from leasehold.checker.recovery.cases.properties import RunProperties, reads_messages
+from leasehold.checker.recovery.fleet.snapshot import Snapshots
+from leasehold.impl.core.values import to_plain
+from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.server.client import ClientError
+from leasehold.spec.language.lower import Offer
+from leasehold.spec.language.model import Call, Fair
+from leasehold.spec.language.python_source import Frame, source
+
+MOST_RUNS = 4  # that go on at a time
+MOST_VALUES = 64  # of an event's fields that are considered
+PAUSE_SECONDS = 0.02  # between two looks
+LONGEST_DOWN_SECONDS = 1.5
+BACK_SECONDS = 60.0  # within which an actor has to serve again
+QUIET_SECONDS = 0.3  # without any commit, before the environment looks at records
+REST_SECONDS = 2.0  # without any commit
+PEACE_SECONDS = 90.0
+
+
+class Event(NamedTuple):
+    """What may be told to a machine."""
+
+    run: str  # "" for a new one
+    machine: str
+    event: str
+    fields: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Result:
+    """What was done, and what was wrong.
+
+    Attributes:
+        runs, events: how many were begun, and told.
+        crashes: of each actor.
+        states: how many global states were judged.
+        judged: the properties of states; `left_out`: those that were not judged.
+        at_rest: whether nothing moved in the end.
+        violations: in words; empty where there are none.
+    """
+
+    system: str
+    seed: int
+    runs: int = 0
+    events: int = 0
+    crashes: dict[str, int] = field(default_factory=dict)
+    states: int = 0
+    judged: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    at_rest: bool = False
+    seconds: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "system": self.system, "runs": self.runs, "events": self.events, "crashes": sum(self.crashes.values()),
+            "crashes_of": self.crashes, "states": self.states, "judged": self.judged, "left_out": self.left_out,
+            "at_rest": self.at_rest, "violations": self.violations, "seconds": round(self.seconds, 1),
+            "seed": self.seed,
+        }  # fmt: skip
+
+
+class Storm:
+    """Drives and kills the actors of a fleet that runs.
+
+    Args:
+        fleet: its actors serve.
+        seed: of all choices.
+        seconds: of the storm, before peace.
+        say: is told what happens.
+    """
+
+    def __init__(
+        self, fleet: SystemFleet, seed: int, seconds: float = 15.0, say: Callable[[str], None] = lambda words: None
+    ) -> None:
+        self.fleet, self.seconds, self._say = fleet, seconds, say
+        self.chance = random.Random(seed)
+        self.properties = RunProperties(fleet.model)
+        self.seen = Snapshots(fleet, self.properties)
+        timed = [p.name for p in fleet.model.properties.values() if p.name not in self.properties.states]
+        at_rest = {name for name, *_ in self.properties.leads_to}
+        self.result = Result(
+            fleet.program.system, seed, crashes=dict.fromkeys(fleet.roles, 0),
+            judged=[*self.properties.states, *sorted(at_rest)], left_out=[n for n in timed if n not in at_rest],
+        )  # fmt: skip
+        self._began = time.monotonic()
+        self._down: dict[str, float] = {}  # when each is started again
+        self._returning: dict[str, float] = {}  # until when each has to serve
+        self._kills = self._moments()
+        machines = self.properties.world.machines
+        self._others = {o: self._reads_others(o, m.instance) for m in machines for o in self._offers(m)}
+        self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def play(self) -> Result:
+        """The storm, then peace, then the verdict."""
+        self._began = time.monotonic()
+        while (self.elapsed < self.seconds or self._kills) and not self.result.violations:
+            self._step(surely=False)
+            time.sleep(self.chance.uniform(0.0, 4 * PAUSE_SECONDS))
+        self._peace()
+        self.result.runs = len(self._known)
+        errors = {name: count for name, count in self.seen.errors.items() if count}
+        self.result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
+        self.result.seconds = self.elapsed
+        return self.result
+
+    def _moments(self) -> list[tuple[float, str]]:
+        """Each actor once or twice, at random moments of the storm."""
+        names = list(self.fleet.roles)
+        drawn = names + self.chance.choices(names, k=self.chance.randint(1, len(names)))
+        return sorted((self.chance.uniform(0.05, 0.9) * self.seconds, name) for name in drawn)
+
+    def _step(self, surely: bool) -> bool:
+        """Kills and starts who is due, looks, judges, and tells one event; returns whether there was one."""
+        self._kill()
+        self._revive()
+        if self.seen.look():
+            self._judge()
+        self._known |= self.seen.rows.keys()
+        possible = list(self._possible(surely))
+        self.chance.shuffle(possible)
+        return any(self._tell(event) for event in possible[:3])
+
+    # Kills
+
+    def _kill(self) -> None:
+        while self._kills and self._kills[0][0] <= self.elapsed:
+            _, name = self._kills.pop(0)
+            if name in self._down or name in self._returning:
+                continue
+            self.fleet.kill(name)
+            self.result.crashes[name] += 1
+            self._down[name] = self.elapsed + self.chance.uniform(0.0, LONGEST_DOWN_SECONDS)
+            self._say(f"{name} is killed")
+
+    def _revive(self) -> None:
+        for name, when in list(self._down.items()):
+            if self.elapsed >= when:
+                del self._down[name]
+                self._returning[name] = self.elapsed + BACK_SECONDS
+                self.fleet.start(name)
+        for name, limit in list(self._returning.items()):
+            about = self.fleet.about(name)
+            if about is not None and about["running"]:
+                del self._returning[name]
+                self._say(f"{name} is back, as incarnation {about['epoch']}")
+            elif self.elapsed > limit:
+                del self._returning[name]
+                self.result.violations.append(f"{name} does not serve {BACK_SECONDS:.0f} s after its restart")
+        for name, process in self.fleet.processes.items():
+            if name not in self._down and (code := process.poll()) is not None:
+                words = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"
+                self.result.violations.append(words)
+                self._down[name] = self.elapsed + LONGEST_DOWN_SECONDS
+
+    # Events
+
+    def _offers(self, machine: Any) -> Iterator[Offer]:
+        """The offers of a machine that come from outside of the actors."""
+        automatic = set(self.fleet.only_answers(self.fleet.program.roles))
+        for offer in (ground.offer for of in machine.offers.values() for ground in of):
+            if offer.cause == "tick" or offer.event in automatic:
+                continue
+            task = offer.role.tasks.get(offer.name)
+            if offer.cause == "answer" and not (isinstance(task, Call) and task.target.startswith("policy.")):
+                continue
+            yield offer
+
+    def _reads_others(self, offer: Offer, number: int) -> bool:
+        """Whether the environment's condition reads records: what it says is known only while nothing moves."""
+        layout = self.properties.layout
+        fields = {f.name: f"e[{i}]" for i, f in enumerate(offer.fields)}
+        frame = Frame(layout, self.fleet.model.values(), number, fields, variables={"it": str(number)})
+        up = frozenset(self.properties.world.up.values())
+        for e in offer.outside:
+            read = None if reads_messages(e) else cells_read(source(e, frame))
+            if read is None or read - up:
+                return True
+        return False
+
+    def _possible(self, surely: bool) -> Iterator[Event]:
+        """What the environment may do now; `surely`: only what it does in the end."""
+        open_ = [run for run in self._known if not self._over(run)]
+        most = MOST_RUNS if self._kills else 2 * MOST_RUNS
+        new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]
+        for run in (*open_, *new):
+            state = self.seen.state(run)
+            for machine in self.properties.world.machines:
+                name = self.fleet.program.roles[machine.role.name].machine(machine.instance)
+                there = self.fleet.program.standing or name in self.seen.rows.get(run, {})
+                begins = not run and machine.role.name in self.fleet.program.begun_by
+                if self.fleet.players.get(name) not in self.seen.marks or not (there or begins):
+                    continue
+                for offer in machine.offers[state[machine.cell]]:
+                    quiet = self.seen.exact and self.seen.still_seconds > QUIET_SECONDS
+                    if offer.offer not in self._others or (self._others[offer.offer] and not quiet):
+                        continue
+                    if surely and offer.offer.fair is Fair.NO:
+                        continue
+                    for values in islice(offer.values(state), MOST_VALUES):
+                        if offer.allowed(state, values, -1) and choose(offer.moves, state, values, -1) is not None:
+                            shape = zip(offer.offer.fields, values, strict=True)
+                            yield Event(run, name, offer.offer.event, {f.name: to_plain(f.type, v) for f, v in shape})
+
+    def _over(self, run: str) -> bool:
+        rows = self.seen.rows.get(run, {}).values()
+        return bool(rows) and not self.fleet.program.standing and all(row["over"] for row in rows)
+
+    def _tell(self, event: Event) -> bool:
+        """Tells a machine an event; returns whether it took it."""
+        client = self.fleet.client(self.fleet.players[event.machine])
+        given = {"machine": event.machine, "event": event.event, "fields": event.fields}
+        with suppress(ClientError):  # it may be dead, or elsewhere by now
+            if event.run:
+                client.post("leases", event.run, "tell", **given)
+            else:
+                self._known.add(client.post("begin", **given)["lease"])
+            self.result.events += 1
+            return True
+        return False
+
+    # The verdict
+
+    def _judge(self) -> None:
+        self.result.states += 1
+        for run in self._known:
+            for name in self.seen.broken(run):
+                self._violated(name, run, "does not hold")
+
+    def _violated(self, name: str, run: str, more: str) -> None:
+        words = f"{name} {more} of {run}: {self.seen.described(run)}"
+        if words not in self.result.violations:
+            self.result.violations.append(words)
+            self._say(words)
+
+    def _peace(self) -> None:
+        """Nobody is killed any more; after a last beginning only what is fair happens, until all is at rest."""
+        self._kills = []
+        while self._down or self._returning:
+            self._revive()
+            time.sleep(PAUSE_SECONDS)
+        self.seen.look()
+        last = [event for event in self._possible(surely=False) if self.fleet.program.standing or not event.run]
+        for event in self.chance.choices(last, k=MOST_RUNS) if last else ():  # what begins in peace comes to its end
+            self._tell(event)
+        limit, since, untaken = time.monotonic() + PEACE_SECONDS, time.monotonic(), list[str]()
+        while time.monotonic() < limit:
+            told = self._step(surely=True)
+            if told or self._down or self._returning:
+                since = time.monotonic()
+            still = min(time.monotonic() - since, self.seen.still_seconds)
+            if still > REST_SECONDS and not (untaken := self.seen.untaken(sorted(self._known))):
+                self.result.at_rest = True
+                self._at_rest()
+                return
+            time.sleep(PAUSE_SECONDS)
+        if untaken:  # nothing moves, and somebody is not heard
+            self.result.violations += untaken
+
+    def _at_rest(self) -> None:
+        """Where nothing can happen any more, what waits waits for ever."""
+        for run in self._known:
+            state = self.seen.state(run)
+            for name in sorted({name for name, *_ in self.properties.waiting(set(), state)}):
+                self._violated(name, run, "waits for what it leads to, and nothing moves any more,")
+            if self.properties.ends is not None and self.properties.end(state) is None:
+                self._violated("none of the system's ends", run, "holds, and nothing moves any more,")
