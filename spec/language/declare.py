@@ -305,3 +305,5 @@ def _constants_of(e: x.Expression) -> Iterator[str]:
                 yield name
             case x.Literal_(type=Set(of=Instance(counted_by=by))) if by and x.holds_all_members(node):
                 yield by
+            case x.InstanceAt(type=Instance(counted_by=by)) if by:  # it is counted around
+                yield by

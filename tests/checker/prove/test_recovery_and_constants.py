@@ -47,6 +47,14 @@ events: {go: {fields: {x: {type: int, min: 0, max: len(slot)}}}}
 states: {x: {initial: true, on: {go: {to: x, set: {z: event.x}}}}}
 """,
 }
+ROUND = {
+    "system": COUNTED["system"].replace("{n:", "{k: {type: int, value: 1}, n:").replace("ROLE", "{}"),
+    "roles/b": """role: b
+data: {at: {type: slot, initial: "slot[k + 1]"}, z: {type: int, min: 0, max: "index(slot[k + 2])"}}
+events: {go: {fields: {x: {type: int, min: 0, max: "index(slot[k + 2])"}}}}
+states: {x: {initial: true, on: {go: {to: x, set: {z: event.x}}}}}
+""",
+}
 MEMBERS = {
     "system": COUNTED["system"].replace("ROLE", "{instances: len(slot)}"),
     "roles/b": "role: b\nevents: {go: next}\nstates: {x: {initial: true, on: {go: {to: x}}}}\n",
@@ -155,6 +163,8 @@ FALSE = {
                     {"n": 3}, "", ANY),
     "a first number": ("b.k == 2", {**COUNTED, "system": COUNTED["system"].replace("ROLE", "{}")}, {"n": 3}, "", ANY),
     "a bound": ("b.z <= 2", {**COUNTED, "system": COUNTED["system"].replace("ROLE", "{}")}, {"n": 3}, "", ANY),
+    "a first instance, counted around": ("index(b.at) == 0", ROUND, {"n": 3}, "", ANY),
+    "a bound that is counted around": ("b.z <= 1", ROUND, {"n": 4}, "", ANY),
     "a number of machines": ("all(index(x) <= 1 for x in b)", MEMBERS, {"n": 3}, "", ANY),
     "ranks": (
         "took(b) or all(old(all(k.number != n.number or k.k == n.k for k in pending(m))) for n in pending(m))", RANKED,
