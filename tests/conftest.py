@@ -6,9 +6,12 @@ from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 VARIABLE = "LEASEHOLD_CACHE"
 LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked long
+settings.register_profile("unhurried", deadline=None)  # the machine may be busy
+settings.load_profile("unhurried")
 _number = count()
 _started = pytest.StashKey[float]()
 

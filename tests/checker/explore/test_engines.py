@@ -148,7 +148,7 @@ def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | 
     """Of two kinds: of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
     loaded = 0
 
-    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck))
     @given(rng=st.randoms(use_true_random=False), faulty=st.booleans())
     def agree(rng: random.Random, faulty: bool) -> None:
         nonlocal loaded

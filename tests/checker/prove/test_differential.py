@@ -32,7 +32,7 @@ def test_nothing_proved_is_violated(seeds: range) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_what_is_contradicted_is_made_small(rng: Random) -> None:
     assert not judge(rng).contradicted

@@ -81,7 +81,7 @@ def _twin(name: str) -> Twin:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(WORLDS))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_event_in_any_state(name: str, data: st.DataObject) -> None:
     """Also where no run comes to; but for states in which the specification itself is at fault."""

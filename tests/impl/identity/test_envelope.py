@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
@@ -21,9 +21,6 @@ from leasehold.impl.identity.signed import (
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
-
-UNHURRIED = settings(deadline=None)  # the machine may be busy
-
 
 KEY, NEW_KEY, OTHER_KEY = (PrivateKey.generate() for _ in range(3))
 TRUST = add(add(Trust(), "tenant", "service_manager", KEY.public), "east", "broker", OTHER_KEY.public)
@@ -66,7 +63,6 @@ def test_an_envelope_comes_out_as_it_was_sealed():
     assert seal(ENVELOPE, KEY) == PARCEL, "and the same bytes again when it is sent again"
 
 
-@UNHURRIED
 @given(
     st.dictionaries(st.text(max_size=10), VALUES, max_size=4),
     st.integers(1, 2**63 - 1),
@@ -86,13 +82,11 @@ def test_every_corruption_of_one_byte_is_refused():
         refusal(PARCEL[:i])
 
 
-@UNHURRIED
 @given(st.integers(0, len(PARCEL) - 1), st.integers(1, 255))
 def test_any_other_byte_in_any_place_is_refused(i, flip):
     refusal(PARCEL[:i] + bytes([PARCEL[i] ^ flip]) + PARCEL[i + 1 :])
 
 
-@UNHURRIED
 @given(st.binary(max_size=300))
 @example(b"")
 @example(PARCEL.split(b"\n")[0])
@@ -103,13 +97,11 @@ def test_garbage_is_refused_and_nothing_else_happens(content):
     refusal(signed(content))
 
 
-@UNHURRIED
 @given(VALUES | st.dictionaries(st.sampled_from(Envelope.__struct_fields__), VALUES))
 def test_other_json_is_refused_although_it_is_well_signed(value):
     assert refusal(signed(json.dumps(value).encode())) is Malformed
 
 
-@UNHURRIED
 @given(st.sampled_from(Envelope.__struct_fields__), VALUES)
 def test_any_value_in_any_field_is_read_or_refused(field, value):
     try:

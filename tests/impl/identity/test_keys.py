@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.identity.keys import KeyFault, PrivateKey, PublicKey, Purpose, base64_of, unbase64
 
-UNHURRIED = settings(deadline=None)  # the machine may be busy
 PEM = b"-----BEGIN PRIVATE KEY-----\n%s\n-----END PRIVATE KEY-----\n"
 UNKNOWN_KIND = base64.b64encode(bytes.fromhex("300d020100300506032a0304040100"))  # PKCS8 of an algorithm 1.2.3.4
 
@@ -175,13 +174,11 @@ def test_a_signature_is_good_for_its_purpose_only():
         assert not any(other is not one and other.value.startswith(one.value) for other in Purpose)
 
 
-@UNHURRIED
 @given(st.binary(max_size=100))
 def test_bytes_have_one_text(raw):
     assert unbase64(base64_of(raw)) == raw
 
 
-@UNHURRIED
 @given(st.text(alphabet="AB-_/+= \nQ", max_size=8))
 def test_a_text_is_read_only_if_it_would_be_written_so(text):
     raw = unbase64(text)

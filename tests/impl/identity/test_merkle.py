@@ -3,13 +3,12 @@
 import hashlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.identity import merkle
 from leasehold.impl.identity.keys import PrivateKey, Purpose
 
-UNHURRIED = settings(deadline=None)  # the machine may be busy
 KEY, OTHER = PrivateKey.generate(), PrivateKey.generate()
 ENVELOPE, TICKET = Purpose.ENVELOPE, Purpose.TICKET
 ED25519, SALT = 64, merkle.SALT_BYTES
@@ -49,7 +48,6 @@ def test_equal_bodies_are_signed_each():
     assert all(KEY.public.verifies(TICKET, b"same", one) for one in KEY.sign_all(TICKET, [b"same"] * 3))
 
 
-@UNHURRIED
 @given(st.integers(2, 40), st.data())
 def test_no_altered_byte_is_accepted(count, data):
     number = data.draw(st.integers(0, count - 1))
@@ -59,7 +57,6 @@ def test_no_altered_byte_is_accepted(count, data):
     assert not KEY.public.verifies(TICKET, bodies(count)[number], bytes(signature))
 
 
-@UNHURRIED
 @given(st.integers(2, 40), st.data())
 def test_no_other_length_is_accepted(count, data):
     number = data.draw(st.integers(0, count - 1))

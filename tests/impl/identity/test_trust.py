@@ -6,7 +6,7 @@ import os
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.identity import trust_file
@@ -14,9 +14,6 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.signed import Unauthorised, UnknownSender
 from leasehold.impl.identity.trust import Trust, TrustFault, add, readdress, remove, revoke, rotate
 from leasehold.impl.identity.trust_file import TrustFile
-
-UNHURRIED = settings(deadline=None)  # the machine may be busy
-
 
 OLD, NEW, OTHER = (PrivateKey.generate().public for _ in range(3))
 TRUST = add(add(Trust(), "tenant", "service_manager", OLD, "http://h:1"), "east", "broker", OTHER)
@@ -193,7 +190,6 @@ def test_a_trust_set_is_a_value():
     assert "tenant" in TRUST.actors
 
 
-@UNHURRIED
 @given(
     st.lists(st.tuples(st.booleans(), st.none() | st.integers(0, 4 * 10**9)), min_size=1, max_size=4),
     st.sampled_from(["", "http://[::1]:80", "nats://h/x.y", "memory:ä"]),
@@ -282,7 +278,6 @@ def test_a_file_that_is_no_trust_set_is_refused_with_the_place(text, words):
         trust_file.parse(text.encode())
 
 
-@UNHURRIED
 @given(st.binary(max_size=80) | st.text(alphabet="{}[]:, ab1&*!'\"-\n?|>", max_size=40).map(str.encode))
 def test_no_content_of_a_file_breaks_its_reader(content):
     with contextlib.suppress(TrustFault):

@@ -319,7 +319,7 @@ class Runs(RuleBasedStateMachine):
         assert not core.names("closing")
 
 
-Runs.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+Runs.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestRandomRuns = Runs.TestCase
 
 

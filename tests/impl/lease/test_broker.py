@@ -215,7 +215,7 @@ class Runs(RuleBasedStateMachine):
         assert not core.names("ticketing")
 
 
-Runs.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Runs.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestRandomRuns = Runs.TestCase
 
 

@@ -274,7 +274,7 @@ def test_what_the_site_cannot_give_is_tried_again_after_a_pause() -> None:
     assert [now for now, _ in core.events("extend_now")] == [0, 3, 6]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_runs(data: st.DataObject) -> None:
     """No word is refused, whatever happens; and while brokers and sites answer well in time, the lease goes on."""

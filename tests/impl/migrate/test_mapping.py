@@ -77,7 +77,7 @@ LARGE_SYSTEM, MORE = compiled("lease", max_units=20)
 
 
 @pytest.mark.long
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
     """There, and back again, for every role of the lease."""
@@ -94,7 +94,7 @@ def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject) -> None:
     role = data.draw(st.sampled_from(["authority", "unit"]))
@@ -497,7 +497,7 @@ def test_rules_say_where_the_value_of_a_field_comes_from(tmp_path: Path) -> None
 
 
 @pytest.mark.long
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
     """No byte of a row, changed, makes anything but a refusal with a reason, or a record that the new actor reads."""

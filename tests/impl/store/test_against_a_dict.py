@@ -115,7 +115,6 @@ def test_every_store_is_like_a_dict_that_survives(place: Any) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=15,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -4,22 +4,18 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.transport.framing import LARGEST_REPLY, FrameError, pack, pack_replies, unpack, unpack_replies
 from leasehold.impl.transport.transport import Delivery, Reply
 
-UNHURRIED = settings(deadline=None)  # the machine may be busy
 
-
-@UNHURRIED
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=10))
 def test_frames_come_out_as_they_went_in(frames):
     assert unpack(pack(frames), 10) == frames
 
 
-@UNHURRIED
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=5), st.data())
 def test_a_body_that_is_cut_off_is_no_body(frames, data):
     body = pack(frames)
@@ -30,7 +26,6 @@ def test_a_body_that_is_cut_off_is_no_body(frames, data):
         return
 
 
-@UNHURRIED
 @given(st.binary(max_size=60))
 def test_any_bytes_are_frames_or_an_error(content):
     with contextlib.suppress(FrameError):
@@ -45,13 +40,11 @@ def test_too_many_frames_are_none():
         unpack(b"", 3)
 
 
-@UNHURRIED
 @given(st.lists(st.builds(Reply, st.sampled_from(Delivery), st.text(st.characters(exclude_categories=["C", "Z"])))))
 def test_replies_come_out_as_they_went_in(replies):
     assert unpack_replies(pack_replies(replies), len(replies)) == replies
 
 
-@UNHURRIED
 @given(st.text(min_size=1, max_size=2000))
 def test_a_reason_is_one_line_of_bounded_length(reason):
     content = pack_replies([Reply(Delivery.REFUSED, reason)])
@@ -76,7 +69,6 @@ def test_a_reason_is_cut_at_500_characters_at_both_ends(reason: str, shown: str)
     assert len(pack_replies([Reply(Delivery.REFUSED, reason)])) <= LARGEST_REPLY
 
 
-@UNHURRIED
 @given(st.binary(max_size=60), st.integers(0, 3))
 def test_any_bytes_are_replies_or_an_error(content, count):
     with contextlib.suppress(FrameError):

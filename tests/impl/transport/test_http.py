@@ -129,7 +129,7 @@ def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, rec
     http_world.run_all(talk())
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(min_size=1, max_size=80) | st.just(post(GOOD[:5])), min_size=1, max_size=10))
 def test_no_bytes_stop_the_server(http_world, contents):
     got = []

@@ -4,13 +4,11 @@ import logging
 from dataclasses import asdict, fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.transport.limits import LIMITS, Refusals, SparseLog, TokenBucket
 from leasehold.impl.transport.transport import TransportError
-
-UNHURRIED = settings(deadline=None)  # the machine may be busy
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate():
@@ -31,7 +29,6 @@ def test_a_clock_that_goes_back_gives_nothing():
     assert bucket.take(11)
 
 
-@UNHURRIED
 @given(st.integers(1, 9), st.integers(1, 9), st.lists(st.integers(0, 300), max_size=60))
 def test_no_more_is_ever_given_than_burst_and_rate_allow(rate, burst, pauses):
     now, given_out, bucket = 0.0, 0, TokenBucket(rate, burst, 0)

@@ -417,7 +417,7 @@ def typed(world: World, text: str, sight: Sight) -> x.Expression:
 
 # Every failure notes its text, so none is made smaller; `--hypothesis-seed=N` repeats a run.
 EXAMPLES = settings(
-    max_examples=120, deadline=None, database=None, phases=[Phase.generate],
+    max_examples=120, database=None, phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.checker.explore.graph import arrays
@@ -27,7 +27,6 @@ def both(found: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any
         return compiled, found()
 
 
-@settings(deadline=None)
 @given(EDGES, st.sets(STATES), st.sets(STATES), st.booleans())
 def test_compiled_functions_agree_with_scipy(
     edges: list[tuple[int, int, bool]], starts: set[int], among: set[int], some: bool

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leasehold.checker.explore import explore
@@ -59,7 +59,6 @@ def demanded(words: list[str]) -> Demands:
     return Demands(weak, strong)
 
 
-@settings(deadline=None)
 @given(EDGES, ASKED, st.sets(st.integers(0, STATES - 1), min_size=1))
 def test_reachable_fair_components_are_those_of_the_definition(
     edges: list[Edge], words: list[str], among: set[int]
@@ -77,7 +76,6 @@ def test_reachable_fair_components_are_those_of_the_definition(
             assert fair(edges, set(way), set(pairwise(way)), asked)
 
 
-@settings(deadline=None)
 @given(EDGES, ASKED, st.sets(st.integers(0, STATES - 1)), st.sets(st.integers(0, STATES - 1), min_size=1))
 def test_where_no_part_is_fair_nothing_is_found(
     edges: list[Edge], words: list[str], starts: set[int], missing: set[int]
@@ -143,7 +141,6 @@ def least_run(edges: list[Edge], starts: set[int], missing: set[int], asked: Dem
 FEW_EDGES = st.lists(st.tuples(*[st.integers(0, STATES - 1)] * 2, st.integers(-1, GROUPS - 1)), max_size=11)
 
 
-@settings(deadline=None)
 @example([(0, 1, 0), (1, 0, 0)], ["weak", "no", "no"], {1}, {0, 1})  # the start is on the cycle alone
 @given(FEW_EDGES, ASKED, st.sets(st.integers(0, STATES - 1)), st.sets(st.integers(0, STATES - 1), min_size=2))
 def test_no_fair_run_is_shorter(edges: list[Edge], words: list[str], starts: set[int], missing: set[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.checker.explore.graph.scc import component_layers, components_among
@@ -21,7 +21,6 @@ def directed(edges: list[Edge], among: set[int]) -> nx.DiGraph:
     return found
 
 
-@settings(deadline=None)
 @given(EDGES)
 def test_topological_layers_and_states_that_lead_to_a_cycle(edges: list[Edge]) -> None:
     made, whole = graph(SIZE, edges), directed(edges, set(range(SIZE)))
@@ -35,7 +34,6 @@ def test_topological_layers_and_states_that_lead_to_a_cycle(edges: list[Edge]) -
     assert sum(map(len, layers)) == len(number)
 
 
-@settings(deadline=None)
 @given(EDGES, st.sets(STATES))
 def test_layers_come_after_what_their_edges_lead_to(edges: list[Edge], wanted: set[int]) -> None:
     made, some = graph(SIZE, edges), directed(edges, wanted)
