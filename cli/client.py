@@ -20,6 +20,8 @@ LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _TICKS = re.compile(r"[0-9]+")
+# What a machine did with an event for which it took no transition.
+_UNTAKEN = {"ignored": "ignored it", "unmoved": "did not take it: no guard holds"}
 
 
 def at_options(command: F) -> F:
@@ -70,7 +72,7 @@ def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
     takers.sort(key=lambda one: one[1]["name"] != lease.rpartition(":")[0])
     if not takers:
         names = ", ".join(about["name"] for _, about in found)
-        raise ClientError(f"{names} takes no demands; name the socket of a service manager with --at")
+        raise ClientError(f"no actor at {at} takes demands ({names}); name the socket of a service manager with --at")
     return takers[0]
 
 
@@ -281,10 +283,13 @@ def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, a
         except Unreachable:
             raise  # it may have taken it: another must not take it too
         except ClientError as error:
-            why = error
+            if why is None or isinstance(why, Absent):
+                why = error  # the reason of the actor that has the machine, if one has
             continue
-        words = f"{lease}: {found['machine']} took it ({found['transition'] or found['kind']})"
-        told(as_json, {"lease": lease, **found}, words)
+        reason = f": {found['reason']}" if found["reason"] else ""
+        untaken = _UNTAKEN.get(found["kind"], found["kind"]) + reason
+        outcome = f"took it ({found['transition']})" if found["transition"] else untaken
+        told(as_json, {"lease": lease, **found}, f"{lease}: {found['machine']} {outcome}")
         return
     if why is not None:
         raise why

@@ -95,7 +95,8 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     if machine["over"]:
         yield "  It is over, and will be forgotten."
     elif machine["leaves"]:
-        yield "  It leaves this state by:"
+        stays = all(one["to"] == [machine["state"]] for one in machine["leaves"])
+        yield "  It stays in this state, and takes:" if stays else "  It leaves this state by:"
         yield from (f"    {_leave(one)}" for one in machine["leaves"])
     if machine["history"]:
         yield "  Before:"

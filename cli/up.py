@@ -6,7 +6,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -144,22 +144,28 @@ def _tell(fleet: SystemFleet, as_json: bool) -> None:
         table.add_row(row["actor"], ", ".join(row["machines"]), str(row["pid"]), row["socket"])
     screen.print(table)
     screen.print()
-    for machine, event in _first_events(fleet):
+    for machine, event, fields in _first_events(fleet):
         at = f"--at {fleet.folder / fleet.players[machine]}.sock"
-        words = f"tell {run} {event} --machine {machine}" if run else f"begin {machine} {event}"
+        words = f"tell {run} {event}{fields} --machine {machine}" if run else f"begin {machine} {event}{fields}"
         screen.print(f"leasehold {words} {at}", markup=False, soft_wrap=True)
     show = run or "RUN"
     screen.print(f"leasehold show {show} --at {fleet.folder}", markup=False, soft_wrap=True)
 
 
-def _first_events(fleet: SystemFleet) -> list[tuple[str, str]]:
-    """The events from outside that the first machine of each role takes in its first state."""
+def _first_events(fleet: SystemFleet) -> list[tuple[str, str, str]]:
+    """The events from outside that the first machine of each role takes in its first state, with their fields."""
     found = []
     for role in fleet.model.roles.values():
         machine = fleet.program.roles[role.name].machine(0)
         if machine in fleet.players:
-            found += [(machine, event) for event in role.first(0).on if event in role.events]
+            events = [role.events[event] for event in role.first(0).on if event in role.events.keys() - role.answers]
+            found += [(machine, event.name, _blanks(f.name for f in event.fields)) for event in events]
     return found
+
+
+def _blanks(fields: Iterable[str]) -> str:
+    """The fields of an event as the arguments of `tell`, for the reader to fill in."""
+    return "".join(f" {name}=..." for name in fields)
 
 
 def _ask(fleet: SystemFleet, asked: set[tuple[Any, ...]]) -> None:
@@ -170,9 +176,8 @@ def _ask(fleet: SystemFleet, asked: set[tuple[Any, ...]]) -> None:
             asked.add((lease, machine, since, target))
             click.echo(f"{machine} of {lease} asks {target}; answer it with", err=True)
             for event, fields in answers.items():
-                words = "".join(f" {name}=..." for name in fields)
                 at = f"--machine {machine} --at {fleet.folder / actor}.sock"
-                click.echo(f"  leasehold tell {lease} {event}{words} {at}", err=True)
+                click.echo(f"  leasehold tell {lease} {event}{_blanks(fields)} {at}", err=True)
 
 
 def _watch(fleet: SystemFleet) -> NoReturn:

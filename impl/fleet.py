@@ -239,12 +239,13 @@ class SystemFleet:
             with contextlib.suppress(ClientError):
                 for row in self.client(name).get("leases"):
                     role = self.model.roles[row["machine"].partition("[")[0]]
-                    for task in (role.tasks[n] for n in role.states[row["state"]].tasks):
-                        asked = isinstance(task, Call) and task.target.startswith("policy.")
-                        if isinstance(task, Call) and asked and not set(task.answers) <= known:
+                    for asked in row["asks"]:
+                        task = role.tasks[asked["task"]]
+                        assert isinstance(task, Call)
+                        if task.target.startswith("policy.") and not set(task.answers) <= known:
                             answers = {event: [f.name for f in role.events[event].fields] for event in task.answers}
                             found.append(
-                                Question(name, row["lease"], row["machine"], row["since"], task.target, answers)
+                                Question(name, row["lease"], row["machine"], asked["epoch"], task.target, answers)
                             )
         return found
 

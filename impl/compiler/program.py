@@ -244,7 +244,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
         names.constant(r.name, "core") + ", " for r in system.roles.values() if r.parent == role.name
     ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
-    ends = [s.name for s in role.states.values() if all(c.target == s.name for cs in s.on.values() for c in cs)]
+    ends = [s.name for s in role.states.values() if s.final]
     begun = any(m.name in s.on for m in system.received_by(role.name) for s in role.initial)
     fields = [f"Field({datum.name!r}, {datum.type!r}, {datum.initial!r})" for datum in role.data.values()]
     events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]

@@ -180,6 +180,12 @@ def _texts(plain: object) -> Iterator[str]:
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _AT = re.compile(r"(.*?) - at `\$\.?(.*)`")
+_QUOTED = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+# The types of msgspec's errors, in the words of YAML.
+_TYPES = {
+    "object": "a mapping", "array": "a list", "str": "a text", "int": "an integer", "float": "a number",
+    "bool": "a boolean", "null": "nothing",
+}  # fmt: skip
 
 
 def _words(said: str) -> str:
@@ -192,6 +198,6 @@ def _words(said: str) -> str:
         return f"{place}there is no key `{found[1][:60]}`{near} (keys: {', '.join(names)})"
     if found := _MISSING.fullmatch(said):
         return f"{found[2] + ': ' if found[2] else ''}the key `{found[1]}` is missing"
-    if found := _AT.fullmatch(said):
-        return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}"
-    return f"it is no configuration: {said[:1].lower()}{said[1:]}"
+    at, said = (found[2], found[1]) if (found := _AT.fullmatch(said)) else ("", said)
+    said = _QUOTED.sub(lambda types: " or ".join(_TYPES.get(name, name) for name in types[1].split(" | ")), said)
+    return f"{at or 'it is no configuration'}: {said[:1].lower()}{said[1:]}"

@@ -45,6 +45,7 @@ from leasehold.impl.actor.table import BELOW, origin_of
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.views import Views
+from leasehold.impl.words import choices, did_you_mean
 
 
 class Rejected(Exception):
@@ -191,7 +192,7 @@ class ControlSocket:
         if not found and self.views.pruned(lease):
             raise Rejected(404, f"the lease {lease[:80]} is over and forgotten")
         if not found:
-            raise Rejected(404, f"there is no lease {lease[:80]} here")
+            raise self._absent(lease)
         for machine in found:
             for unit in machine["units"]:
                 unit["facts"] = await self._probed(unit["unit"], unit["facts"])
@@ -254,22 +255,34 @@ class ControlSocket:
         given = await read_body(request, {"event": str}, {"machine": str, "fields": dict})
         lease, event = request.match_info["lease"], given["event"]
         machines = [held for key, held in self.actor.table.instances.items() if key.lease == lease and lease != BELOW]
-        if "machine" in given:
-            machines = [held for held in machines if held.key.machine == given["machine"]]
+        if not machines:
+            raise self._absent(lease)
+        if "machine" in given and all(held.key.machine != given["machine"] for held in machines):
+            among = choices(given["machine"], [held.key.machine for held in machines])
+            raise Rejected(404, f"{lease[:80]} has no machine {given['machine'][:60]!r} here{among}")
+        machines = [held for held in machines if held.key.machine == given.get("machine", held.key.machine)]
         takers = [held for held in machines if event in held.core.events]
         if not takers:
-            known = ", ".join(f"{h.key.machine}: {', '.join(h.core.events)}" for h in machines)
-            raise Rejected(
-                404, f"no machine of {lease[:80]} here takes {event[:60]!r}" + (f" ({known})" if known else "")
-            )
+            near = did_you_mean(event, [name for held in machines for name in held.core.events])
+            known = [f"{held.key.machine}: {', '.join(held.core.events) or 'no events'}" for held in machines]
+            raise Rejected(404, f"no machine of {lease[:80]} here takes {event[:60]!r}{near} ({'; '.join(known)})")
         outcome = await self.actor.tell(lease, takers[0].key.machine, event, given.get("fields", {}))
-        return {"machine": takers[0].key.machine, "kind": outcome.kind, "transition": outcome.transition}
+        return {
+            "machine": takers[0].key.machine, "kind": outcome.kind, "transition": outcome.transition,
+            "reason": outcome.reason,
+        }  # fmt: skip
+
+    def _absent(self, lease: str) -> Rejected:
+        """Nothing of the name is here."""
+        program = self.actor.program
+        what = f"no run {lease[:80]} here: {program.system} stands, and its run is {program.only_run}"
+        return Rejected(404, f"there is {what if program.standing else f'no lease or run {lease[:80]} here'}")
 
     async def _recover(self, request: web.Request) -> Any:
         lease = request.match_info["lease"]
         machines = [key.machine for key in self.actor.table.instances if key.lease == lease and lease != BELOW]
         if not machines:
-            raise Rejected(404, f"there is no lease {lease[:80]} here")
+            raise self._absent(lease)
         for machine in machines:
             await self.actor.recover(lease, machine)
         return {"recovered": machines}

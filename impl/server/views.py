@@ -12,7 +12,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Field
 from leasehold.impl.core.values import to_plain
-from leasehold.impl.core.work import SendWork
+from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
@@ -107,7 +107,12 @@ class Views:
             "machine": held.key.machine,
             "state": held.state,
             "since": held.metadata.get("since"),
-            "over": held.core.over(held.state),
+            "over": held.core.over(held.state) and not self.actor.program.standing,
+            "asks": [
+                {"task": piece.task, "epoch": held.core.began(held.record, piece.task)}
+                for piece in held.core.work[held.state](held.record)
+                if isinstance(piece, CallWork)
+            ],
             "data": self._data(held),
             "times": [f.name for f in held.core.fields if f.type == TIME],
         }
@@ -171,10 +176,11 @@ class Views:
                 }  # fmt: skip
 
     def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
-        """The events by which a state is left, from the specification."""
+        """The events that a state takes, from the specification: where some lead out of it, these alone."""
         role = self.system.roles[held.core.role]
-        for event, cases in role.states[held.state].on.items():
-            targets = [case.target for case in cases if case.target != held.state]
+        taken = {event: {case.target for case in cases} for event, cases in role.states[held.state].on.items()}
+        left = {event: targets - {held.state} for event, targets in taken.items()}
+        for event, targets in (left if any(left.values()) else taken).items():
             if targets:
                 message = None if event in role.events else self.system.messages.get(event)
                 origin = message.sender if message is not None else "the clock" if event == "tick" else "here"

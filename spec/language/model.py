@@ -182,6 +182,12 @@ class State:
         """How reports call it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
         return " + ".join((self.base, *self.remembers)) if self.remembers else self.name
 
+    @property
+    def final(self) -> bool:
+        """Whether no event leads out of the state or changes the record: at most, tasks start again."""
+        cases = (case for cases in self.on.values() for case in cases)
+        return all(case.target == self.name and not case.updates for case in cases)
+
 
 @dataclass(frozen=True, slots=True)
 class Role:

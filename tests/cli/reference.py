@@ -254,7 +254,8 @@ MACHINE_KEYS = {
     "machine": "which machine: `service_manager`, `broker`, `authority`",
     "state": "its control state",
     "since": "the tick at which it came there",
-    "over": "whether it is at its end",
+    "over": "whether it is at its end, and will be forgotten",
+    "asks": "the calls of its state to policies and handlers: `task`, and the state epoch that began it (`epoch`)",
     "data": "the fields of its record, by name",
     "times": "which of them are times",
 }

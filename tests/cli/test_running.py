@@ -138,11 +138,11 @@ def test_the_scalpel(fleet: Fleet) -> None:
         (["demand", "--units", "9", "--until", "1m"], 1, "units is 9; 4 is the most that can ever be had"),
         (["demand", "--units", "1", "--until", "soon"], 2, "--until takes a duration such as 10m"),
         (["demand", "--units", "1", "--until", "1m", "--lease", "other:1"], 1, "named tenant:NUMBER"),
-        (["show", "tenant:999"], 1, "there is no lease tenant:999"),
-        (["close", "tenant:999"], 1, "no machine of tenant:999 here takes 'close'"),
+        (["show", "tenant:999"], 1, "there is no lease or run tenant:999"),
+        (["close", "tenant:999"], 1, "there is no lease or run tenant:999"),
         (["extend", "tenant:999", "--until", "1m"], 1, "nothing is wanted of lease 'tenant:999'"),
         (["extend", "tenant:999"], 2, "give --until, --units or both"),
-        (["recover", "tenant:999"], 1, "there is no lease tenant:999"),
+        (["recover", "tenant:999"], 1, "there is no lease or run tenant:999"),
     ],
 )
 def test_what_cannot_be_is_said(fleet: Fleet, words: list[str], code: int, said: str) -> None:

@@ -16,9 +16,11 @@ import yaml
 from click.testing import CliRunner
 
 from leasehold.cli.main import cli
+from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.server.config import read
+from leasehold.spec import load
 
 SYSTEMS = Path(__file__).parents[2] / "spec/systems"
 
@@ -224,3 +226,65 @@ def test_a_storm_needs_crash() -> None:
     done = CliRunner().invoke(cli, ["up", "two_phase_commit", "--seed", "1"])
     assert done.exit_code == 2
     assert "--seconds and --seed go with --crash" in done.output
+
+
+ONE_STATE = {
+    "system.yaml": "system: shop\nstanding: true\nroles: {till: {}}\nenvironment: {arrive: {to: till}}\n",
+    "roles/till.yaml": """
+role: till
+data: {waiting: {type: int, min: 0, max: 2}}
+events:
+  arrive: Somebody comes.
+  serve: {fields: {how_many: {type: int, min: 1, max: 2}}}
+states:
+  open:
+    initial: true
+    tasks: [choose]
+    on:
+      arrive: {to: open, when: waiting < 2, set: {waiting: waiting + 1}}
+      serve: {to: open, when: event.how_many <= waiting, set: {waiting: waiting - event.how_many}}
+    refuse: {arrive: the shop is full}
+    ignore: {serve: not so many wait}
+tasks:
+  choose: {call: policy.choose, answers: [serve], when: waiting > 0}
+""",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    for name, text in ONE_STATE.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    return tmp_path / "shop"
+
+
+def test_a_machine_of_one_state_is_asked_told_and_explained(shop: Path, tmp_path: Path) -> None:
+    def said(verb: str, *words: str) -> str:
+        return CliRunner().invoke(cli, [verb, *words, "--at", str(tmp_path / "run")]).output
+
+    with SystemFleet(str(shop), tmp_path / "run") as fleet:
+        assert fleet.questions() == []  # nobody waits, so the policy is not asked
+        assert said("tell", "shop:1", "arrive") == "shop:1: till took it (till/open#arrive)\n"
+        [first] = fleet.questions()
+        assert (first.target, first.answers) == ("policy.choose", {"serve": ["how_many"]})
+        assert said("tell", "shop:1", "serve", "how_many=2") == "shop:1: till ignored it: not so many wait\n"
+        said("tell", "shop:1", "arrive")
+        [second] = fleet.questions()
+        assert second != first  # the state was entered anew, so it is another question
+        assert said("tell", "shop:1", "arrive") == (
+            "leasehold: till of shop:1 does not take arrive in open: the shop is full\n"
+        )
+        explained = said("explain", "shop:1")
+        assert "It stays in this state, and takes:\n    arrive -> open\n" in explained
+        assert "is over" not in explained
+        assert "there is no run shop:2 here: shop stands, and its run is shop:1" in said("tell", "shop:2", "arrive")
+        wrong = said("tell", "shop:1", "arrive", "--machine", "tll")
+        assert "shop:1 has no machine 'tll' here; did you mean till? (there are: till)" in wrong
+        assert "takes 'arive'; did you mean arrive? (till: arrive, serve)" in said("tell", "shop:1", "arive")
+
+
+def test_a_state_in_which_the_record_still_changes_is_no_end(shop: Path) -> None:
+    program = compile_system(load(shop))
+    assert program.roles["till"].ends == frozenset()
+    assert compile_system(load("two_phase_commit")).roles["participant"].ends == {"committed", "aborted"}
