@@ -12,7 +12,8 @@ HEAD = """\
 Each kind of message of the lease comes to an actor that would take it at that moment, with one thing wrong with it, in
 a world of two tenants, two brokers and two sites. The table has what the actor answers; `taken` means that it heard a
 message again that it had consumed. In no case does a record, or what the actor keeps about itself, change. Each pair of
-a row and a kind of message is [a test](../../tests/impl/attacks/test_attacks.py).
+a row and a kind of message is tried by [a test](../../tests/impl/attacks/test_attacks.py); then the genuine message is
+taken.
 
 `untrusted` counts against the address that a frame comes from, and `refused` against the actor that has signed it;
 `busy` asks the sender to try again later, as an operator may cure it.
