@@ -31,6 +31,10 @@ from leasehold.spec.language.python_source import Frame, source
 CRASH = Budget(crash=1)
 
 
+class Machines(dict[RecordKey, dict[str, Any]]):
+    """What is kept of the machines of an actor."""
+
+
 class MonitoredProperties:
     """The properties that can be evaluated on the states and steps of a running system."""
 
@@ -178,10 +182,11 @@ def event_of(notice: Notice) -> str:
 
 
 class DurabilityMonitor:
-    """Whether an actor that restarts finds what it had committed.
+    """Whether an actor that restarts, or opens its store anew, finds what it had committed.
 
     Recovery may step at once what a lease drives, so its store is asked before it commits anything. A machine that has
-    taken no step until the actor has recovered must have its record in memory, too.
+    taken no step until the actor has recovered must have its record in memory, too. Of a commit that was begun and not
+    acknowledged all is there, or nothing.
 
     Attributes:
         lost: what it does not find, in words.
@@ -190,39 +195,58 @@ class DurabilityMonitor:
     def __init__(self, simulation: Simulation) -> None:
         self.sim = simulation
         self.lost: list[str] = []
-        self._last: dict[str, dict[RecordKey, dict[str, Any]]] = {}
-        self._recovering: dict[Actor, dict[RecordKey, dict[str, Any]]] = {}  # by incarnation: one may die in recovery
+        self._last: dict[str, Machines] = {}  # as they were committed last
+        self._begun: dict[str, Machines] = {}  # as they would be by the commit that was begun
+        self._recovering: dict[Actor, Machines] = {}  # by incarnation: one may die in recovery
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
         actor = self.sim.actors.get(notice.actor)
         if actor is None:
             return
-        if notice.kind is Kind.COMMITTED and actor.running:
-            self._last[notice.actor] = {key: _durable(held) for key, held in actor.table.instances.items()}
-        elif notice.kind is Kind.COMMIT and not actor.running:
-            self.compare(notice.actor)
+        if notice.kind is Kind.COMMIT and actor.running:
+            self._begun[notice.actor] = _machines(actor)
+        elif notice.kind is Kind.COMMITTED and actor.running:
+            self._last[notice.actor] = self._begun.pop(notice.actor)
+        elif notice.kind is Kind.COMMIT:
+            self._compare(notice.actor, actor)
         elif notice.kind is Kind.TRANSITION:
-            self._recovering.get(actor, {}).pop(RecordKey(notice.lease, notice.machine), None)
+            self._recovering.get(actor, Machines()).pop(RecordKey(notice.lease, notice.machine), None)
         elif notice.kind is Kind.RECOVERED:
-            for key, before in self._recovering.pop(actor, {}).items():
+            self._compare(notice.actor, actor)
+            for key, before in self._recovering.pop(actor).items():
                 held = actor.table.instances.get(key)
                 if held is not None and (words := _differ(before, _durable(held))):
                     self.lost.append(f"{notice.actor} begins with another {key.machine} of {key.lease}: {words}"[:400])
+            self._last[notice.actor] = _machines(actor)
 
-    def compare(self, name: str) -> None:
-        """An actor has restarted; it is asked about once."""
-        actor, rows = self.sim.actors[name], self.sim.disks[name].records
-        found = self._recovering[actor] = self._last.pop(name, {})
-        for key, before in tuple(found.items()):
+    def _compare(self, name: str, actor: Actor) -> None:
+        """An actor recovers; its store is asked once."""
+        if actor in self._recovering:
+            return
+        last, begun, rows = self._last.pop(name, Machines()), self._begun.pop(name, None), self.sim.disks[name].records
+        found = self._recovering[actor] = Machines()
+        sides: dict[bool, RecordKey] = {}  # whether it is as the commit that was begun would have it
+        for key in {*last, *(begun or ())}:
+            before, after = last.get(key), last.get(key) if begun is None else begun.get(key)
             row = rows.get(key)
-            if row is None:
+            now = None if row is None else _durable(actor.rows.read(key, row, actor.table.below))
+            if now in (before, after):
+                if before != after:
+                    sides[now == after] = key
+                if now is not None:
+                    found[key] = now
+            elif now is None:
                 self.lost.append(f"{name} has no {key.machine} of {key.lease} any more, which it had committed")
-                continue
-            now = _durable(actor.rows.read(key, row, actor.table.below))
-            if now != before:
-                del found[key]
-                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {_differ(before, now)}"[:400])
+            else:
+                words = _differ(before or after or {}, now)
+                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {words}"[:400])
+        if len(sides) > 1:
+            self.lost.append(f"{name} has a part of a commit: {_shown(sides[True])}, and not {_shown(sides[False])}")
+
+
+def _machines(actor: Actor) -> Machines:
+    return Machines({key: _durable(held) for key, held in actor.table.instances.items()})
 
 
 def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ Theory of operation. An actor is at rest when no request waits for a turn. Then,
 - no timer of its machines is due, as a due timer ends its state within the turn (`timers: prompt`);
 - for each handler task of a machine's state of which every answer leaves the state, a call is under way: its answer
   would have moved the machine;
+- no answer of a machine's subsidiaries has come true that the machine would take, as it is taken within the turn;
 - for each message that a machine's state sends until it is answered, the outbox has a message of that machine, unless a
   peer has refused it;
 - for each session (a `fifo`) with messages that are not acknowledged, the outbox has one of them.
@@ -20,10 +21,11 @@ from typing import Any
 
 from leasehold.checker.explore.ground import GroundMachine
 from leasehold.checker.recovery.monitor import MonitoredProperties
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor import session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.work import local
 from leasehold.spec.language.model import Call
 
 
@@ -51,6 +53,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
         yield from (
             f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, held, state)
         )
+        yield from (f"{where}, and has not taken {event}, which has come true" for event in _untaken(actor, held))
         under_way = {pending.neighbour for pending in actor.outbox.of(held.key)}
         for neighbour in set(session.neighbours(held)) - under_way if all(who for _, who in held.addressed) else ():
             yield f"{where}, and {session.queued(held, neighbour)[0].message} is not sent any more"
@@ -60,6 +63,17 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
         for message in (w.piece.event for w in asked):
             if not properties.system.messages[message].answer and not sim.program.messages[message].ordered:
                 yield f"{where}, and {message} is not sent any more"
+
+
+def _untaken(actor: ControlledActor, held: MachineInstance) -> Iterator[str]:
+    """The answers of a machine's subsidiaries that it would take now; one that has no room for what follows waits."""
+    if actor.controlled:
+        return
+    now = actor.clock.now()
+    for answer in held.core.offered(held.record):
+        event = local(answer, state_epoch=held.state_epoch)
+        if held.core.step(held.record, event, now)[1].taken and session.has_room(actor.program, held, event, now):
+            yield answer
 
 
 def _idle_tasks(machine: GroundMachine, actor: Actor, held: MachineInstance, state: Sequence[Any]) -> Iterator[str]:

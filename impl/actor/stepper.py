@@ -144,12 +144,23 @@ class Stepper:
                 members[name] = peers.get(name) or self.environment.peers.get(name, "")
             if not members[name]:
                 raise ActorError(f"nobody was named to play {name} for {key.lease[:80]}")
+            if name != key.machine:
+                self._check_player(name, members[name])
         self.introduce(instance, members)
         if program.has_membership:
             try:
                 instance.metadata[MEMBERSHIP] = membership.issue(identity.key, identity.name, key.lease, members)
             except Refusal as refusal:
                 raise ActorError(f"{key.lease[:80]} cannot begin: {refusal}") from refusal
+
+    def _check_player(self, machine: str, player: object) -> None:
+        """Whether somebody may play a machine: else what is sent to it would never be taken."""
+        if not isinstance(player, str):
+            raise ActorError(f"who plays {machine} is a name, not {player!r:.60}")
+        try:
+            self.identity.trust.speaker(player, machine)
+        except Refusal as refusal:
+            raise ActorError(f"{player[:80]} cannot play {machine}: {refusal}") from refusal
 
     def stand(self, ready: Ready) -> None:
         """The machines of a standing system that this actor plays are there from its first start on.
@@ -233,7 +244,10 @@ class Stepper:
         if done.facts and instance.state_epoch == request.epoch:
             instance.metadata["facts"] = dict(done.facts)
             ready.change(instance)
-        self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
+        outcome = self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
+        if outcome.kind == "refused":
+            words = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
+            log.error("a handler answers %s, and %s", request.event, words)
 
     def _tick(self, ready: Ready, now: int) -> None:
         """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -30,6 +31,36 @@ def test_a_clock_that_was_ahead_is_followed_when_it_is_corrected(
         shown -= 86_400
         assert real.now() == 2_000_002
     assert "the clock was set back by 86400 s" in caplog.text
+
+
+@pytest.mark.parametrize("back", [0.0, 20.0, 3_600.0])
+def test_ticks_come_in_time_whatever_becomes_of_the_calendar(back: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set back between two ticks, and put right again a few seconds later: no tick of true time is missed then."""
+    ahead, heard = 0.0, list[tuple[float, int]]()
+
+    async def story() -> None:
+        nonlocal ahead
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + ahead + loop.time())
+
+        async def hear(now: int) -> None:
+            heard.append((loop.time(), now))
+
+        ticking = loop.create_task(RealClock(1.0).run(hear))
+        await asyncio.sleep(3.5)
+        ahead -= back
+        await asyncio.sleep(2.75)
+        ahead += back
+        await asyncio.sleep(4.25)
+        ticking.cancel()
+
+    virtual(story())
+    came = {number: min(at for at, now in heard if now >= 1_000_000 + number) for number in range(11)}
+    wrong = range(4, 8) if back else ()
+    assert {n: at for n, at in came.items() if n not in wrong} == {
+        n: pytest.approx(n, abs=0.05) for n in came if n not in wrong
+    }
+    assert came[7] < 8
 
 
 class Ticking(HandClock):

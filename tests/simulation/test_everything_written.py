@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.subscribers import Archive
 from leasehold.impl.store.integrity import HighWaterMark
+from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.store import Batch, RecordKey
 from tests.simulation.recorded import Call, after_power_loss, record
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not installed")
@@ -190,6 +193,47 @@ def test_a_high_water_mark(tmp_path: Path) -> None:
         assert found is None or found.commits <= len(said) + 1
 
     lived_through(MARK, tmp_path, check)
+
+
+STORE = """
+import asyncio
+import sys
+from pathlib import Path
+from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.store import Batch, RecordKey
+
+async def main():
+    for life in range(2):
+        store = SqliteStore(Path(sys.argv[1]) / "site.db")
+        print(f"said epoch {await store.open('site')}", flush=True)
+        for number in range(3 * life + 1, 3 * life + 4):
+            await store.commit(Batch({RecordKey(f"tenant:{number}", "authority"): b"a record"}))
+            print(f"said tenant:{number}", flush=True)
+        await store.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_store_from_its_first_opening_on(tmp_path: Path) -> None:
+    """SQLite itself, in a folder that had none: what was committed is there, and it is never taken for an older copy.
+
+    Its log and its mark go their own ways to the disk, as does its name.
+    """
+
+    def check(said: list[str], left: Path) -> None:
+        async def look() -> None:
+            store = SqliteStore(left / "site.db")
+            epoch = await store.open("site")
+            found = {key.lease async for key, _ in store.records()}
+            await store.commit(Batch({RecordKey("tenant:9", "authority"): b"it goes on"}))
+            await store.close()
+            assert found >= {word for word in said if word.startswith("tenant")}
+            assert epoch > max((int(word.split()[1]) for word in said if word.startswith("epoch")), default=0)
+
+        asyncio.run(look())
+
+    lived_through(STORE, tmp_path, check)
 
 
 CHECKPOINT = """

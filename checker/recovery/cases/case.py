@@ -97,8 +97,6 @@ class CaseRun(SimulatedRun[S]):
         """What follows a step of the script for the monitors and the network."""
         if step.kind == "clock":
             self.monitor.tick()
-        if step.kind == "recover" and step.machine is not None and not self.reference:
-            self.committed.compare(self.replayer.player(step.machine))
         if self.lost and step.kind in ("crash", "stillborn") and not self.reference:
             self._lose_messages(step)
 

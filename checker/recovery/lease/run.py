@@ -18,7 +18,10 @@ CHECKS = {
         "has ended, and its units serve the next request."
     ),
     "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
-    "progress": "No machine at rest owes what its state asks for: a timer's event, a handler's call, or a message.",
+    "progress": (
+        "No machine at rest owes what its state asks for: a timer's event, a handler's call, an answer of its "
+        "units that has come true, or a message."
+    ),
     "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
     "world": (
         "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "

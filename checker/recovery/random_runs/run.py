@@ -2,8 +2,9 @@
 
 Theory of operation. A plan (plan.py) is played in simulation: clients and faults act at their ticks; then all faults
 are over, demands end, and the actors have to come to rest: no lease runs, no unit is up, and a last request gets all
-units. During the run, the invariants of every lease are evaluated at every commit (monitor.py). Over all leases, the
-broker may not promise more units than there are, and no unit may have two actions at once.
+units. During the run, the invariants of every lease are evaluated at every commit, and at every recovery the store is
+compared with what was committed (monitor.py). Over all leases, the broker may not promise more units than there are,
+and no unit may have two actions at once.
 
 Where clocks differ, some properties are known to fail (docs/findings.md), so the invariants are not evaluated then; but
 the actors have to come to rest as well.
@@ -19,7 +20,7 @@ from typing import Any
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.lease.run import BROKER, SERVICE_MANAGER, LeaseRun
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
@@ -58,6 +59,7 @@ class RandomRun(LeaseRun):
         self.trace = TraceRecorder(self.sim, draw) if draw else None
         self.leases: list[str] = []
         self.monitors: list[PropertyMonitor] = []
+        self.committed = DurabilityMonitor(self.sim)
         self.handler: tuple[str, int] = ("", 0)  # which verb fails (1) or takes its time (0)
         self.skewed = any(act.kind == "skew" for act in self.plan.acts)
         self.until: list[tuple[int, Any]] = []  # what ends at a tick
@@ -85,6 +87,8 @@ class RandomRun(LeaseRun):
             monitor.settle()
             for name, when in () if self.skewed else monitor.broken.items():
                 self.say("invariant", f"{lease}: {name} does not hold {when}")
+        for words in self.committed.lost:
+            self.say("record", words)
         self.report_errors()
         self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
         self.outcome.crashes = self.sim.crashes

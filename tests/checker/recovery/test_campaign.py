@@ -72,6 +72,12 @@ def test_each_case_counts_once_as_what_it_is() -> None:
     assert seen == [(1, 6, 0), (2, 6, 0), (3, 6, 0), (4, 6, 1), (5, 6, 1), (6, 6, 2)]
 
 
+def test_what_was_found_in_a_case_counts_also_where_its_rest_could_not_be_played() -> None:
+    found = Campaign()
+    found.add(None, CaseOutcome("a", [Finding("record", "it is gone")], skipped="its second crash did not occur"))
+    assert ([o.name for o in found.failures], found.skipped, found.holds) == (["a"], [], False)
+
+
 @pytest.mark.parametrize(("stop_at", "played"), [(1, 4), (2, 6), (None, 6)])
 def test_a_campaign_stops_at_so_many_failures(stop_at: int | None, played: int) -> None:
     found = Campaign()
@@ -497,7 +503,6 @@ def test_what_an_actor_has_lost_or_changed_is_found(restarted: LeaseCaseRun) -> 
             rows[key] = kept
         sim.crash("site")
         sim.start("site")
-        restarted.committed.compare("site")
         lost, restarted.committed.lost = restarted.committed.lost, []
         assert lost == ([words] if words else [])
         rows[key] = kept

@@ -12,7 +12,8 @@ from leasehold.checker.recovery import progress
 from leasehold.checker.recovery.random_runs.campaign import random_campaign
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.outbox import Outbox
-from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.actor.table import MachineInstance, MachineTable
 
 
 def _every(nth: int) -> Callable[[], bool]:
@@ -53,6 +54,16 @@ def _requests_are_sent_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outbox, "_later", sometimes)
 
 
+def _rechecks_are_lost(patch: pytest.MonkeyPatch) -> None:
+    recheck = Stepper.recheck
+
+    def alone(self: Stepper, ready: Any, instance: MachineInstance) -> None:
+        if instance.key in ready.moved:  # a unit has moved the machine that waits for it, and not that itself
+            recheck(self, ready, instance)
+
+    patch.setattr(Stepper, "recheck", alone)
+
+
 def _found(runs: int) -> Iterator[str]:
     for failed in random_campaign(runs, seed=3, jobs=1).failures:
         yield from (finding.words for finding in failed.findings if finding.check == "progress")
@@ -65,6 +76,7 @@ def _found(runs: int) -> Iterator[str]:
         (_timers_are_lost, "and its timer has run out"),
         (_calls_are_lost, "and no handler is at work on"),
         (_requests_are_sent_once, "is not sent any more"),
+        (_rechecks_are_lost, ", which has come true"),
     ],
 )
 def test_what_is_owed_is_found(seeded: Callable[..., None], words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
+from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import TellPolicy
+from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import SITE, Cluster
+from leasehold.impl.handlers.handler import Done, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
+from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
 
 
@@ -214,3 +220,72 @@ def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here() -> No
             assert (c.listener.told[new].state, len(c.listener.told[new].units)) == ("active", 2)
 
     virtual(story())
+
+
+GATE = {
+    "system.yaml": """
+system: gate
+roles: {keeper: {}}
+actors: {own: [keeper]}
+environment:
+  opens: {to: keeper, event: open, when: event.by <= 3, doc: Three is the most.}
+  chooses: {to: keeper, event: chosen, when: event.by <= 3, doc: Three is the most.}
+  lifts: {to: keeper, event: lifted, when: event.by <= 3, doc: Three is the most.}
+  widens: {to: keeper, event: widen, when: event.by <= 3, doc: Three is the most.}
+""",
+    "roles/keeper.yaml": """
+role: keeper
+data: {by: {type: int, min: 0, max: 9}}
+events:
+  open: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
+  chosen: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
+  lifted: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
+  widen: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
+tasks:
+  choose: {call: policy.choose, answers: [chosen]}
+  lift: {call: handler.lift, answers: [lifted]}
+states:
+  shut: {initial: true, on: {open: {to: choosing, set: {by: event.by}}}}
+  choosing: {tasks: [choose], on: {chosen: {to: lifting, set: {by: event.by}}}}
+  lifting: {tasks: [lift], on: {lifted: {to: wide, set: {by: event.by}}}}
+  wide: {on: {widen: {to: wide, set: {by: event.by}}}}
+refuse:
+  - {events: open, in: [choosing, lifting, wide], because: it is open}
+  - {events: widen, in: [shut, choosing, lifting], because: it is not wide}
+""",
+}
+
+
+@pytest.mark.parametrize("by", [3, 4])
+@pytest.mark.parametrize("way", ["begin", "policy", "handler", "tell"])
+def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
+    tmp_path: Path, way: str, by: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that begins a run or tells one, a policy that decides, and a handler that answers."""
+    program, key = program_of(tmp_path, GATE), RecordKey("own:1", "keeper")
+    steps = {"begin": "shut", "policy": "choosing", "handler": "lifting", "tell": "wide"}
+
+    class Lifts(NullHandler):
+        async def act(self, action: Any) -> Done:
+            return Done(True, answer="lifted", fields={"by": by if way == "handler" else 1})
+
+    async def story() -> None:
+        actor = alone(program, "keeper", MemoryStore(Disk()), {"lift": Lifts()}, HandClock())
+        actor.environment.policies["keeper"] = Answers("chosen", {"by": by if way == "policy" else 1})
+        await actor.start()
+        with nullcontext() if by == 3 else suppress(ActorError):
+            await actor.begin(*key, "open", {"by": by if way == "begin" else 1}, {})
+            await asyncio.sleep(1)
+            await actor.tell(*key, "widen", {"by": by if way == "tell" else 1})
+        held = actor.table.instances.get(key)
+        if by == 3:
+            assert held is not None
+            assert held.state == "wide"
+        else:
+            assert (None if held is None else held.state) == (None if way == "begin" else steps[way])
+            if way in ("policy", "handler"):
+                assert "it breaks the contract" in caplog.text
+        await actor.stop()
+
+    with caplog.at_level(logging.ERROR):
+        virtual(story())

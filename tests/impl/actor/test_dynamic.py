@@ -15,6 +15,8 @@ from leasehold.impl.migrate.mapping import Mapper
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System, load
+from leasehold.spec.language.types import LARGEST_NUMBER
+from tests.impl.actor.test_timers import FailsOnce
 
 RING = str(Path(__file__).parents[3] / "examples/ring")
 
@@ -68,6 +70,13 @@ def test_actors_need_not_agree_on_how_many_members_there_are() -> None:
     assert ring(2).agreement == ring(9).agreement
 
 
+def test_the_numbers_of_members_end_where_values_of_the_language_do() -> None:
+    machines = ring(2).machines
+    assert machines[f"node[{LARGEST_NUMBER}]"][1] == LARGEST_NUMBER
+    for name in (f"node[{LARGEST_NUMBER + 1}]", f"node[{2**63}]", "node[01]", "node[-1]", "node[]", "node"):
+        assert machines.get(name) is None
+
+
 def test_a_member_waits_until_others_know_who_plays_it() -> None:
     """Each actor has settings of its own, which change while it runs."""
 
@@ -93,6 +102,38 @@ def test_a_member_waits_until_others_know_who_plays_it() -> None:
                     break
             await cluster.settle()
             assert states(cluster)["node[5]"] == "idle"
+
+    asyncio.run(run())
+
+
+def test_settings_whose_commit_failed_are_followed_all_the_same() -> None:
+    """What an actor has taken from its settings is lost with the commit, and taken again."""
+
+    async def run() -> None:
+        stores: dict[str, FailsOnce] = {}
+        cluster = SystemCluster(ring(2), store=lambda name: stores.setdefault(name, FailsOnce()))
+        async with cluster:
+            await enter(cluster, 1, 0)
+            node = cluster.held("ring:1", "node[0]")
+            assert node is not None
+            assert "node-1" in dict(node.addressed).values()
+            stores["node-0"].failing = True
+            del cluster.players["node[1]"]
+            await cluster.clock.advance()
+            for _ in range(200):
+                await asyncio.sleep(0.01)
+                if cluster.actors["node-0"].running:
+                    break
+            assert not stores["node-0"].failing
+            node = cluster.held("ring:1", "node[0]")
+            assert node is not None
+            assert "node-1" not in dict(node.addressed).values()
+            await cluster.kill("node-0")  # durably
+            stores["node-0"].disk.crash()
+            await cluster.start("node-0")
+            node = cluster.held("ring:1", "node[0]")
+            assert node is not None
+            assert "node-1" not in dict(node.addressed).values()
 
     asyncio.run(run())
 

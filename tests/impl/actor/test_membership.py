@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
 
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import MEMBERSHIP
-from leasehold.impl.cluster import SystemCluster
+from leasehold.impl.cluster import Cluster, SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
@@ -438,3 +439,29 @@ def test_another_actor_may_take_a_place_over_between_two_starts() -> None:
             assert node.table.instances[RecordKey("ring:1", "node[0]")].peers == ["node-0", "node-2", "node-2"]
 
     virtual(run())
+
+
+@pytest.mark.parametrize(
+    ("broker", "words"),
+    [
+        ("market", "market cannot play broker: no actor 'market' is trusted here"),
+        ("site", "site cannot play broker: site is trusted as authority, and cannot speak for 'broker'"),
+        (5, "who plays broker is a name, not 5"),
+        (["broker"], r"who plays broker is a name, not \['broker'\]"),
+    ],
+)
+def test_nobody_is_named_who_could_never_answer(broker: Any, words: str) -> None:
+    """By a client that begins a run; nothing has begun then."""
+
+    async def story() -> None:
+        async with Cluster() as c:
+            demand, peers = {"units": 1, "end": 10}, {"broker": broker, "authority": "site"}
+            with pytest.raises(ActorError, match=words):
+                await c.tenant.begin("tenant:1", "service_manager", "demand", demand, peers)
+            assert c.state("tenant:1") == (None, None, None)
+            assert not c.disks["tenant"].records
+            await c.tenant.begin("tenant:1", "service_manager", "demand", demand, {**peers, "broker": "broker"})
+            await c.settle()
+            assert c.state("tenant:1")[1] == "ticketed"
+
+    virtual(story())

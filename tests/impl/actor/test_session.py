@@ -12,12 +12,17 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.faults import Budget
+from leasehold.impl.actor.environment import Environment
 from leasehold.impl.actor.session import SESSIONS, Full, queued
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
+from leasehold.impl.handlers.handler import NullHandler
+from leasehold.impl.store.memory import Disk
 from leasehold.impl.transport.memory import Fate
 from leasehold.spec import load
 from tests.checker.explore.by_chance import written
+from tests.impl.actor.alone import program_of
+from tests.impl.virtual import virtual
 
 PIPE = Path(__file__).parent / "pipe"
 LINES = 40
@@ -119,6 +124,59 @@ def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> None:
         assert (held(cluster, "reader", "read"), held(cluster, "reader", "disorder")) == (1, False)
 
     ran(work)
+
+
+FETCHING = {
+    "system.yaml": """
+system: fetching
+standing: true
+roles: {writer: {}, reader: {}}
+channels: {pipe: {from: writer, to: reader, kind: fifo(2)}}
+""",
+    "messages.yaml": (PIPE / "messages.yaml").read_text(),
+    "roles/writer.yaml": """
+role: writer
+data: {written: {type: int, min: 0, max: 6}}
+events: {fetched: There is another line.}
+tasks:
+  fetch: {call: handler.fetch, answers: [fetched], when: written < 6}
+  put: {send: line, to: reader, with: {at: written}, when: written > 0}
+states:
+  fetching:
+    initial: true
+    tasks: [fetch, put]
+    on: {fetched: {to: fetching, when: written < 6, set: {written: written + 1}}}
+ignore: [{events: fetched, in: fetching, because: all is fetched}]
+""",
+    "roles/reader.yaml": """
+role: reader
+data: {read: {type: int, min: 0}}
+states: {reading: {initial: true, on: {line: {to: reading, set: {read: msg.at}}}}}
+""",
+}
+
+
+def test_an_answer_for_which_there_is_no_room_comes_when_there_is_some(tmp_path: Path) -> None:
+    """Each answer sends a line, and the next one asks for another: one that were lost would be the last."""
+    program = program_of(tmp_path, FETCHING)
+
+    async def story() -> None:
+        async with SystemCluster(program, environment=lambda name: Environment(handlers={"fetch": NullHandler()})) as c:
+            await c.kill("reader")
+            await c.kill("writer")
+            c.disks = {name: Disk() for name in c.disks}
+            await c.start("writer")
+            await c.settle()
+            writer = c.held("fetching:1", "writer")
+            assert writer is not None
+            assert (len(queued(writer, 0)), len(c.actors["writer"].table.held)) == (2, 1), "full, and an answer waits"
+            await c.start("reader")
+            await asyncio.sleep(60)
+            reader = c.held("fetching:1", "reader")
+            assert reader is not None
+            assert reader.core.view(reader.record) == {"read": 6}
+
+    virtual(story())
 
 
 def test_crashes_and_faults_of_the_network_change_nothing_of_a_fifo_in_the_model() -> None:

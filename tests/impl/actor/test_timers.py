@@ -66,8 +66,9 @@ class FailsOnce(MemoryStore):
         await super()._commit(batch)
 
 
+@pytest.mark.parametrize("ticks", [2, 3], ids=["at its tick", "after its tick"])
 @pytest.mark.parametrize("failing", [False, True], ids=["by a lamp", "after a store that failed"])
-def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool) -> None:
+def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool, ticks: int) -> None:
     program = program_of(tmp_path, LAMPLIGHTER)
 
     async def story() -> None:
@@ -82,10 +83,10 @@ def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool) -> No
             store.failing = True
             with pytest.raises(ActorError, match="could not be committed"):
                 await actor.tell("own:1", "keeper", "nothing")
-            await clock.advance(3)
+            await clock.advance(ticks)
             assert not actor.running, "so that it hears of no tick"
         else:
-            await clock.advance(3)
+            await clock.advance(ticks)
             await asyncio.sleep(0.05)
             handler.gate.set()
         assert actor.table.instances[held].state == "away"

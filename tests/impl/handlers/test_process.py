@@ -190,6 +190,21 @@ def test_teardown_leaves_nothing_and_may_be_done_again(base: Path) -> None:
     assert not (base / "u-0" / "work").exists()
 
 
+def test_the_lock_is_held_from_the_first_process_on_until_nothing_is_left(base: Path) -> None:
+    """By the handler or by the unit: who has it finds either a whole unit or none."""
+    held: dict[str, bool] = {}
+
+    def at(name: str) -> None:
+        lock = files.lock(base / "u-0" / "lock") if name not in ("guarded", "wanted", "asked") else None
+        held[name] = held.get(name, True) and lock is None
+        if lock is not None:
+            os.close(lock)
+
+    done = do(base, action("setup", 1), action("setup", 2), action("modify", 3), action("teardown", 4), at=at)
+    assert all(d.well for d in done)
+    assert held == dict.fromkeys(POINTS, True)
+
+
 def test_descendants_are_gone_after_teardown_also_deaf_ones(base: Path) -> None:
     """TERM, then KILL after the grace; descendants that closed the lock are found by session and token."""
     (done,) = do(base, action("setup", 1), command=[sys.executable, "-c", FAMILY])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.impl.store import mariadb, owned, postgresql
 from leasehold.impl.store.store import (
     LEASE_BYTES,
     NAME_BYTES,
@@ -480,16 +481,27 @@ def test_the_layout_s_version_is_what_it_was_and_the_next_one_is_refused(place: 
 
 
 @SHARED
-def test_actors_who_share_a_database_do_not_see_each_other(place: Any) -> None:
+@pytest.mark.parametrize("page", [1, 1000])
+def test_actors_who_share_a_database_do_not_see_each_other(
+    place: Any, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever page of its records one reads."""
+    for module in (owned, postgresql, mariadb):
+        monkeypatch.setattr(module, "PAGE", page)
+
     async def run() -> None:
         async with opened(place, "broker") as broker, opened(place, "site") as site:
             await asyncio.gather(
                 broker.commit(Batch(puts={ONE: b"broker"}, metadata={"w": b"broker"})),
                 site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, metadata={"w": b"site"})),
             )
-            await site.commit(Batch(drops=[TWO]))
             assert await everything(broker) == [(ONE, b"broker")]
-            assert await everything(site) == [(ONE, b"site")]
+            assert await everything(site) == [(ONE, b"site"), (TWO, b"site")]
+            await broker.commit(Batch(drops=[ONE, TWO]))
+            await site.commit(Batch(drops=[ONE]))
+            assert await everything(broker) == []
+            assert await everything(site) == [(TWO, b"site")]
+            await broker.commit(Batch(puts={ONE: b"broker"}))
             assert await broker.metadata() == {"w": b"broker"}
 
     asyncio.run(run())

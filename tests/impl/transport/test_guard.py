@@ -1,7 +1,9 @@
 """Guards of connections: how many there may be, how long a first request may take, and what is counted as refused."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -144,6 +146,28 @@ def test_a_connection_that_is_lost_makes_room():
         assert [wire.aborts for wire in (*wires, *again)] == [0] * 6
         await asyncio.sleep(2)
         assert [wire.aborts for wire in (*wires, *again)] == [0, 0, 0, 1, 1, 1]  # those that were lost have no timer
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_count_of_an_address_is_that_of_its_connections(seed: int):
+    """Whoever comes, proves something, is refused, takes another one's place or goes, in any order."""
+    chance = Random(seed)
+
+    async def story() -> None:
+        server, there = Server(), list[Guard]()
+        for _ in range(200):
+            if chance.random() < 0.5 or not there:
+                there.append(server.connect(Wire(f"192.0.2.{chance.randint(1, 3)}")))
+            elif chance.random() < 0.3:
+                chance.choice(there).connection.proven = "tenant"
+            else:
+                there.pop(chance.randrange(len(there))).connection_lost(None)
+            assert server.guards.count == Counter(guard.connection.address for guard in there)
+        for guard in there:
+            guard.connection_lost(None)
+        assert (dict(server.guards.count), server.guards.by_transport) == ({}, {})
 
     virtual(story())
 

@@ -89,7 +89,7 @@ class Run(LeaseCaseRun):
         self.monitor: Any = SimpleNamespace(
             tick=lambda: self.told.append("monitor"), settle=lambda: self.told.append("settle"), broken={}, asked=17
         )
-        self.committed: Any = SimpleNamespace(compare=lambda name: self.told.append(("compare", name)), lost=[])
+        self.committed: Any = SimpleNamespace(lost=[])
         self.second: Any = SimpleNamespace(armed=False, stopped="", restart=self._restart)
         self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.player[machine[0]])
         self.crashes_at: int | None = None
@@ -196,12 +196,12 @@ def test_a_script_is_replayed_after_the_bystander_has_its_lease() -> None:
     assert run.told == [
         ("demand", BYSTANDER, 1, LONG, 6), ("advance", 0.5), "hold", ("local", 0, False, False),
         ("crash", 1, False, False), ("clock", 2, False, False), "monitor", ("stillborn", 3, False, False),
-        ("recover", 4, False, True), ("compare", "site"),
+        ("recover", 4, False, True),
     ]  # fmt: skip
     assert run.second.armed
 
 
-def test_a_reference_is_never_stopped_nor_compared_and_loses_nothing() -> None:
+def test_a_reference_is_never_stopped_and_loses_nothing() -> None:
     run = Run(KINDS, lost=True, reference=True)
     run._lose_messages = lambda step: pytest.fail("it crashes not")  # type: ignore[method-assign]
     run.to_the_restart()
@@ -216,7 +216,7 @@ def test_an_actor_that_stops_once_more_as_it_restarts_is_started_again() -> None
     run = Run(KINDS)
     run.crashes_at, run.second.stopped = 4, "site"
     run.to_the_restart()
-    assert run.told[-2:] == [("restart", "site"), ("compare", "site")]
+    assert run.told[-1] == ("restart", "site")
 
 
 def packet(number: int, source: str, target: str, lease: str = LEASE) -> SimpleNamespace:

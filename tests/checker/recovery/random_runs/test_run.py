@@ -29,6 +29,7 @@ class Run(RandomRun):
         self.properties: Any = "properties"
         self.disks: Any = {name: SimpleNamespace(fault=None) for name in NAMES}
         self.leases, self.monitors = [LEASE], [self._monitor("one")]
+        self.committed: Any = SimpleNamespace(lost=[])
         self.trace = None
         self.handler, self.skewed = ("", 0), False
         self.until, self.down, self.within = [], {}, {}
@@ -246,12 +247,13 @@ def test_a_run_goes_through_its_ticks_and_comes_to_rest() -> None:
     for name in ("_tick", "_end_faults", "_come_to_rest"):
         setattr(run, name, partial(run.told.append, name))
     run.monitors[0].broken["p"] = "at tick 1"
+    run.committed.lost.append("site has no unit")
     outcome = run.play()
     assert run.told == [
         "start", ("stop", "1"), "_tick", "_tick", ("stop", "3"), ("stop", "2"), "_tick", "_end_faults",
         "_come_to_rest", "close",
     ]  # fmt: skip
-    assert run.found() == [("invariant", f"{LEASE}: p does not hold at tick 1")]
+    assert run.found() == [("invariant", f"{LEASE}: p does not hold at tick 1"), ("record", "site has no unit")]
     assert (outcome.asked, outcome.crashes, outcome.path) == (3, 4, None)
 
 
