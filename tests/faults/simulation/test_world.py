@@ -378,6 +378,18 @@ def test_an_address_belongs_to_one_incarnation_at_a_time(loop: VirtualLoop) -> N
     assert (sent.result().answer, ends.heard) == (Delivery.TAKEN, [b"x"])
 
 
+def test_who_has_not_begun_takes_nobody_along(loop: VirtualLoop) -> None:
+    network = SimulatedNetwork()
+    lives, never = SimulatedTransport(network, "b"), SimulatedTransport(network, "b")
+
+    async def take(parcel: bytes) -> Reply:
+        return Reply(Delivery.TAKEN)
+
+    loop.run(lives.start(take))
+    never.die()
+    assert loop.run(lives.send("memory:b", b"x")).answer is Delivery.TAKEN
+
+
 def test_who_dies_while_it_receives_answers_nothing_also_where_another_has_its_address(loop: VirtualLoop) -> None:
     network, heard = SimulatedNetwork(), list[bytes]()
 

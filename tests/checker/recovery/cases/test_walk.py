@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,6 +135,23 @@ def test_an_actor_stops_twice(explored: Explored, runner: CaseRunner) -> None:
 
 def broken(explored: Explored) -> list[Counterexample]:
     return [script for script in explored.scripts if isinstance(script, Counterexample)]
+
+
+def test_senders_are_given_ever_more_time_until_something_comes_of_it() -> None:
+    """A request that was taken is said again ever more rarely."""
+    waited: list[float] = []
+    run = WalkRun.__new__(WalkRun)
+    parts = {
+        "sim": SimpleNamespace(loop=SimpleNamespace(advance=waited.append)),
+        "monitor": SimpleNamespace(properties=SimpleNamespace(projection=lambda state: state), state=0),
+        "choices": SimpleNamespace(packets=lambda: ()), "second": SimpleNamespace(stopped=""),
+    }  # fmt: skip
+    for name, part in parts.items():
+        setattr(run, name, part)
+    assert not run._retransmitted()
+    assert waited == [3.0, 6.0, 12.0, 24.0, 48.0]
+    run.second.stopped = "b"
+    assert run._retransmitted()
 
 
 def test_what_the_model_breaks_is_broken(explored: Explored, runner: CaseRunner) -> None:
