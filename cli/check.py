@@ -31,7 +31,7 @@ from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report, plain
 from leasehold.spec import SHIPPED, System, find, load
 from leasehold.spec.language.diagnostics import listed
-from leasehold.spec.language.model import Expectation
+from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.types import show
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.expectations import counts
 from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.model import Expectation
 from leasehold.spec.language.source import YamlNode, read_text
 from leasehold.spec.language.types import show
 

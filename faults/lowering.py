@@ -157,12 +157,16 @@ def byzantine(relation: Relation, role: str) -> Relation:
     another actor: a message that `carries` another one shows values that it received, which it knows for ever.
 
     Raises:
-        BudgetError: a field of its messages has no end of values.
+        BudgetError: a field of its messages has no end of values, or it writes shared variables.
     """
     traitor = next((a for a in relation.actors if any(m.role == role for m in a.machines)), None)
     if traitor is None:
         return relation
     roles = {machine.role for machine in traitor.machines}
+    for tr in (tr for name in roles for tr in relation.system.roles[name].transitions()):
+        for update in (u for u in tr.updates if u.shared):
+            words = f"a Byzantine {role} could write anything to `{update.target}`, and only its messages are explored"
+            raise BudgetError(f"{words} ({update.place})")
     signed = [m for m in relation.system.messages.values() if m.sender in roles]
     for message, field in ((m, f) for m in signed for f in m.fields if not finite(f.type, f.explore is not None)):
         words = f"{message.name} of a Byzantine {role} has any `{field.name}`, and of type {field.type} there is no end"

@@ -68,7 +68,7 @@ def staying_events(transitions: tuple[Transition, ...]) -> tuple[str, ...]:
 def update_text(update: Update) -> str:
     """`units: event.units`, as the spec writes it."""
     key = f"[{text(update.key)}]" if update.key is not None else ""
-    return f"{update.name}{key}: {text(update.value)}"
+    return f"{update.target}{key}: {text(update.value)}"
 
 
 def task_text(task: Task) -> str:

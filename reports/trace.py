@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from leasehold.checker.explore.result import Path, Snapshot, Step
 from leasehold.reports.sequence import SequenceStep, sequence
+from leasehold.spec.language.expression import SHARED
 
 
 def trace_text(path: Path, brief: bool = False) -> str:
@@ -62,9 +63,14 @@ def _loaded(word: str) -> str | int:
 
 
 def _snapshot(state: Snapshot) -> Iterator[str]:
+    def data(of: str) -> str:
+        return ", ".join(f"{n.removeprefix(of + '.')}={v}" for n, v in state.data.items() if n.startswith(of + "."))
+
     for machine, where in state.shown.items():
-        own = [f"{n.removeprefix(machine + '.')}={v}" for n, v in state.data.items() if n.startswith(machine + ".")]
-        yield f"{machine}: {where}" + (f"  {', '.join(own)}" if own else "")
+        own = data(machine)
+        yield f"{machine}: {where}" + (f"  {own}" if own else "")
+    if shared := data(SHARED.name):
+        yield f"{SHARED.name}: {shared}"
     for channel, messages in state.channels.items():
         yield f"{channel}: {', '.join(messages)}"
     if state.now is not None:

@@ -89,11 +89,12 @@ class Canonical:
     # Moving
 
     def _moving(self) -> tuple[list[_Record], list[_Joint]]:
-        """The cells of machines and lanes that a permutation may change."""
+        """The cells of machines, shared variables and lanes that a permutation may change."""
         layout, system = self.layout, self.layout.system
         machines, lanes = [], []
-        for role in system.roles.values():
-            for name, kind in [(None, None), *((d.name, d.type) for d in role.data.values())]:
+        for role in system.holders.values():
+            control = [(None, None)] if role.states else []
+            for name, kind in [*control, *((d.name, d.type) for d in role.data.values())]:
                 mover = mover_of(kind, self.roles)
                 if mover is not None or role.name in self.roles:
                     cells = tuple(layout.at(role.name, i, name) for i in range(role.count))
@@ -317,7 +318,7 @@ class Canonical:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A field of a role's machines (`name` None: the control state), and what a permutation does to its values."""
+    """A field of a role's machines (`name` None: the control state) or a shared variable, and how its values move."""
 
     role: str
     name: str | None

@@ -16,7 +16,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
-from leasehold.spec.language.model import Datum, Role, Transition
+from leasehold.spec.language.model import Datum, Role, Transition, Update
 from leasehold.spec.language.python_source import BUILTINS, Frame, source
 
 MANY_CASES = 8  # combinations of the values of an offer's fields from which on each is a case of its own
@@ -153,14 +153,16 @@ class GroundMachine:
         fields = self.system.fields_of(self.role.name, choice.transition.event)
         frame = self._frame(fields)
         guard = _all([] if choice.guard is None else [source(choice.guard, frame)])
-        assignments = [
-            Assignment(
-                self.layout.at(self.role.name, self.instance, u.name), function(source(u.value, frame)),
-                None if u.key is None else function(_position(u.key, frame)), self.role.data[u.name].type, u.name,
-            )
-            for u in choice.updates
-        ]  # fmt: skip
+        assignments = [self._assignment(u, frame) for u in choice.updates]
         return Move(choice.transition, guard, assignments, self._work(choice.work))
+
+    def _assignment(self, u: Update, frame: Frame) -> Assignment:
+        holder = u.holder(self.role.name)
+        return Assignment(
+            self.layout.at(holder, 0 if u.shared else self.instance, u.name), function(source(u.value, frame)),
+            None if u.key is None else function(_position(u.key, frame)),
+            self.system.holders[holder].data[u.name].type, u.target,
+        )  # fmt: skip
 
     def _work(self, pieces: tuple[Piece, ...]) -> list[GroundPiece]:
         found = []

@@ -1,7 +1,8 @@
 """Where the parts of a global state lie in a flat tuple: the reference's memory map.
 
-    per machine: control state, data ...     per channel and pair of machines: the messages on their way
-    per limited fault of a channel: what is left     the clock     what faults add: `up` of each actor, ...
+    per machine: control state, data ...     shared variables
+    per channel and pair of machines: the messages on their way     per limited fault of a channel: what is left
+    the clock     what faults add: `up` of each actor, ...
 
 A channel's cell holds a tuple of entries `(number, kind, fields)`; of a `set` a frozenset of them; of a `mailbox` the
 pair (rank of the newest number sent, entries). See channels.py.
@@ -71,12 +72,11 @@ class Layout(SourceLayout):
         self.first: dict[str, int] = {}
         self.stride: dict[str, int] = {}
         self.offset: dict[tuple[str, str | None], int] = {}
-        for role in system.roles.values():
-            self.stride[role.name] = 1 + len(role.data)
-            self.first[role.name] = self._cells(self.stride[role.name] * role.count)
-            self.offset[role.name, None] = 0
-            for i, name in enumerate(role.data):
-                self.offset[role.name, name] = 1 + i
+        for role in system.holders.values():
+            fields = [*([None] if role.states else []), *role.data]
+            self.stride[role.name] = len(fields)
+            self.first[role.name] = self._cells(len(fields) * role.count)
+            self.offset |= {(role.name, name): i for i, name in enumerate(fields)}
         self.lanes = [
             Lane(channel, sender, receiver, self._cells(1))
             for channel in system.channels.values()
@@ -218,9 +218,10 @@ class Layout(SourceLayout):
         return {name: state[self.at(role.name, i, None)] for role, i, name in self.machines()}
 
     def data(self, state: State) -> dict[str, str]:
+        """The data of machines, as `broker.units`, and shared variables, as `shared.free`."""
         return {
-            f"{name}.{d.name}": show(d.type, state[self.at(role.name, i, d.name)])
-            for role, i, name in self.machines()
+            f"{machine_name(role, i)}.{d.name}": show(d.type, state[self.at(role.name, i, d.name)])
+            for role, i in self.system.records()
             for d in role.data.values()
         }
 

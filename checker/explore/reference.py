@@ -80,8 +80,8 @@ class Reference:
     def initial_states(self) -> list[State]:
         system = self.system
         cells: list[list[Any]] = []
-        for role, instance in system.machines():
-            cells.append([role.first(instance).name])
+        for role, instance in system.records():
+            cells += [[role.first(instance).name]] if role.states else []
             cells += [self._first_values(d) for d in role.data.values()]
         cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
         cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]
@@ -102,7 +102,7 @@ class Reference:
         """Sources of what holds within the bounds: the state constraint, and the explored ranges of data."""
         frame = Frame(self.layout, self.system.values())
         found = [] if self.system.constraint is None else [source(self.system.constraint, frame)]
-        for role, i in self.system.machines():
+        for role, i in self.system.records():
             for datum in role.data.values():
                 if datum.explore is not None:
                     low, high = (source(e, frame) for e in datum.explore)

@@ -164,7 +164,7 @@ class _Reader:
                 words += ", of which there are not as many"
                 for name in (channel.sender, channel.receiver):
                     self._tells(self.group_of.get(name), words, _Site("", channel.place), channel.place)
-        for role in self.system.roles.values():
+        for role in self.system.holders.values():
             self._first_values(role)
             for task in role.tasks.values():
                 self._order(role, task)
@@ -187,6 +187,7 @@ class _Reader:
     def _sites(self) -> Iterator[tuple[_Site, object]]:
         system = self.system
         fields = [(m.name, m.fields) for m in system.messages.values()]
+        fields.append((x.SHARED.name, tuple(system.shared.values())))
         for role in system.roles.values():
             fields += [(f"{role.name}#{event.name}", event.fields) for event in role.events.values()]
             fields.append((role.name, tuple(role.data.values())))
@@ -228,6 +229,7 @@ class _Reader:
             sees = [*expressions(task), *expressions(driven.states), *expressions(driven.tasks)]
             answers = {id(e) for e in task.answers.values()}  # they are asked later, in steps of their own
             seen = any(id(e) not in answers and x.mentions(e, _of_others) for e in sees)
+            seen = seen or any(u.shared for tr in driven.transitions() for u in tr.updates)
             if seen or any(isinstance(other, Drive) for other in driven.tasks.values()):
                 site = _Site(f"task {role.name}.{task.name}", task.place)
                 self._tells(group, f"drives {task.role} by number, and what one does others may see", site, task.place)

@@ -137,8 +137,8 @@ class _Model:
     def _state(self) -> list[str]:
         """Declarations of all that is part of a state, with the types that they need."""
         lines: list[str] = []
-        for role in self.system.roles.values():
-            lines += [*self._record(role), self._declared(role.name), ""]
+        for holder in self.system.holders.values():
+            lines += [*self._record(holder), self._declared(holder.name), ""]
         for channel in self.system.channels.values():
             lines += [*types(self.names, channel), self._declared(channel.name)]
             lines += [
@@ -155,20 +155,19 @@ class _Model:
         return [*lines, about, "short Take, Then;"]
 
     def _declared(self, owner: str, old: bool = False) -> str:
-        """The declaration of a role's records, or of a channel's lanes."""
-        if role := self.system.roles.get(owner):
-            kind, many = f"{owner}_Record", role.count if role.indexed else None
+        """The declaration of a role's records, of that of shared variables, or of a channel's lanes."""
+        if holder := self.system.holders.get(owner):
+            kind, many = f"{owner}_Record", holder.count if holder.indexed else None
         else:
             kind, many = f"{owner}_Lane", len(self.names.lanes[owner]) if len(self.names.lanes[owner]) > 1 else None
         return f"{'hidden ' * old}{kind} {self.names.place(owner, many, old)};"
 
     def _record(self, role: Role) -> list[str]:
-        """The type of a role's records."""
-        lines = wrapped(f"{role.name}: {role.doc}", "/* ", " * ", " */")
-        lines += [
-            f"typedef {role.name}_Record {{",
-            f"\tbyte state = {self.names.define('state', role.name, role.initial[0].name)};",
-        ]
+        """The type of a role's records, or of that of shared variables."""
+        about = f"{role.name}: {role.doc}" if role.states else "the variables that all machines share"
+        lines = [*wrapped(about, "/* ", " * ", " */"), f"typedef {role.name}_Record {{"]
+        if role.states:
+            lines.append(f"\tbyte state = {self.names.define('state', role.name, role.initial[0].name)};")
         for d in role.data.values():
             fields, comment = scalars(d.name, d.type), _comment(d.doc)
             words = self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial))
@@ -255,7 +254,7 @@ class _Model:
         """The choice of an initial state, where there are several, or machines of a role differ in the only one."""
         world, names = reference_of(self.system), self.names
         first = [s for s in dict.fromkeys(world.initial_states()) if world.within_bounds(s)]
-        data = [(role, i, d) for role, i in self.system.machines() for d in role.data.values() if d.any_initial]
+        data = [(role, i, d) for role, i in self.system.records() for d in role.data.values() if d.any_initial]
         if not first:
             raise ExportError("no initial state is within the bounds", "loosen `initially` or `constraint`")
         firsts = {

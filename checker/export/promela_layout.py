@@ -233,14 +233,14 @@ class PromelaNames:
     # Places
 
     def place(self, name: str, number: int | str | None, old: bool = False) -> str:
-        """A role's record, or a channel's lane; `number` tells those apart of which there are several."""
+        """A role's record, that of shared variables, or a channel's lane; `number` tells apart one of several."""
         if old:
             self.remembered.add(name)
         word = f"Old_{safe(name)}" if old else safe(name)
         return word if number is None else f"{word}[{number}]"
 
     def machine(self, role: str, instance: int | str, old: bool = False) -> str:
-        return self.place(role, instance if self.system.roles[role].indexed else None, old)
+        return self.place(role, instance if self.system.holders[role].indexed else None, old)
 
     def stands_in(self, role: str, instance: str, state: str) -> str:
         """That a machine is in a control state."""
@@ -256,9 +256,10 @@ class PromelaNames:
 
     def leaves(self) -> Iterator[Leaf]:
         """Every scalar of a state."""
-        for role, i in self.system.machines():
+        for role, i in self.system.records():
             record = self.machine(role.name, i)
-            yield Leaf(role.name, "byte", f"{record}.state")
+            if role.states:
+                yield Leaf(role.name, "byte", f"{record}.state")
             for d in role.data.values():
                 yield from (Leaf(role.name, declared(of), f"{record}.{leaf}") for leaf, of in scalars(d.name, d.type))
         for lane in self.layout.lanes:

@@ -168,27 +168,31 @@ class PromelaSteps:
     def _asserted(self, name: str, test: str) -> list[str]:
         return [] if test == "true" else [f"{self._hide(name)} = {test}; assert({name})"]
 
-    def _committed(self, choice: Choice, f: PromelaBindings) -> dict[str, Words]:
-        """What a choice writes to the machine's record; its control state has no name."""
-        found: dict[str, Words] = {}
-        machine = self.names.machine(f.role, f.me)
+    def _committed(self, choice: Choice, f: PromelaBindings) -> dict[tuple[str, str], Words]:
+        """What a choice writes, by role (or SHARED) and name; the machine's control state has no name."""
+        found: dict[tuple[str, str], Words] = {}
         for update in choice.updates:
-            kind = self.system.roles[f.role].data[update.name].type
+            at = update.holder(f.role), update.name
+            kind = self._type(*at)
             if update.key is None:
-                found[update.name] = term(update.value, f, kind)
+                found[at] = term(update.value, f, kind)
                 continue
             assert isinstance(kind, t.Map)
             key, value = word(update.key, f), term(update.value, f, kind.of)
-            old = found.get(update.name) or self.names.data(machine, update.name, kind)
-            found[update.name] = tuple(chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
-        return {**found, "": self.names.define("state", f.role, choice.transition.target)}
+            old = found.get(at) or self.names.data(self.names.machine(at[0], f.me), update.name, kind)
+            found[at] = tuple(chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
+        return {**found, (f.role, ""): self.names.define("state", f.role, choice.transition.target)}
+
+    def _type(self, holder: str, name: str) -> t.Type:
+        return self.system.holders[holder].data[name].type
 
     def _commit(self, choice: Choice, f: PromelaBindings) -> list[str]:
-        """The updates and the new control state. All updates read the record as it was."""
-        tests, writes, machine = [], [], self.names.machine(f.role, f.me)
-        for name, value in self._committed(choice, f).items():
+        """The updates and the new control state. All updates read the state as it was."""
+        tests, writes = [], []
+        for (holder, name), value in self._committed(choice, f).items():
+            machine = self.names.machine(holder, f.me)
             if name:
-                kind = self.system.roles[f.role].data[name].type
+                kind = self._type(holder, name)
                 tests += between(kind, value, *(low_high(kind) or (None, None)))
                 places = flat(self.names.data(machine, name, kind))
                 writes += [(place, w) for place, w in zip(places, flat(value), strict=True) if place != w]

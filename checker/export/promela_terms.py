@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from leasehold.checker.export.promela_layout import (
     MessagePlace,
@@ -25,6 +26,9 @@ from leasehold.checker.export.shared import ExportError, Row, Rows
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 
+# What a transition writes, by role (or SHARED) and name; its machine's control state has no name.
+Committed: TypeAlias = Mapping[tuple[str, str], Words]
+
 
 @dataclass(frozen=True)
 class PromelaBindings:
@@ -33,7 +37,7 @@ class PromelaBindings:
     Attributes:
         role, me: the machine whose own record is read.
         old: the state before the step is read.
-        committed: the own record after a transition, whose control state has no name, where that is read.
+        committed: what a transition writes, where the state after it is read.
     """
 
     names: PromelaNames
@@ -43,7 +47,7 @@ class PromelaBindings:
     sender: str = "0"
     variables: Mapping[str, str | MessagePlace] = field(default_factory=dict)
     old: bool = False
-    committed: Mapping[str, Words] | None = None
+    committed: Committed | None = None
 
 
 def word(e: x.Expression, f: PromelaBindings) -> str:
@@ -74,11 +78,11 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.Self():
             return f.me
         case x.Data(role=role, name=name, owner=owner):
-            if name in _committed(e, role, owner, f):
-                return (f.committed or {})[name]
+            if (role, name) in (committed := _committed(e, role, owner, f)):
+                return committed[role, name]
             return f.names.data(_machine(f, role, owner), name, e.type)
         case x.ControlState(role=role, owner=owner):
-            return _committed(e, role, owner, f).get("") or f"{_machine(f, role, owner)}.state"
+            return _committed(e, role, owner, f).get((role, "")) or f"{_machine(f, role, owner)}.state"
         case x.Argument(name=name):
             return f.arguments[name]
         case x.Sender():
@@ -121,11 +125,11 @@ def _machine(f: PromelaBindings, role: str, owner: x.Expression | None) -> str:
     return f.names.machine(role, f.me if owner is None else word(owner, f), f.old)
 
 
-def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: PromelaBindings) -> Mapping[str, Words]:
-    """What a transition commits of a record that is read after it."""
-    if f.committed is None or role != f.role:
+def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: PromelaBindings) -> Committed:
+    """What a transition commits of a record, or of shared variables, that are read after it."""
+    if f.committed is None or role not in (f.role, x.SHARED.name):
         return {}
-    if owner is None or isinstance(owner, x.Self):
+    if role == x.SHARED.name or owner is None or isinstance(owner, x.Self):
         return f.committed
     which = ", a field of another machine of this role" if isinstance(e, x.Data) else ""
     raise ExportError(

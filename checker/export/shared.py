@@ -147,7 +147,7 @@ def repeated(system: System, channel: Channel) -> bool:
 
 def ranges(system: System) -> Iterator[tuple[Role, Datum, tuple[x.Expression, x.Expression]]]:
     """The explored ranges of data: states outside of them are not explored."""
-    for role in system.roles.values():
+    for role in system.holders.values():
         for datum in role.data.values():
             if datum.explore is not None:
                 yield role, datum, datum.explore

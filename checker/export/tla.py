@@ -1,6 +1,7 @@
 """A system as a TLA+ module for TLC, with the same states, and what TLC is to be told beside it.
 
-Every role is a variable: a record, or a function from the machines' numbers to records. Every channel is one: its
+Every role is a variable: a record, or a function from the machines' numbers to records. The shared variables are the
+fields of one more record. Every channel is a variable: its
 content, or a function from what it joins to contents. A mailbox is a sequence of messages, a fifo too, a bag a bag
 and a set a set. All that the explorer counts is there and nothing else, so TLC finds the same distinct states, and
 generates as many.
@@ -32,6 +33,7 @@ from leasehold.checker.export.shared import (
 from leasehold.checker.export.tla_steps import TlaAction, TlaActions, comment, either, exists
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
 from leasehold.spec.language import types as t
+from leasehold.spec.language.expression import SHARED
 from leasehold.spec.language.lower import Relation
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property, Role
 
@@ -133,6 +135,7 @@ class _TlaModule:
         words = [self.layout.variable(v) for v in self.steps.variables]
         docs = {
             **{r.name: r.doc for r in self.system.roles.values()},
+            **({SHARED.name: "the variables that all machines share"} if self.system.shared else {}),
             **{c.name: c.doc or f"{c.kind}, from {c.sender} to {c.receiver}" for c in self.system.channels.values()},
         }
         commas = [","] * (len(words) - 1) + [""]
@@ -141,7 +144,7 @@ class _TlaModule:
         return ["VARIABLES", *lines, "", f"vars == <<{', '.join(words)}>>"]
 
     def _init(self) -> list[str]:
-        tests = [f"{self.layout.variable(role.name)} {self._first(role)}" for role in self.system.roles.values()]
+        tests = [f"{self.layout.variable(role.name)} {self._first(role)}" for role in self.system.holders.values()]
         for channel in self.system.channels.values():
             empty = "EmptyBag" if channel.unordered else "{}" if channel.kind == "set" else "<<>>"
             joints = self.layout.joints(channel)
@@ -153,12 +156,12 @@ class _TlaModule:
 
     def _first(self, role: Role) -> str:
         members, several = self.layout.members(role.instance), any(d.any_initial for d in role.data.values())
-        values = {"state": self._first_state(role)}
+        values = {"state": self._first_state(role)} if role.states else {}
         values |= {d.name: self.layout.literal(d.type, d.initial) for d in role.data.values() if not d.any_initial}
         if not several:
             record = f"[{', '.join(f'{name} |-> {value}' for name, value in values.items())}]"
             return f"= [Me \\in {members} |-> {record}]" if role.indexed else f"= {record}"
-        sets = {"state": f"{{{values['state']}}}"}
+        sets = {"state": f"{{{values['state']}}}"} if role.states else {}
         sets |= {d.name: self.steps.domain(d) if d.any_initial else f"{{{values[d.name]}}}" for d in role.data.values()}
         record = f"[{', '.join(f'{name} : {some}' for name, some in sets.items())}]"
         return f"\\in [{members} -> {record}]" if role.indexed else f"\\in {record}"
@@ -289,7 +292,7 @@ class _TlaModule:
     def _types_hold(self) -> list[str]:
         """Every value stays in its type's range, which the language claims of every system."""
         tests = []
-        for role in self.system.roles.values():
+        for role in self.system.holders.values():
             every, own = self._every(role)
             typed = (d for d in role.data.values() if low_high(d.type) is not None)
             tests += [every + self._in_range(d.type, f"{own}.{d.name}", 0) for d in typed]

@@ -93,7 +93,7 @@ class TlaActions:
 
     def __init__(self, layout: TlaNames) -> None:
         self.layout, self.system = layout, layout.system
-        self.variables = [*self.system.roles, *self.system.channels]
+        self.variables = [*self.system.holders, *self.system.channels]
         self.variables += ["clock"] if self.system.clock is not None else []
         for channel in self.system.channels.values():
             if channel.duplicate or channel.reorder or (channel.lose and channel.kind == "mailbox"):
@@ -130,21 +130,24 @@ class TlaActions:
                 raise ExportError(
                     f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
                 )
+            if any(u.shared for u in tr.updates):
+                what = f"{tr.name} is driven, and changes a shared variable"
+                raise ExportError(what, "let the parent do it", tr.place)
             for e in (tr.guard, *(part for u in tr.updates for part in (u.value, u.key))):
                 if x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState) and n.owner is not None):
                     raise ExportError(
-                        f"{tr.name} is driven, and reads another machine", "let it read its own", tr.place
+                        f"{tr.name} is driven, and reads more than its record", "let it read its own", tr.place
                     )
             guard = [f'Own.state = "{tr.source}"'] + ([term(tr.guard, frame)] if tr.guard is not None else [])
             lines.append(f"  {word} {both(guard)} -> {self._record(role, tr, frame, 'Own')}")
             word = "  []"
         return [*lines, f"  {word} OTHER -> Own"]
 
-    def _record(self, role: Role, tr: Transition, f: TlaBindings, own: str) -> str:
-        """The record after the updates of a transition."""
-        sets = [] if tr.target == tr.source else [f'!.state = "{tr.target}"']
-        for update in tr.updates:
-            kind = role.data[update.name].type
+    def _record(self, holder: Role, tr: Transition, f: TlaBindings, own: str) -> str:
+        """The record of the machine, or that of the shared variables, after the updates of a transition."""
+        sets = [] if tr.target == tr.source or not holder.states else [f'!.state = "{tr.target}"']
+        for update in (u for u in tr.updates if u.holder(tr.role) == holder.name):
+            kind = holder.data[update.name].type
             if update.key is None:
                 sets.append(f"!.{update.name} = {term(update.value, f, kind)}")
             else:
@@ -154,10 +157,12 @@ class TlaActions:
 
     def _fire(self, w: Writing, role: Role, choice: Choice, f: TlaBindings) -> None:
         """A transition, within an action."""
-        own = f.machine(role.name, f.me)
-        record = self._record(role, choice.transition, f, own)
-        if record != own:
-            w.change(role.name, f"[{f.read(role.name)} EXCEPT ![{f.me}] = {record}]" if role.indexed else record)
+        for holder in (role, *(h for h in self.system.holders.values() if not h.states)):
+            own = f.machine(holder.name, f.me)
+            record = self._record(holder, choice.transition, f, own)
+            if record != own:
+                word = f.read(holder.name)
+                w.change(holder.name, f"[{word} EXCEPT ![{f.me}] = {record}]" if holder.indexed else record)
         for piece in choice.work:
             if piece.channel is not None:
                 self._send(w, role, piece, piece.channel, f.me)

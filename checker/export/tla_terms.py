@@ -41,13 +41,13 @@ class TlaNames:
     def __init__(self, relation: Relation) -> None:
         self.relation, self.system = relation, relation.system
         self.names = UniqueNames(set(TAKEN))
-        for role in self.system.roles:
-            self.variable(role)
+        for holder in self.system.holders:
+            self.variable(holder)
         for channel in self.system.channels:
             self.variable(channel)
 
     def variable(self, name: str) -> str:
-        """The variable of a role or channel, or of the clock."""
+        """The variable of a role or channel, of the shared variables, or of the clock."""
         return self.names.name(("variable", name), name)
 
     def constant(self, name: str) -> str:
@@ -131,7 +131,7 @@ class TlaBindings:
         return f"{word}'" if self.primed else self.now.get(name, word)
 
     def machine(self, role: str, instance: str) -> str:
-        found = self.layout.system.roles[role]
+        found = self.layout.system.holders[role]
         return f"{self.read(role)}[{instance}]" if found.indexed else self.read(role)
 
 

@@ -143,7 +143,7 @@ class _VmtModule:
         return f"{rule.step.name} ({machines})".removesuffix(" ()"), conjunction(self._closed(rule.given), *values)
 
     def _properties(self) -> Iterator[tuple[str, str, Term]]:
-        typed = [(role, d) for role in self.system.roles.values() for d in role.data.values() if low_high(d.type)]
+        typed = [(role, d) for role in self.system.holders.values() for d in role.data.values() if low_high(d.type)]
         inside = [self.encoding.sorts.within(d.type, self.encoding.state.data(role.name, z3.IntVal(i), d.name))
                   for role, d in typed for i in range(role.count)]  # fmt: skip
         if inside:

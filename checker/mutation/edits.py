@@ -225,7 +225,7 @@ def change_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
         for i, update in enumerate(t.updates):
             fields = system.fields_of(role.name, t.event)
-            for value in _other_values(update.value, role, fields, update.name):
+            for value in _other_values(update.value, role, fields, update.target, system.shared):
                 changed = (*t.updates[:i], replace(update, value=value), *t.updates[i + 1 :])
                 item = f"{_target(update)}: {x.text(value)}"
                 words = f"with `{item}`, not `{x.text(update.value)}`"
@@ -236,7 +236,7 @@ def change_field(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for task in role.tasks.values():
         for name, was in task.fields.items() if isinstance(task, Send) else ():
             assert isinstance(task, Send)
-            for value in _other_values(was, role, (), ""):
+            for value in _other_values(was, role, (), "", system.shared):
                 changed = replace(task, fields={**task.fields, name: value})
                 item = f"{name}: {x.text(value)}"
                 words = f"which sends `{item}`, not `{x.text(was)}`"
@@ -244,7 +244,9 @@ def change_field(system: System, role: Role, every: bool) -> Iterator[Edit]:
                 yield Edit(f"{role.name}/{task.name}", item, words, task.place, replace(role, tasks=tasks))
 
 
-def _other_values(value: x.Expression, role: Role, fields: Sequence[Datum], target: str) -> Iterator[x.Expression]:
+def _other_values(
+    value: x.Expression, role: Role, fields: Sequence[Datum], target: str, shared: Mapping[str, Datum]
+) -> Iterator[x.Expression]:
     """One more and one less, another field of the type, and of truths the contrary."""
     kind, place = value.type, value.place
     literal = value.value if isinstance(value, x.Literal_) else None
@@ -256,10 +258,18 @@ def _other_values(value: x.Expression, role: Role, fields: Sequence[Datum], targ
         yield replace(value, value=not literal) if isinstance(value, x.Literal_) else x.negation(value)
     if isinstance(kind, Set) and literal != frozenset():
         yield x.Literal_(type=kind, value=frozenset(), place=place)
-    sources: list[x.Argument | x.Data] = [x.Argument(type=f.type, name=f.name, place=place) for f in fields]
+    sources: list[x.Expression] = [x.Argument(type=f.type, name=f.name, place=place) for f in fields]
     sources += [x.Data(type=d.type, role=role.name, name=d.name, place=place) for d in role.data.values()]
-    read = {e.name for e in x.walk(value) if isinstance(e, x.Argument | x.Data)} | {target}
-    yield from [s for s in sources if _alike(s.type, kind) and s.name not in read][:1]
+    sources += [x.shared_variable(d.name, d.type, place) for d in shared.values()]
+    read = {_named(e) for e in x.walk(value)} | {target}
+    yield from [s for s in sources if _alike(s.type, kind) and _named(s) not in read][:1]
+
+
+def _named(e: x.Expression) -> str:
+    """The name of a field that is read, a shared variable's as the language writes it; empty for anything else."""
+    if x.reads_shared(e):
+        return x.text(e)
+    return e.name if isinstance(e, x.Argument | x.Data) else ""
 
 
 def _alike(one: Type, other: Type) -> bool:
@@ -280,7 +290,7 @@ def _plus(e: x.Expression, by: int) -> x.Expression:
 
 
 def _target(update: Update) -> str:
-    return update.name if update.key is None else f"{update.name}[{x.text(update.key)}]"
+    return update.target if update.key is None else f"{update.target}[{x.text(update.key)}]"
 
 
 def _of_state(state: State) -> Iterator[Transition]:

@@ -1,8 +1,8 @@
 """A system as one Python module, and that module loaded.
 
 A system can run whose machines read their own record, the event and the clock, and talk by mailboxes. An abstract
-specification may read other machines in its guards, or have channels that no network gives; it is explored and proved
-like any other. Everything that stands in the way is found before anything is compiled.
+specification may read other machines in its guards, share variables, or have channels that no network gives; it is
+explored and proved like any other. Everything that stands in the way is found before anything is compiled.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def check(system: System) -> None:
         for role in (system.roles[channel.sender], system.roles[channel.receiver]):
             if channel.same_index and role.instance.dynamic:
                 sink.error("paired_members", channel.place, channel=channel.name, role=role.name)
+    for variable in system.shared.values():
+        sink.error("shared_at_run_time", variable.place, name=variable.name)
     for message in system.messages.values():
         _check_maps(message.fields, f"message `{message.name}`", sink)
     for role in system.roles.values():
@@ -127,6 +129,8 @@ class _Checker:
     def _reads(self, e: x.Expression, place: Place, what: str) -> None:
         for node in x.walk(e):
             match node:
+                case x.Data(role=x.SHARED.name):
+                    pass  # the variable itself is refused
                 case x.Data(role=role, owner=owner) | x.ControlState(role=role, owner=owner) if not (
                     role in self.below or owner is None or isinstance(owner, x.Self)
                 ):

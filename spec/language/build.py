@@ -13,7 +13,7 @@ from leasehold.spec.language import shape
 from leasehold.spec.language.build_fields import FieldBuilder
 from leasehold.spec.language.captures import starting_events, with_captures
 from leasehold.spec.language.declare import doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Quiet, a
+from leasehold.spec.language.diagnostics import Place, Quiet, a, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
@@ -22,7 +22,7 @@ from leasehold.spec.language.parse_type import parse_type
 from leasehold.spec.language.source import YamlNode
 from leasehold.spec.language.types import BOOL, UNKNOWN, Map, Type, UnknownType
 
-_TARGET = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
+_TARGET = re.compile(rf"\s*({x.SHARED.name}\.)?([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
 # What the initial state of a machine may depend on: its number, and constants.
 _READ_AT_FIRST = (x.Literal_, x.ConstantRef, x.Self, x.BoundVariable, x.InstanceAt, x.Apply, x.Quantifier)
@@ -228,10 +228,16 @@ class Builder(FieldBuilder):
     def _update(self, role: str, target: str, place: Place, value: YamlNode, scope: Scope) -> m.Update | None:
         data = self.names.roles[role].data
         found = _TARGET.match(target)
-        name, key_text = (found.group(1), found.group(2)) if found else (target, None)
-        kind = data.get(name)
+        shared = bool(found and found.group(1) and self.names.shared)
+        name, key_text = (target, None) if found is None or (found.group(1) and not shared) else found.group(2, 3)
+        kind = (self.names.shared if shared else data).get(name)
+        if kind is None and shared:
+            self.sink.unknown("unknown_shared", place, name, self.names.shared)
+        elif kind is None:
+            near = f"`{x.SHARED.name}.{name}`" if name in self.names.shared else near_miss(name, data)
+            known = [*data, *(f"{x.SHARED.name}.{word}" for word in self.names.shared)]
+            self.sink.error("unknown_target", place, near=near, role=a(role), word=name[:60], known=known)
         if kind is None:
-            self.sink.unknown("unknown_target", place, name, data, role=a(role))
             return None
         key: x.Expression | None = None
         if key_text is not None:
@@ -243,7 +249,7 @@ class Builder(FieldBuilder):
                 return None
             key = parse(YamlNode("text", place, key_text), scope, self.sink, kind.key)
             kind = kind.of
-        return m.Update(name, key, parse(value, scope, self.sink, kind), place)
+        return m.Update(name, key, parse(value, scope, self.sink, kind), place, shared)
 
     # Tasks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +49,14 @@ class FieldBuilder:
     # Fields
 
     def data(self, node: YamlNode | None) -> dict[str, m.Datum]:
-        return {name: self._datum(name, place, decl) for name, place, decl in as_mapping(node).pairs()}
+        return self._data(as_mapping(node).pairs())
+
+    def shared(self) -> dict[str, m.Datum]:
+        """The variables that all machines read and write."""
+        return self._data(entries(self.files.sections["shared"]))
+
+    def _data(self, declared: Iterable[tuple[str, Place, YamlNode]]) -> dict[str, m.Datum]:
+        return {name: self._datum(name, place, decl) for name, place, decl in declared}
 
     def _datum(self, name: str, place: Place, decl: YamlNode) -> m.Datum:
         kind = parse_type(type_node(decl), self.small, self.sink)

@@ -61,6 +61,7 @@ class Declarer:
         self.constants: dict[str, Constant] = {}
         self.roles: dict[str, RoleNames] = {}
         self.definitions: dict[str, Definition] = {}
+        self.shared: dict[str, Type] = {}
         self.defaults: dict[str, Value] = {}
         self.counting: set[str] = set()  # constants that were read while declaring
         # Those of them that types, first values, numbers of machines and of faults are made of.
@@ -86,14 +87,16 @@ class Declarer:
             kinds = (m for m, _, n in entries(self.files.messages) if (text_of(n, "from"), text_of(n, "to")) == ends)
             channels[name] = tuple(kinds)
         constants = {n: c.type for n, c in self.constants.items()}
-        return DeclaredNames(constants, self.types, self.roles, messages, channels, self.definitions)
+        return DeclaredNames(constants, self.types, self.roles, messages, channels, self.definitions, self.shared)
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}
 
     def _fields(self, node: YamlNode, small: Mapping[str, Enum | Instance]) -> dict[str, Type]:
-        quiet = Quiet()  # wrong types are reported once, when the field is built
-        return {name: parse_type(type_node(decl), small, quiet) for name, _, decl in node.pairs()}
+        return {name: self._type(decl, small) for name, _, decl in node.pairs()}
+
+    def _type(self, decl: YamlNode, small: Mapping[str, Enum | Instance]) -> Type:
+        return parse_type(type_node(decl), small, Quiet())  # a wrong one is reported once, when the field is built
 
     # Constants and settings
 
@@ -213,7 +216,9 @@ class Declarer:
             self.roles[name] = RoleNames(name, instance, empty, {}, frozenset(), count_node is not None)
 
     def _role_names(self) -> None:
-        small = self._small()
+        small, shared = self._small(), self.files.sections["shared"]
+        self.shared = {name: self._type(item.node, small) for name, item in shared.items()}
+        own = {*OWN_WORDS, *([x.SHARED.name] if shared else [])}
         for name, names in list(self.roles.items()):
             node = as_mapping(self.files.roles.get(name))
             declared = {s: place for s, place, _ in node.pairs_of("states")}
@@ -227,7 +232,7 @@ class Declarer:
                 sizes = {"states": f"{len(states):,}", "events": f"{len(events):,}", "most": f"{MAX_PAIRS:,}"}
                 self.sink.error("too_many_pairs", node.key_place("states"), **sizes)
             for word, place, _ in node.pairs_of("data"):
-                if word in OWN_WORDS:
+                if word in own:
                     self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(
                 name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed,
@@ -240,6 +245,7 @@ class Declarer:
         known = dict.fromkeys(FUNCTIONS, "functions")
         for section, names in (("constants", self.constants), ("types", self.types), ("roles", self.roles)):
             known |= dict.fromkeys(names, section)
+        known |= {x.SHARED.name: "system.yaml"} if self.shared else {}
         self.definitions = definitions_of(entries(self.files.sections["definitions"]), known, self.sink)
         known |= dict.fromkeys(self.definitions, "definitions of the system")
         for name, role in self.roles.items():
@@ -274,6 +280,13 @@ class Declarer:
                     place = self.files.sections[section][word].place
                     self.sink.error("ambiguous_name", place, word=word, clashes=clashes[word], section=section)
                 clashes[word] = section
+        shared = self.files.sections["shared"]
+        taken = [(word, item.place) for word, item in shared.items() if word in OWN_WORDS]
+        for section in (clashes.get(x.SHARED.name, ""), "channels"):
+            if shared and (item := self.files.sections.get(section, {}).get(x.SHARED.name)):
+                taken.append((x.SHARED.name, item.place))
+        for word, place in taken:
+            self.sink.error("taken_name", place, word=word)
 
 
 def type_node(decl: YamlNode) -> YamlNode:

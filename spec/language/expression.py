@@ -44,9 +44,13 @@ class Self(Node):
     """The instance whose machine takes the step."""
 
 
+SHARED = Instance("shared", 1, indexed=False)
+"""What holds the variables that all machines share: no machine, and named as the one of a role would be."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data(Node):
-    """A field of a machine's record; `owner` None is the machine's own."""
+    """A field of a machine's record; `owner` None is the machine's own. A shared variable is one of SHARED."""
 
     role: str
     name: str
@@ -206,6 +210,17 @@ Expression: TypeAlias = (
 )  # fmt: skip
 
 TRUE = Literal_(type=BOOL, value=True)
+
+
+def shared_variable(name: str, kind: Type, place: Place = NOWHERE) -> Expression:
+    """The value of a shared variable."""
+    owner = Literal_(type=SHARED, value=0, place=place)
+    return Data(type=kind, role=SHARED.name, name=name, owner=owner, place=place)
+
+
+def reads_shared(e: Expression) -> bool:
+    """Whether it is a shared variable."""
+    return isinstance(e, Data) and e.role == SHARED.name
 
 
 def negation(e: Expression, place: Place = NOWHERE) -> Expression:

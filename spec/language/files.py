@@ -24,7 +24,7 @@ from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.source import UNDIGESTED, YamlNode, read_file
 
 MAX_FILES = 64
-_SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment", "definitions")
+_SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment", "definitions", "shared")
 
 
 @dataclass(frozen=True, slots=True)

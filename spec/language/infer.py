@@ -199,7 +199,7 @@ class Inference:
         words: dict[str, Any] = {"name": name}
         known: list[str] = [
             *scope.variables, *scope.parameters, *names.constants, *names.types, *names.roles, *scope.definitions,
-            "now", *FUNCTIONS,
+            "now", *FUNCTIONS, *(f"{x.SHARED.name}.{word}" for word in names.shared),
         ]  # fmt: skip
         if scope.role:
             known += [*names.roles[scope.role].data, "state", "self"]
@@ -218,6 +218,8 @@ class Inference:
         base = tree.value
         if isinstance(base, ast.Name) and base.id in ("event", "msg") and base.id not in scope.variables:
             return self._argument(tree, scope)
+        if self._is_shared(base, scope):
+            return self._shared(tree, scope)
         _, of, outer = self.given(base, scope)
         if isinstance(of, ast.Name) and isinstance(message := outer.variables.get(of.id), MessageType):
             return self._message_field(tree, outer.renamed[of.id], message, scope)
@@ -236,6 +238,18 @@ class Inference:
             known = [*role.data, "state"]
             return self.unknown("unknown_field", tree, name, known, role=a(role.name))
         return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
+
+    def _is_shared(self, tree: ast.expr, scope: Scope) -> bool:
+        """Whether it stands before the name of a shared variable."""
+        word = tree.id if isinstance(tree, ast.Name) else ""
+        known = bool(scope.names.shared) and word not in scope.variables and word not in scope.parameters
+        return word == x.SHARED.name and known
+
+    def _shared(self, tree: ast.Attribute, scope: Scope) -> x.Expression:
+        name, shared = tree.attr, scope.names.shared
+        if name not in shared:
+            return self.unknown("unknown_shared", tree, name, shared)
+        return x.shared_variable(name, shared[name], self.place(tree))
 
     def _machine(self, tree: ast.expr, scope: Scope) -> tuple[RoleNames | None, x.Expression] | None:
         """The machine that an expression names: `broker`, `resource_manager[1]`, a variable; None if it names none."""

@@ -14,7 +14,7 @@ from leasehold.spec.language import model
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
-from leasehold.spec.language.model import Drive, Role, Send, State, System, Task
+from leasehold.spec.language.model import Datum, Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Int, Map, Opaque, finite
 from leasehold.spec.language.unbounded import reached, warn_of_unbounded
 
@@ -47,6 +47,7 @@ def lint(
             _events_arise(system, role, sink)
             _values_to_try_end(system, role, sink)
             _fairness_of_answers(system, role, sink)
+        _first_values_end(system.shared.values(), x.SHARED.name, sink)
         _messages_and_channels(system, sink)
         _answers_are_known(system, sink)
     if not sink.errors and states is None:
@@ -170,7 +171,7 @@ def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
         for transition in choices:
             if transition.internal:
                 for update in transition.updates:
-                    if update.name in sent:
+                    if update.name in sent and not update.shared:
                         words = {"message": sent[update.name], "field": update.name}
                         sink.error("internal_changes_sent", update.place, role=role.name, state=state.name, **words)
 
@@ -206,15 +207,23 @@ def _fairness_of_answers(system: System, role: Role, sink: Sink) -> None:
 
 def _values_to_try_end(system: System, role: Role, sink: Sink) -> None:
     """The explorer tries every first value that is `any`, and every value of the events that come by themselves."""
+    _first_values_end(role.data.values(), role.name, sink)
     tried = role.answers | {o.event for o in system.environment.values() if o.role == role.name}
-    found = [(d, f"`{role.name}.{d.name}` begins with any value") for d in role.data.values() if d.any_initial]
     for event in (e for e in role.events.values() if e.name in tried):
-        found += [(d, f"`{event.name}` comes with any `{d.name}`") for d in event.fields]
-    for datum, lead in found:
-        if not finite(datum.type, datum.explore is not None):
-            kinds = {Int: "endless_int", Map: "endless_cells"}
-            wording = kinds.get(type(datum.type), "endless_number")
-            sink.error(wording, datum.place, lead=lead, kind=datum.type)
+        for datum in event.fields:
+            _ends(datum, f"`{event.name}` comes with any `{datum.name}`", sink)
+
+
+def _first_values_end(data: Iterable[Datum], owner: str, sink: Sink) -> None:
+    for datum in (d for d in data if d.any_initial):
+        _ends(datum, f"`{owner}.{datum.name}` begins with any value", sink)
+
+
+def _ends(datum: Datum, lead: str, sink: Sink) -> None:
+    if not finite(datum.type, datum.explore is not None):
+        kinds = {Int: "endless_int", Map: "endless_cells"}
+        wording = kinds.get(type(datum.type), "endless_number")
+        sink.error(wording, datum.place, lead=lead, kind=datum.type)
 
 
 # The system
@@ -254,14 +263,14 @@ def expressions(system: System) -> Iterator[x.Expression]:
     """Every expression of a system, but of its lemmas and faults."""
     claims = (system.properties, system.ends, system.initially, system.constraint)
     mapping = system.refines.values if system.refines is not None else {}
-    return model.expressions((system.roles, system.messages, system.environment, claims, mapping))
+    return model.expressions((system.roles, system.shared, system.messages, system.environment, claims, mapping))
 
 
 def _all_is_read(system: System, sink: Sink) -> None:
     inside = [e for whole in expressions(system) for e in x.walk(whole)]
     fields = {(e.role, e.name) for e in inside if isinstance(e, x.Data)}
     constants = {e.name for e in inside if isinstance(e, x.ConstantRef)} | system.counting
-    for role in system.roles.values():
+    for role in system.holders.values():
         for datum in role.data.values():
             if (role.name, datum.name) not in fields and not isinstance(datum.type, Opaque):
                 sink.warning("unread_field", datum.place, datum=datum.name, role=role.name)

@@ -97,6 +97,8 @@ class _GuardCases:
         match e:
             case x.Data(name=name, owner=None):
                 self._add(f"{name}", self.role.data[name])
+            case x.Data(role=x.SHARED.name, name=name):
+                self._add(f"{x.SHARED.name}.{name}", self.system.shared[name])
             case x.Argument(name=name) if name in fields:
                 self._add(f"event.{name}", fields[name])
             case x.Now():
@@ -173,10 +175,11 @@ class _GuardCases:
 
 
 class _Assigned(SourceLayout):
-    """Values of a machine's own fields and of the clock, by name."""
+    """Values of a machine's own fields, of shared variables and of the clock, by name."""
 
     def place(self, role: str, name: str | None, instance: str | None) -> str:
-        return f"v[{name!r}]"
+        word = f"{role}.{name}" if role == x.SHARED.name else name
+        return f"v[{word!r}]"
 
     def now(self) -> str:
         return "v['now']"

@@ -19,6 +19,7 @@ from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
+from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
 from leasehold.spec.language.lint import lint
 from leasehold.spec.language.migrations import Migrations
@@ -133,6 +134,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
         faults=builder.faults(),
         standing=text_of(files.system, "standing") == "true",
         runs=builder.runs(roles, messages),
+        shared=builder.shared(),
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )
@@ -324,7 +326,7 @@ class _SystemBuilder(ClaimBuilder):
         modes = {n: parse(e, self.world, self.sink, BOOL) for n, _, e in node.pairs_of("modes")}
         return m.Faults(text_of(node, "budget"), settings, modes, nodes, text_of(node, "check"), node.place)
 
-    def expectations(self, system: m.System) -> tuple[m.Expectation, ...]:
+    def expectations(self, system: m.System) -> tuple[Expectation, ...]:
         node = as_mapping(self.files.expected)
         known = {t.name for r in system.roles.values() for t in r.transitions()}
         claims = {*system.properties, "deadlock_free", "refines", *(e.name for e in system.ends or ())}
@@ -344,7 +346,7 @@ class _SystemBuilder(ClaimBuilder):
             unvisited = self._explanations(run.get("unvisited"), known, "transition")
             broad = {t: unvisited[p] for p in unvisited if "*" in p for t in sorted(known) if fnmatchcase(t, p)}
             found.append(
-                m.Expectation(
+                Expectation(
                     name, settings, numbers, self._explanations(run.get("violated"), claims, "property"),
                     {t: why for t, why in unvisited.items() if "*" not in t},
                     self._explanations(run.get("vacuous"), claims, "property"),

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
-from leasehold.spec.language.expression import Expression, Node
+from leasehold.spec.language.expectation import Expectation
+from leasehold.spec.language.expression import SHARED, Expression, Node
 from leasehold.spec.language.migration_rules import Migration
 from leasehold.spec.language.types import Enum, Instance, Type, Value
 
@@ -122,12 +124,22 @@ Task: TypeAlias = Send | Call | Drive
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`name: value`, or `name[key]: value` for a cell of a map."""
+    """`name: value`, or `name[key]: value` for a cell of a map; of the machine's record, or of a shared variable."""
 
     name: str
     key: Expression | None
     value: Expression
     place: Place = field(default=NOWHERE, compare=False)
+    shared: bool = False
+
+    @property
+    def target(self) -> str:
+        """What it writes, without a cell's key, as the language writes it."""
+        return f"{SHARED.name}.{self.name}" if self.shared else self.name
+
+    def holder(self, role: str) -> str:
+        """Whose field it writes: the machine's role's, or that of the shared variables."""
+        return SHARED.name if self.shared else role
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,28 +359,6 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
-    """The expected result of the checker for one setting of the constants."""
-
-    name: str
-    settings: Mapping[str, Value]
-    numbers: Mapping[str, int]
-    violated: Mapping[str, str]
-    unvisited: Mapping[str, str]
-    vacuous: Mapping[str, str]
-    shared_unvisited: Mapping[str, str] = field(default_factory=dict)  # explained for every run where it applies
-    shared_vacuous: Mapping[str, str] = field(default_factory=dict)
-    slow: bool = False
-    doc: str = ""
-    place: Place = field(default=NOWHERE, compare=False)
-
-    @property
-    def explained(self) -> frozenset[str]:
-        """Transitions and claims that are not put to the test, with a reason given."""
-        return frozenset([*self.unvisited, *self.vacuous, *self.shared_unvisited, *self.shared_vacuous])
-
-
-@dataclass(frozen=True, slots=True)
 class Faults:
     """The faults that are explored, as the system declares them.
 
@@ -438,6 +428,14 @@ class System:
     standing: bool = False  # at run time its machines live on, instead of once for each run
     runs: Runs = Runs()
     refines: Refinement | None = None
+    shared: Mapping[str, Datum] = field(default_factory=dict)  # variables that all machines read and write
+
+    @cached_property
+    def holders(self) -> Mapping[str, Role]:
+        """All that has data: the roles, and last, where there are any, what holds the shared variables."""
+        if not self.shared:
+            return self.roles
+        return {**self.roles, SHARED.name: Role(SHARED.name, SHARED, False, {}, self.shared, {}, {})}
 
     def values(self) -> dict[str, Value]:
         """The constants' values by name."""
@@ -470,6 +468,12 @@ class System:
         for role in self.roles.values():
             for instance in range(role.count):
                 yield role, instance
+
+    def records(self) -> Iterator[tuple[Role, int]]:
+        """All that has data, one by one: the machines, and what holds the shared variables."""
+        for holder in self.holders.values():
+            for instance in range(holder.count):
+                yield holder, instance
 
     def product_size(self) -> int:
         """The number of control states of the product of the roles under `product`."""

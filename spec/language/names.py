@@ -42,6 +42,7 @@ class DeclaredNames:
     messages: Mapping[str, Mapping[str, Type]]
     channels: Mapping[str, tuple[str, ...]]  # a channel's name: the kinds of messages that it carries
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    shared: Mapping[str, Type] = field(default_factory=dict)  # variables of all machines
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
         """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""

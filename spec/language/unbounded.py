@@ -24,7 +24,7 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
     """Warns of each number that may grow without end."""
     for field, transition in unbounded(system).items():
         role, name = field
-        place = system.roles[role].data[name].place
+        place = system.holders[role].data[name].place
         sink.warning("unbounded_number", place, role=role, name=name, transition=transition.name)
 
 
@@ -40,7 +40,7 @@ def unbounded(system: System) -> dict[_FieldRef, Transition]:
             grown.append((to, read, transition))
     found: dict[_FieldRef, Transition] = {}
     for to, read, transition in grown:
-        bounded = not _endless(system.roles[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
+        bounded = not _endless(system.holders[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
         if not bounded and reached(flows, to) & read:
             found.setdefault(to, transition)
     return found
@@ -51,7 +51,7 @@ def _assignments(system: System) -> Iterator[tuple[_FieldRef, x.Expression, str,
     for role in system.roles.values():
         for transition in role.transitions():
             for update in transition.updates:
-                yield (role.name, update.name), update.value, role.name, transition
+                yield (update.holder(role.name), update.name), update.value, role.name, transition
         for task in role.tasks.values():
             if not isinstance(task, Call):
                 to = task.message if isinstance(task, Send) else task.event if isinstance(task, Drive) else ""

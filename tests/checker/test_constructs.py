@@ -40,6 +40,12 @@ TLA = {
         r"!.seats = [key__1_ \in (0..1) |-> (IF (key__1_ = From) THEN (desk.seats[From] + Head(bookings[From]).seats)"
         r" ELSE desk.seats[key__1_])]",
     ),
+    "pool": (
+        '/\\ shared = [free |-> 1, open |-> TRUE, mood |-> "calm", last |-> {}, busy |-> {}, uses |-> [K',
+        r"!.last = {Me}, !.busy = (shared.busy \union {Me}), !.uses[Me] = Min(2, (shared.uses[Me] + 1))]",
+        r"left |-> Shared_1.free, before |-> Worker_1[Me].tell__old_1",
+        "UNCHANGED <<worker, clerk, shared>>",
+    ),
 }  # fmt: skip
 
 

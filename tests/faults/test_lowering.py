@@ -11,7 +11,7 @@ import pytest
 from leasehold.faults import Budget, BudgetError
 from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
 from leasehold.spec.language.lower import FaultCell, Relation, Variable
-from tests.systems import load
+from tests.systems import TRUTH, load
 
 ACTORS = ("service_manager", "broker", "site")
 
@@ -201,3 +201,9 @@ def test_a_field_without_an_end_of_values_cannot_be_lied_about(tmp_path: Path, f
     else:
         with pytest.raises(BudgetError, match=r"word of a Byzantine one has any `v`, and of type int there is no end"):
             lower_with_faults(system, Budget(byzantine="one"))
+
+
+def test_a_byzantine_role_does_not_write_shared_variables() -> None:
+    """What it could write is not explored."""
+    with pytest.raises(BudgetError, match=r"could write anything to `shared.free`"):
+        lower_with_faults(load(TRUTH / "lock"), Budget(byzantine="process"))

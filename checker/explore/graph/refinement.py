@@ -38,9 +38,9 @@ class Abstraction:
         self.world = reference_of(refines.abstract)
         values: dict[int, str] = {}
         constants = layout.system.values()
-        for role, i, _ in self.world.layout.machines():
+        for role, i in refines.abstract.records():
             frame = Frame(layout, constants, None, {}, "b", {"it": str(i)})
-            for field in (None, *role.data):
+            for field in (*([None] if role.states else []), *role.data):
                 cell = self.world.layout.at(role.name, i, field)
                 values[cell] = source(refines.values[role.name, field], frame)
         self._mapped = function("(" + "".join(f"{values[cell]}, " for cell in sorted(values)) + ")")

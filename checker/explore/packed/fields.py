@@ -262,8 +262,9 @@ class Fields:
 def shapes(layout: Layout) -> list[Shape]:
     """By cell, how its values are packed."""
     found: list[Shape] = [Whole(())] * layout.size
-    for role, i in layout.system.machines():
-        found[layout.at(role.name, i, None)] = Whole(tuple(role.states))
+    for role, i in layout.system.records():
+        if role.states:
+            found[layout.at(role.name, i, None)] = Whole(tuple(role.states))
         for datum in role.data.values():
             found[layout.at(role.name, i, datum.name)] = _shape(datum.type)
     for lane in layout.lanes:

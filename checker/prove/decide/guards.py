@@ -26,7 +26,7 @@ from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.values import OptionValue
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
-from leasehold.spec.language.types import Enum, Int, Map, Option, Set, number_of, show
+from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Set, number_of, show
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,12 @@ class _EventGuards:
         if message is not None and message.receiver == role.name:
             self.sender, known = steps.machine(encoding.system.roles[message.sender], message.sender)
             given += known
+        shared = encoding.system.holders.get(x.SHARED.name)
         ranges = [
-            encoding.sorts.within(d.type, s.data(role.name, self.me, d.name))
-            for d in role.data.values()
-            if encoding.is_scalar(d.type) or isinstance(number_of(d.type), Int)
+            encoding.sorts.within(d.type, s.data(holder.name, self.me, d.name))
+            for holder in (role, *([shared] if shared else []))
+            for d in holder.data.values()
+            if encoding.is_scalar(d.type) or isinstance(number_of(d.type), Int | Instance)
         ]
         inside = s.is_in(role.name, self.me, state.name)
         self.given = [*encoding.given, *given, *valid, *ranges, inside, s.now >= 0]
@@ -94,14 +96,14 @@ class _EventGuards:
             if transition.guard is not None and self._check(guard)[0] == z3.unsat:
                 yield GuardFinding("dead", transition.name, "its guard never holds", {})
             for update in transition.updates:
-                datum = self.role.data[update.name]
+                datum = self.encoding.system.holders[update.holder(self.role.name)].data[update.name]
                 kind = datum.type if update.key is None or not isinstance(datum.type, Map) else datum.type.of
                 if self.encoding.is_scalar(kind) or isinstance(number_of(kind), Int):
                     value = term(update.value, self.frame)
                     if isinstance(kind, Option) and kind.of is not None and not isinstance(value, OptionValue):
                         kind = kind.of
                     out = conjunction(guard, z3.Not(self.encoding.sorts.within(kind, value)))
-                    words = f"`{update.name}` leaves its type's range: {x.text(update.value)}"
+                    words = f"`{update.target}` leaves its type's range: {x.text(update.value)}"
                     yield from self._found("range", transition.name, words, out, update.value)
 
     def _found(
@@ -126,7 +128,7 @@ class _EventGuards:
         reader = ModelReader(self.encoding, model)
         whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
         for node in {node for e in whole for node in x.walk(e)}:
-            own = not isinstance(node, x.Data) or node.owner is None
+            own = not isinstance(node, x.Data) or node.owner is None or x.reads_shared(node)
             read = isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data)
             if own and read and not isinstance(node.type, Set | Map | Enum):  # those have too many values to show
                 value = reader.value(node.type, term(node, self.frame))

@@ -49,14 +49,15 @@ class ModelState:
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def lines(self, system: System) -> Iterator[str]:
-        """A line for each machine and each channel that is not empty."""
-        for role, i in system.machines():
+        """A line for each machine, for the shared variables, and for each channel that is not empty."""
+        for role, i in system.records():
             values = [
                 f"{d.name} = {_shown(d.type, self.data[role.name, i, d.name])}"
                 for d in role.data.values()
                 if (role.name, i, d.name) in self.data
             ]
-            parts = [self.control[role.name, i], *values, *(["down"] if (role.name, i) in self.down else [])]
+            state = [self.control[role.name, i]] if role.states else []
+            parts = [*state, *values, *(["down"] if (role.name, i) in self.down else [])]
             yield f"{machine_name(role, i)}: {', '.join(parts)}"
         if self.now is not None:
             yield f"now: {self.now}"
@@ -73,13 +74,15 @@ class ModelReader:
 
     def state(self, s: SymbolicState) -> ModelState:
         control, data, down = {}, {}, set()
-        for role, i in self.system.machines():
+        for role, i in self.system.records():
             at = z3.IntVal(i)
-            control[role.name, i] = str(self.value(role.control, s.control(role.name, at)))
             for datum in role.data.values():
                 value = self.value(datum.type, s.data(role.name, at, datum.name))
                 if value is not UNREAD:
                     data[role.name, i, datum.name] = value
+        for role, i in self.system.machines():
+            at = z3.IntVal(i)
+            control[role.name, i] = str(self.value(role.control, s.control(role.name, at)))
             if not self.holds(s.running(role.name, at)):
                 down.add((role.name, i))
         now = self.number(s.now) if self.system.clock is not None else None

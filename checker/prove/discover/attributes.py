@@ -89,6 +89,7 @@ class Vocabulary:
         self.scope = lemma_scope(system)
         self.single = [r for r in system.roles.values() if not r.indexed]
         self.several = [r for r in system.roles.values() if r.indexed]
+        self.owners = [r for r in system.holders.values() if not r.indexed]  # of data that no instance has
         taken = _names(system)
         self.variable = {r.name: _variable(r, taken) for r in self.several}
 
@@ -109,7 +110,7 @@ class Vocabulary:
             if channel.kind == "mailbox":
                 words, ends = f"heard({channel.name})", {channel.sender, channel.receiver}
                 yield _attribute(f"{channel.name}_heard", self._value(words), _boolean(words, f"not {words}"), ends)
-        data = [d for role in self.single for d in self._data(role, role.name)]
+        data = [d for role in self.owners for d in self._data(role, role.name)]
         yield from _of_data(data)
         if self.system.clock is not None:
             now = self._value("now")
@@ -125,7 +126,11 @@ class Vocabulary:
         one = self.variable[role.name]
         yield self._location(role, one)
         yield from _of_data(self._data(role, one))
-        for d in (d for owner in self.single for d in self._data(owner, owner.name)):
+        for d in (d for owner in self.owners for d in self._data(owner, owner.name)):
+            if d.type in (role.instance, t.Option(role.instance)):
+                words = f"{d.words} == {one}"
+                text = _boolean(words, f"{d.words} != {one}")
+                yield _attribute(f"is_{d.name}", self._value(words, role), text, d.roles, (False, True))
             if isinstance(d.type, t.Set) and d.type.of == role.instance:
                 words = f"{one} in {d.words}"
                 text = _boolean(words, f"{one} not in {d.words}")

@@ -98,7 +98,7 @@ def _data_from_messages(system: System) -> set[Key]:
     """Data, by role and name, whose values come from messages, also by way of other data."""
     found: set[Key] = set()
     updates = [
-        (transition, (role.name, update.name), update.value)
+        (transition, (update.holder(role.name), update.name), update.value)
         for role in system.roles.values()
         for transition in role.transitions()
         for update in transition.updates

@@ -264,6 +264,8 @@ class TaskEffects:
         transition = choice.transition
         if choice.work:
             raise Unencodable(f"{transition.name} sends or drives while it is driven itself")
+        if any(update.shared for update in transition.updates):
+            raise Unencodable(f"{transition.name} changes a shared variable while it is driven")
         if any(update.key is not None for update in transition.updates):
             raise Unencodable(f"{transition.name} changes a cell of a map while it is driven")
 

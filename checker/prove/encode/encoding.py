@@ -17,7 +17,8 @@ from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Role, System
+from leasehold.spec.language.expression import SHARED
+from leasehold.spec.language.model import Datum, Role, System
 
 # A limit in seconds is a limit of work, which z3 counts (`rlimit`): the same on every machine, however busy it is.
 # On an idle processor z3 does 0.6 to 4 million units a second; the queries of the lease, 1.2 to 2.8 million.
@@ -183,6 +184,8 @@ class Encoding:
         parts = []
         for role in self.system.roles.values():
             parts.append(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
+        parts += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name))
+                  for datum in self.system.shared.values()]  # fmt: skip
         for channel in self.system.channels.values():
             parts.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
             if channel.kind != "set":
@@ -201,13 +204,14 @@ class Encoding:
             for state in role.initial
         ]
         parts = [disjunction(*begins), s.running(role.name, me)]
-        for datum in role.data.values():
-            value = s.data(role.name, me, datum.name)
-            if datum.any_initial:
-                parts.append(self.sorts.within(datum.type, value))
-            else:
-                parts.append(self.sorts.equal(value, self.sorts.literal(datum.type, datum.initial)))
+        parts += [self._first_value(datum, s.data(role.name, me, datum.name)) for datum in role.data.values()]
         return conjunction(*parts)
+
+    def _first_value(self, datum: Datum, value: Any) -> Term:
+        """That a value is a first one of a field."""
+        if datum.any_initial:
+            return self.sorts.within(datum.type, value)
+        return self.sorts.equal(value, self.sorts.literal(datum.type, datum.initial))
 
     def is_scalar(self, type_: t.Type) -> bool:
         """Whether a value of a type is one term."""

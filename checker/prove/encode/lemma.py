@@ -80,7 +80,8 @@ def lemma_scope(system: System) -> Scope:
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}
-    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions)
+    shared = {name: d.type for name, d in system.shared.items()}
+    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions, shared)
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 

@@ -25,6 +25,7 @@ from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, 
 from leasehold.checker.prove.encode.terms import MessageLane, MessageValue
 from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import types as t
+from leasehold.spec.language.expression import SHARED
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System
 
@@ -113,6 +114,8 @@ class StateSchema:
         self.system, self.sorts = system, sorts
         self.variables: dict[Key, StateVariable] = {}
         self.actor_of = {role: name for name, roles in system.actors.items() for role in roles}
+        for name, datum in system.shared.items():
+            self._add(("data", SHARED.name, name), (), datum.type)
         for role in system.roles.values():
             at = self.index(role)
             self._add(("state", role.name), at, role.control)
@@ -265,7 +268,7 @@ class SymbolicState:
         return self.functions["now",]()
 
     def data(self, role: str, instance: Term, name: str) -> Any:
-        return self.read(("data", role, name), *self.schema.at(self.schema.system.roles[role], instance))
+        return self.read(("data", role, name), *self.schema.at(self.schema.system.holders[role], instance))
 
     def control(self, role: str, instance: Term) -> Term:
         return self.read(("state", role), *self.schema.at(self.schema.system.roles[role], instance))

@@ -279,12 +279,12 @@ class TransitionRelation(CompositeSteps):
         after = s
         for update in choice.updates:
             value = term(update.value, frame)
-            key = ("data", role.name, update.name)
+            key, at = ("data", update.holder(role.name), update.name), () if update.shared else own
             if update.key is not None:
                 member = term(update.key, frame)
-                old = after.read(key, *own)  # another update may have changed another cell
+                old = after.read(key, *at)  # another update may have changed another cell
                 value = _with_cell(self.sorts, old, member, value)
-            after = after.put(key, own, value)
+            after = after.put(key, at, value)
         if transition.target != transition.source:
             target = self.sorts.member(role.control, transition.target)
             after = after.put(("state", role.name), own, target)

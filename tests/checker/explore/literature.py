@@ -73,6 +73,33 @@ def token_ring(nodes: int) -> Model:
     return [("with", node) for node in range(nodes)], steps
 
 
+def dining_philosophers(philosophers: int, manner: str) -> Model:
+    """A state: what each philosopher does, and which forks are taken; the fork of a number is on its right."""
+
+    def forks(p: int) -> tuple[int, int]:
+        right, left = p, (p + 1) % philosophers
+        return (left, right) if manner == "one_left_first" and p == 0 else (right, left)
+
+    def steps(state: Any) -> Iterator[Any]:
+        does, taken = state
+        for p in range(philosophers):
+            first, second = forks(p)
+            match does[p]:
+                case "thinks":
+                    yield _with(does, p, "is hungry"), taken
+                case "is hungry" if manner == "both_at_once":
+                    if not {first, second} & taken:
+                        yield _with(does, p, "eats"), taken | {first, second}
+                case "is hungry" if first not in taken:
+                    yield _with(does, p, "has one"), taken | {first}
+                case "has one" if second not in taken:
+                    yield _with(does, p, "eats"), taken | {second}
+                case "eats":
+                    yield _with(does, p, "thinks"), taken - {first, second}
+
+    return [(("thinks",) * philosophers, frozenset())], steps
+
+
 def quorum_election(nodes: int, terms: int) -> Model:
     """A state: each node's state, term, vote and voters; the requests (who, term); the votes (term, who, for whom)."""
     start = (("follower", 0, None, frozenset()),) * nodes, frozenset(), frozenset()

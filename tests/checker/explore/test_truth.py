@@ -6,6 +6,7 @@ and generated states must agree: the second also counts self-loops, repeated wit
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import yaml
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.expectations import differences, expectation_for
 from leasehold.spec import SHIPPED, shipped_folder
+from leasehold.spec import load as load_anew
 from tests.systems import TRUTH, load
 
 # What TLC finds: (distinct, generated) for each setting.
@@ -26,6 +28,9 @@ KNOWN = {
     ("server_allocator", "three_by_two"): (400, 1633),
     ("alternating_bit", "two_by_two"): (240, 1392),
     ("acp_sb", "three"): (54944, 218352),
+    ("lock", "two"): (12, 21),
+    ("peterson", "two"): (42, 77),
+    ("chandy_misra", "five"): (67, 336),
     ("paxos_commit", "two_by_three"): (1321761, 16959159),
 }
 
@@ -56,6 +61,29 @@ def test_finds_what_expected_yaml_says(folder: Path, run: str) -> None:
 def test_expected_yaml_has_the_known_counts(system: str, run: str) -> None:
     (numbers,) = [e.numbers for e in load(TRUTH / system).expectations if e.name == run]
     assert (numbers["distinct"], numbers["generated"]) == KNOWN[system, run]
+
+
+def test_philosophers_stop_when_each_has_one_fork() -> None:
+    """The shortest way there: each becomes hungry and takes a fork; nobody can take another."""
+    found = explore(load(TRUTH / "dining_philosophers"))
+    (stop,) = [p for p in found.properties if p.name == "deadlock_free"]
+    assert stop.path is not None
+    assert len(stop.path) == 6
+    last = stop.path.steps[-1].state
+    assert {*last.control.values()} == {"holding"}
+    assert last.data["shared.taken"] == "{fork[0]: true, fork[1]: true, fork[2]: true}"
+
+
+@pytest.mark.parametrize(("fair", "starves"), [("strong", False), ("true", True)])
+def test_who_may_take_a_fork_again_and_again_has_to_take_it(fair: str, starves: bool, tmp_path: Path) -> None:
+    """Weak fairness is not enough: a neighbour takes the fork each time before."""
+    folder = shutil.copytree(TRUTH / "dining_philosophers", tmp_path / "dining_philosophers")
+    words = (folder / "system.yaml").read_text()
+    assert "fair: strong" in words
+    (folder / "system.yaml").write_text(words.replace("fair: strong", f"fair: {fair}"))
+    found = {p.name: p.verdict for p in explore(load_anew(folder, {"manner": "one_left_first"})).properties}
+    assert found["everybody_eats"] == ("violated" if starves else "exhausted")
+    assert found["somebody_eats"] == "exhausted"
 
 
 def test_wrong_commit_disagrees() -> None:

@@ -16,6 +16,10 @@ from tests.systems import TRUTH, load
 # What is true in each, for any number of machines; reports/proofs.md says what else is true and is not proved.
 PROVED = {
     "lock_server": {"mutual_exclusion"},
+    "lock": {"mutual_exclusion", "the_lock_is_taken", "only_who_has_it_frees_it"},
+    "peterson": {"mutual_exclusion", "flags_tell", "flags_are_ones_own"},
+    "dining_philosophers": {"neighbours_do_not_eat_together", "forks_change_by_whoever_has_them"},
+    "chandy_misra": {"neighbours_do_not_eat_together"},
     "token_ring": {"mutual_exclusion", "one_token"},
     "quorum_election": {"terms_only_grow", "one_vote_per_term"},
 }
@@ -27,6 +31,14 @@ WRONG = [
      {"mutual_exclusion"}),
     ("lock_server", "roles/client", "done: {to: idle, also: give_back}", "done: {stay: true, also: give_back}", {},
      {"mutual_exclusion"}),
+    ("lock", "roles/process", "when: shared.free, set: {shared.free: false}}}\n    ignore: {go: another has the lock}",
+     "set: {shared.free: false}}}", {}, {"mutual_exclusion"}),
+    ("lock", "roles/process", ", set: {shared.free: false}", "", {}, {"mutual_exclusion", "the_lock_is_taken"}),
+    ("peterson", "roles/process", "shared.turn: other(self)", "shared.turn: self", {}, {"mutual_exclusion"}),
+    ("peterson", "roles/process", 'set: {"shared.wants[self]": true}', 'set: {"shared.wants[self]": false}', {},
+     {"mutual_exclusion", "flags_tell"}),
+    ("dining_philosophers", "roles/philosopher", ', "shared.taken[second(self)]": true}\n    ignore',
+     '}\n    ignore', {"manner": "both_at_once"}, {"neighbours_do_not_eat_together"}),
     ("token_ring", "system", "kind: bag", "kind: bag, duplicate: 1", {}, {"mutual_exclusion", "one_token"}),
     ("token_ring", "system", "kind: bag", "kind: bag, lose: 1", {}, {"the_token_is_not_lost"}),
     ("token_ring", "system", "== 1", "<= 2", {}, {"mutual_exclusion", "one_token", "the_token_is_not_lost"}),
@@ -42,7 +54,10 @@ WHEN = {"token_ring": [pytest.mark.long], "quorum_election": [pytest.mark.long]}
 
 @pytest.mark.parametrize(
     "system",
-    ["lock_server", *(pytest.param(name, marks=pytest.mark.long) for name in ("token_ring", "quorum_election"))],
+    [
+        *("lock_server", "lock", "peterson", "chandy_misra"),
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("dining_philosophers", "token_ring", "quorum_election")),
+    ],
 )
 def test_what_is_proved_for_any_number(system: str) -> None:
     model = load(TRUTH / system)
@@ -57,10 +72,10 @@ def test_what_is_proved_for_any_number(system: str) -> None:
     + [pytest.param(*row, marks=pytest.mark.slow) for row in WRONG[-2:]],
 )
 def test_wrong_variants_are_not_proved(
-    system: str, file: str, was: str, wrong: str, setting: dict[str, int], violated: set[str], tmp_path: Path
+    system: str, file: str, was: str, wrong: str, setting: dict[str, int | str], violated: set[str], tmp_path: Path
 ) -> None:
     """The setting in which the mistake shows is not the one that the prover is given."""
-    folder = shutil.copytree(TRUTH / system, tmp_path / system)
+    folder = shutil.copytree(TRUTH, tmp_path / "truth") / system  # with what it refines
     text = (folder / f"{file}.yaml").read_text()
     assert was in text
     (folder / f"{file}.yaml").write_text(text.replace(was, wrong))
