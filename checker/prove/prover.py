@@ -201,7 +201,7 @@ class Strategies:
         small = self.models[0]
         asked = replace(small, properties={**small.lemmas, **small.properties})
         parted = ["partition=1"] if steps_read_reachability(small) else []  # `reachable` is arbitrary in a proof
-        faults = [*parted, small.faults.usual]
+        faults = [*parted, self.induction.scope.usual(small)]
         for words in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
             if not self._open(names):
                 return
@@ -280,8 +280,9 @@ class Strategies:
         if unseen:
             self._prove_vacuous(unseen)
         unseen -= self.vacuous.keys()
-        if unseen and self.models and self.induction.scope.any and self.small.faults.usual:
-            unseen = self._never_explored(self.models[0], unseen, self.small.faults.usual, progress)
+        if unseen and self.models and self.induction.scope.any:
+            usual = self.induction.scope.usual(self.small)
+            unseen = self._never_explored(self.models[0], unseen, usual, progress)
         self.vacuity_open = [n for n in self.vacuity_open if n in unseen]
         unseen -= {*self.vacuity_open}
         self.vacuity_explored = unseen

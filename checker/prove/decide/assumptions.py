@@ -117,7 +117,8 @@ def _left_out(system: System, setting: Setting, scope: FaultScope) -> str:
 
 
 def _assumed(system: System) -> list[str]:
-    found = ["nobody is Byzantine: every role follows its text"]
+    found = ["nobody is Byzantine: every role follows its text",
+             "stores last: no actor comes back without what it has committed"]  # fmt: skip
     if system.environment:
         found.append("events from outside come as `environment` says, with fields within their types")
     if system.initially is not None:

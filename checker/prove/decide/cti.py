@@ -142,7 +142,7 @@ def counterexample_to_induction(
     if before is None:
         return CounterexampleToInduction(claim_name, step_name, small, reason=reason)
     looked: list[ReachabilityCheck] = []
-    for words in dict.fromkeys(["", *([small.faults.usual] if encoding.scope.any else [])]):
+    for words in dict.fromkeys(["", *([encoding.scope.usual(small)] if encoding.scope.any else [])]):
         looked.append(_looked(small, claim_name, before, words, min(seconds, setting.seconds_left)))
         if looked[-1].contradicted is not None:
             break  # what more faults can do is then of no interest

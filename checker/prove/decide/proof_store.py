@@ -125,7 +125,8 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def contradicted(self, results: Iterable[PropertyResult], budget: Budget | None = None) -> list[str]:
         """What is proved, and yet was found to be violated under faults of which the proof speaks: one is wrong."""
-        if budget is not None and (self.faults != FaultScope().words or not budget.passes):
+        scope = FaultScope()
+        if budget is not None and not (self.faults == scope.words and scope.speaks_of(budget)):
             return []
         return [p.name for p in results if p.verdict == "violated" and self.proves(p)]
 

@@ -22,6 +22,7 @@ from leasehold.checker.explore.layout import State as Cells
 from leasehold.checker.prove.decide.cti import explored_within
 from leasehold.checker.prove.discover.attributes import Attribute, Value, Values, Vocabulary
 from leasehold.checker.prove.encode.lemma import CandidateLemma
+from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language.model import Role, System
 from leasehold.spec.language.source import MAX_NAME
 
@@ -59,7 +60,7 @@ def explored_states(
     size = reference_of(small).layout.size
     states: dict[Cells, None] = {}
     explored = []
-    for budget in dict.fromkeys(["", small.faults.usual] if budgets is None else budgets):
+    for budget in dict.fromkeys(["", FaultScope.usual(small)] if budgets is None else budgets):
         found, words = explored_within(small, {}, budget, seconds)
         states |= dict.fromkeys(state[:size] for state in found.paths.states)
         explored.append(words)

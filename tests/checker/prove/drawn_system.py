@@ -2,22 +2,25 @@
 
 Two roles, a and b, talk over channels of any kind; a may have a subsidiary machine, and d, which hears nothing, stands
 beside them. Records have data of every type, constants bound types, data, capacities and numbers of machines, and
-faults are declared in all ways: of channels, nodes with several actors, actors with several machines. Expressions are
-of drawn_terms.py. Whatever a system needs to be finite is part of it.
+faults are declared in all ways: of channels, nodes with several actors, actors with several machines. Machines of a
+role may have first states of their own, transitions may be shared, guards defined by name, and messages may read the
+receiver and the step that starts their task. Expressions are of drawn_terms.py. Whatever a system needs to be finite is
+part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import TypeVar
 
 from leasehold.spec import SpecError, System
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.model import expressions
 from tests.checker.explore.by_chance import written
-from tests.checker.prove.drawn_terms import SCALARS, Terms
-
-T = TypeVar("T")
+from tests.checker.prove.drawn_claims import ClaimWriter
+from tests.checker.prove.drawn_terms import Terms
 
 DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
     "flag": ("bool", "{type: bool, initial: any}"),
@@ -27,16 +30,17 @@ DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
     "tone": ("colour", "{type: colour, initial: green}", "{type: colour, initial: any}"),
     "last": ('"option[colour]"', '{type: "option[colour]", initial: any}'), "prior": ('"option[colour]"',),
     "who": ("PEER",), "seen": ('"set[PEER]"', '{type: "set[PEER]", initial: any}'),
-    "tally": ('"map[PEER, bool]"', '"map[PEER, colour]"'),
+    "tally": ('"map[PEER, bool]"', '"map[PEER, colour]"', '{type: "map[PEER, int]", min: 0, max: cap}'),
     "slots": ('"set[slot]"', '{type: "set[slot]", initial: slot}'),
-    "at": ("slot", "{type: slot, initial: any}"), "due": ("time",), "o": ("opaque",),
+    "at": ("slot", "{type: slot, initial: any}", '{type: slot, initial: "slot[cap + 1]"}'),
+    "due": ("time",), "o": ("opaque",),
 }  # fmt: skip
 FIELDS = {"v": "bool", "n": "{type: int, min: 0, max: 2}", "tone": "colour", "at": "slot", "o": "opaque"}
 TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "tone": "colour", "last": "option",
          "prior": "option", "who": "PEER", "seen": "set PEER", "slots": "set slot", "at": "slot"}  # fmt: skip
 
 
-class Writer:
+class Writer(ClaimWriter):
     """Draws the texts of one system."""
 
     def __init__(self, rng: Random) -> None:
@@ -73,6 +77,11 @@ class Writer:
         for m, (of, _) in self.messages.items():
             if of in self.numbers and "n" not in self.fields[m]:
                 self.fields[m].append("n")
+        # Machines of a role that do not all begin alike.
+        self.apart_at_first = {r for r in "ab" if self.counts[r] and self.maybe(0.2)}
+        self.shared = {r: self.maybe(0.25) for r in self.roles}
+        self.defined: dict[str, list[str]] = {r: [] for r in self.roles}  # definitions of guards
+        self.started: dict[str, set[str]] = {}  # by task, the events whose transitions start it
         # Data that no transition changes, so that what holds of them at first is inductive.
         self.kept = {(r, n) for r, data in self.data.items() for n, declared in data.items()
                      if "any" in declared and self.maybe(0.4)}  # fmt: skip
@@ -80,15 +89,6 @@ class Writer:
     @property
     def roles(self) -> list[str]:
         return ["a", "b", *(["c"] if self.part else []), *(["d"] if self.beside else [])]
-
-    def pick(self, *among: T) -> T:
-        return self.rng.choice(among)
-
-    def maybe(self, share: float) -> bool:
-        return self.rng.random() < share
-
-    def some(self, among: Sequence[str], share: float) -> list[str]:
-        return [x for x in among if self.maybe(share)]
 
     # Expressions over a machine's record and an event
 
@@ -108,11 +108,16 @@ class Writer:
                 found.setdefault(type_, []).append(text)
                 found.setdefault(type_.removeprefix("set "), [])
         if "tally" in self.data[role]:
-            of = "bool" if "bool" in self.data[role]["tally"] else "colour"
-            found.setdefault(of, []).append(f"tally[{self.peers[role]}[0]]")
+            who = ["who"] if "who" in self.data[role] else []
+            key = self.pick(f"{self.peers[role]}[0]", *who)
+            found.setdefault(self.cell(role), []).append(f"tally[{key}]")
         if event in self.messages and self.messages[event][0] == self.peers[role]:
             found.setdefault(self.peers[role], []).append("msg.sender")
         return found
+
+    def cell(self, role: str) -> str:
+        """The type of a cell of the map that a role has."""
+        return next(of for of in ("bool", "colour", "int") if f", {of}]" in self.data[role]["tally"])
 
     def values(self, role: str, name: str, event: str) -> list[str]:
         """The expressions that a datum, or a field of a message, may be set to."""
@@ -176,7 +181,16 @@ class Writer:
         one = self.pick(*found) if found else "true"
         if found and self.maybe(0.25):
             one = f"{one} {self.pick('and', 'or')} {self.pick(*found)}"
+        if found and self.maybe(0.2):
+            one = self.by_name(role, one)
         return one, True
+
+    def by_name(self, role: str, words: str) -> str:
+        """A guard as a definition, with a parameter for each field of the event; how it is used."""
+        name, fields = f"def{len(self.defined[role])}", sorted(set(re.findall(r"msg\.(\w+)", words)))
+        parameters = f"({', '.join(f'of_{f}' for f in fields)})" if fields else ""
+        self.defined[role].append(f'  {name}{parameters}: "{re.sub(r"msg[.]", "of_", words)}"')
+        return f"{name}({', '.join(f'msg.{f}' for f in fields)})" if fields else name
 
     def change(self, role: str, event: str) -> str:
         parts = []
@@ -187,12 +201,7 @@ class Writer:
                 continue
             type_ = self.type_of(role, name)
             if name == "tally":
-                two = self.peers[role] == "slot" or self.counts[self.peers[role]] == "2"
-                keys = self.rng.sample(["0", "1"], self.pick(1, 2, 2)) if two else ["0"]
-                of = "bool" if "bool" in declared else "colour"
-                for key in keys:
-                    value = Terms(self.rng, self.read(role, event)).of(of, self.pick(0, 0, 1))
-                    parts.append(f'"tally[{self.peers[role]}[{key}]]": "{value}"')
+                parts += self.cells(role, event)
             elif type_ and self.maybe(0.35):
                 value = Terms(self.rng, self.read(role, event)).of(type_, 2)
                 if type_ == "int":
@@ -202,6 +211,25 @@ class Writer:
             elif found := self.values(role, name, event):
                 parts.append(f'{name}: "{self.pick(*found)}"')
         return f", set: {{{', '.join(parts)}}}" if parts else ""
+
+    def cells(self, role: str, event: str) -> Iterator[str]:
+        """Updates of cells of the map, or of the whole of it."""
+        peer, of = self.peers[role], self.cell(role)
+
+        def value(*variables: str) -> str:
+            read = self.read(role, event)
+            read[peer] = [*read.get(peer, []), *variables]
+            words = Terms(self.rng, read).of(of, self.pick(0, 0, 1))
+            return f"max(0, min(cap, {words}))" if of == "int" else words
+
+        if self.maybe(0.35):
+            whole = self.pick(f"{{v: {value('v')} for v in {peer}}}", f"tally | {{{peer}[0]: {value()}}}",
+                              f"tally | {{v: {value('v')} for v in {peer} if index(v) < cap}}")  # fmt: skip
+            yield f'tally: "{whole}"'
+            return
+        two = peer == "slot" or self.counts[peer] == "2"
+        for key in self.rng.sample(["0", "1"], self.pick(1, 2, 2)) if two else ["0"]:
+            yield f'"tally[{peer}[{key}]]": "{value()}"'
 
     # Files
 
@@ -238,27 +266,36 @@ class Writer:
             fields = ", ".join(f"{f}: {FIELDS[f]}" for f in self.said(e))
             lines.append(f"  {e}: {{fields: {{{fields}}}, doc: It goes on.}}" if fields else f"  {e}: It goes on.")
         lines.append("states:")
+        begins = self.begins(name)
+        common = self.pick(*heard) if heard and self.shared[name] else ""
+
+        def starts(to: str, event: str, *also: str) -> str:
+            """A state that a transition enters, which starts its tasks."""
+            for task in (*wants[to], *also):
+                self.started.setdefault(task, set()).add(event)
+            return to
+
         for i, s in enumerate(states):
             lines += [
                 f"  {s}:",
-                *(["    initial: true"] if not i else []),
+                *([f"    initial: {begins[i]}"] if i < len(begins) else []),
                 f"    tasks: [{', '.join(self.rng.sample(sorted(wants[s]), len(wants[s])))}]",
             ]
             taken, left = [], []
             answered = [e for t, e in answers.items() if t in wants[s]]
-            plain = [e for e in (*heard, *events) if e not in answers.values()]
+            plain = [e for e in (*heard, *events) if e not in answers.values() and e != common]
             for e in [*plain, *answered, *(["tick"] if self.clock and "due" in self.data[name] else [])]:
                 to = states[(i + 1) % len(states)] if e in ("go", "up", "done", "ready") else self.pick(*states)
                 change = self.change(name, e)
                 if e == "tick":
                     if self.maybe(0.6):
                         due = self.pick("now >= due and now > 0", "now > due")
-                        taken.append(f'      tick: {{to: {to}, when: "{due}"{change}}}')
+                        taken.append(f'      tick: {{to: {starts(to, e)}, when: "{due}"{change}}}')
                 elif self.maybe(0.35):
                     guard, open_ = self.guard(name, e)
-                    taken.append(f'      {e}:\n        - {{to: {to}, when: "{guard}"{change}}}')
+                    taken.append(f'      {e}:\n        - {{to: {starts(to, e)}, when: "{guard}"{change}}}')
                     if not open_ or self.maybe(0.6):
-                        other = f'to: {self.pick(*states)}, when: "not ({guard})"{self.change(name, e)}'
+                        other = f'to: {starts(self.pick(*states), e)}, when: "not ({guard})"{self.change(name, e)}'
                         taken.append(f"        - {{{other}}}")
                     else:
                         left.append(e)
@@ -267,28 +304,55 @@ class Writer:
                     if s == to and self.maybe(0.3) and not any(t.startswith("do_") for t in wants[s]):
                         taken.append(f"      {e}: {{stay: true{change}}}")
                     else:
-                        also = f", also: {self.pick(*apart)}" if apart and self.maybe(0.2) else ""
-                        taken.append(f"      {e}: {{to: {to}{change}{also}}}")
-                        used |= {also.removeprefix(", also: ")} - {""}
+                        also = [self.pick(*apart)] if apart and self.maybe(0.2) else []
+                        more = f", also: {also[0]}" if also else ""
+                        taken.append(f"      {e}: {{to: {starts(to, e, *also)}{change}{more}}}")
+                        used |= {*also}
                 else:
                     left.append(e)
             lines += ["    on:", *taken] if taken else []
             passed = self.pick("ignore", "ignore", "refuse")
             lines += [f"    {passed}: {{{', '.join(f'{e}: it may be' for e in left)}}}"] if left else []
+        if common:
+            to = self.pick(*states)
+            guard, other = self.guard(name, common)[0], starts(self.pick(*states), common)
+            lines += ["shared:", f"  - in: [{', '.join(states)}]", "    on:", f"      {common}:",
+                      f'        - {{to: {starts(to, common)}, when: "{guard}"{self.change(name, common)}}}',
+                      f'        - {{to: {other}, when: "not ({guard})"}}']  # fmt: skip
         if used:
             lines.append("tasks:")
         for m in mine:
             if f"do_{m}" in used:
-                lines.append(
-                    f"  do_{m}: {{send: {m}, to: {self.messages[m][1]}{self.told(name, m)}{self.only(name, m)}}}"
-                )
+                to, only = self.receivers(name, m)
+                lines.append(f"  do_{m}: {{send: {m}, to: {to}{self.told(name, m)}{only}}}")
         if "drive_c" in used:
             ready = "any(p.state == c1 for p in c)" if self.counts["a"] else "c.state == c1"
             only = self.pick("", "", 'only: "it.state == c0", ', 'only: "it.state != c1", ')
             lines.append(f'  drive_c: {{drive: c, event: up, {only}answers: {{ready: "{ready}"}}}}')
         if "work" in used:
             lines.append("  work: {call: handler.work, answers: [done]}")
+        lines += ["definitions:", *self.defined[name]] if self.defined[name] else []
         return "\n".join(lines) + "\n"
+
+    def begins(self, role: str) -> list[str]:
+        """Of its states that are some machine's first, of which machines each is."""
+        if role not in self.apart_at_first:
+            return ["true"]
+        one = self.pick(f"self == {role}[0]", "index(self) < cap", f"self == {role}[cap]", f"self == {role}[cap + 1]")
+        return [f'"{one}"', f'"not ({one})"']
+
+    def of_the_step(self, role: str, message: str, field: str) -> list[str]:
+        """What a field of a message may be of the receiver, and of the step that starts its task."""
+        peer, name = self.messages[message][1], {"v": "flag", "n": "k"}.get(field, field)
+        found = [f"old({name})"] if name in self.data[role] and name not in ("o", "k") else []
+        found += ["max(0, min(2, old(k)))"] if name == "k" and "k" in self.data[role] else []
+        events = self.started.get(f"do_{message}", set())
+        found += [f"event.{field}"] * 2 if events and all(field in self.said(e) for e in events) else []
+        if self.counts[peer]:
+            found += {"n": ["index(it)"], "v": ["index(it) == 0"]}.get(field, [])
+            own = field == "v" and self.peers[role] == peer and "who" in self.data[role]
+            found += ["it == who", "it == old(who)"] if own else []
+        return found
 
     def told(self, role: str, message: str) -> str:
         given = []
@@ -296,14 +360,30 @@ class Writer:
             found = [e for e in self.values(role, field, "") if "now" not in e]
             if field == "n" and role in self.numbers:
                 found = ["turn"]
+            elif self.maybe(0.2):
+                found = self.of_the_step(role, message, field) or found
             given.append(f'{field}: "{self.pick(*found) if found else "0"}"')
         return f", with: {{{', '.join(given)}}}" if given else ""
+
+    def receivers(self, role: str, message: str) -> tuple[str, str]:
+        """To whom a message goes, and under which condition."""
+        peer = self.messages[message][1]
+        events = self.started.get(f"do_{message}", set())
+        if self.counts[peer] and self.maybe(0.2):
+            answers = events and all(e in self.messages and self.messages[e][0] == peer for e in events)
+            one = [f"{peer}[{number} + 1]" for number in ("index(self)", "k", "turn")
+                   if number in self.data[role] or (number == "index(self)" and self.counts[role])]  # fmt: skip
+            one += ["msg.sender"] * 2 if answers else []
+            one += ["who"] if "who" in self.data[role] and self.peers[role] == peer else []
+            return f'"{self.pick(f"{peer}[cap + 1]", *one)}"', ""
+        return peer, self.only(role, message)
 
     def only(self, role: str, message: str) -> str:
         peer = self.messages[message][1]
         if self.counts[peer] and self.maybe(0.3):
             own = [f"it in {n}" if n == "seen" else f"it == {n}" for n in ("seen", "who")
                    if n in self.data[role] and self.peers[role] == peer]  # fmt: skip
+            own += [f"it != old({n})" for n in ("who",) if n in self.data[role] and self.peers[role] == peer]
             return f', only: "{self.pick("index(it) == 0", *own, *own)}"'
         if self.maybe(0.15) and (words := self.guard(role, "")[0]) and "now" not in words:
             return f', when: "{words}"'
@@ -315,21 +395,29 @@ class Writer:
             f"  {m}: {{from: {x}, to: {y}{', answer: true' if m == 'tell' and self.answer else ''}, fields: "
             f"{{{', '.join(f'{f}: {FIELDS[f]}' for f in self.fields[m])}}}}}\n" for m, (x, y) in self.messages.items()
         )  # fmt: skip
-        lines = ["system: by_chance", "constants:", "  n: {type: int, value: 2, min: 1, max: 3}",
+        dynamic = self.maybe(0.05)
+        lines = ["system: by_chance", *(["standing: true"] if dynamic else []), "constants:",
+                 "  n: {type: int, value: 2, min: 1, max: 3}",
                  "  cap: {type: int, value: 1, min: 1, max: 2}",
                  f"types: {{colour: {{members: [red, green]}}, slot: {{count: {self.pick('2', '2', 'cap + 1')}}}}}",
                  "roles:"]  # fmt: skip
         counts = {**self.counts, **({"c": self.counts["a"]} if self.part else {})}
-        lines += [f"  {r}: {{{f'instances: {counts[r]}' if counts.get(r) else ''}}}" for r in self.roles]
+        many = {r: f"instances: {count}" for r, count in counts.items() if count}
+        many = {r: f"{one}, dynamic: true" if dynamic and one == "instances: n" and r != "c" else one
+                for r, one in many.items()}  # fmt: skip
+        lines += [f"  {r}: {{{many.get(r, '')}}}" for r in self.roles]
+        lines += ["definitions:", "  is_in(w, s): w.state == s", "  has_sent(m): len(pending(m)) > 0"]
         lines.append("channels:")
         pairs = self.counts["a"] == self.counts["b"] != "" and self.maybe(0.3)
-        for name, x, y in (("there", "a", "b"), ("back", "b", "a")):
+        for name, sender, receiver in (("there", "a", "b"), ("back", "b", "a")):
             kind, faults = self.kinds[name], []
             for fault in ("lose", "duplicate", "reorder"):
                 if self.maybe(0.12) and kind != "set":
                     faults.append(f"{fault}: {self.pick('1', 'any', 'cap')}")
             faults += ["pairs: same"] if pairs else []
-            lines.append(f"  {name}: {{from: {x}, to: {y}, kind: {kind}{''.join(f', {f}' for f in faults)}}}")
+            lines.append(
+                f"  {name}: {{from: {sender}, to: {receiver}, kind: {kind}{''.join(f', {f}' for f in faults)}}}"
+            )
         site = ["a", *(["c"] if self.part else [])]
         chance = self.rng.random()
         if chance < 0.35:
@@ -356,115 +444,11 @@ class Writer:
         text["system.yaml"] = "\n".join(lines) + "\n"
         return text
 
-    # Claims
-
-    def machine(self, role: str) -> tuple[str, str, str]:
-        """A machine as a claim names it, and what stands around the claim."""
-        count = self.counts.get(role, self.counts["a"] if role == "c" else "")
-        if not count:
-            return role, "", ""
-        if self.maybe(0.3):
-            return f"{role}[0]", "", ""
-        return role * 2, f"{self.pick('any', 'any', 'all')}(", f" for {role * 2} in {role})"
-
-    def term(self, role: str, x: str, it: str, step: bool) -> str:
-        """An expression over the data of a machine that goes by a name, and of another one; of a step, also before."""
-        read: dict[str, list[str]] = {"slot": []}
-        for one, name in ((role, x), *(() if it else self.others())):
-            for n in self.data[one]:
-                if (type_ := self.type_of(one, n)) and (type_ in SCALARS or self.type_of(role, n) == type_):
-                    texts = [f"{name}.{n}", *([f"old({name}.{n})"] if step else [])]
-                    read.setdefault(type_, []).extend(texts)
-                    read.setdefault(type_.removeprefix("set "), [])
-        return Terms(self.rng, read).of("bool", 2)
-
-    def others(self) -> Iterator[tuple[str, str]]:
-        """A machine by its name."""
-        role = self.pick(*self.roles)
-        count = self.counts.get(role, self.counts["a"] if role == "c" else "")
-        yield role, f"{role}[{self.pick('0', '0', '1') if count == '2' else '0'}]" if count else role
-
-    def apart(self) -> str:
-        """Whether two machines can reach each other."""
-        (_, x), (_, y) = next(self.others()), next(self.others())
-        return f"{self.pick('', 'not ')}reachable({x}, {y})"
-
-    def change_of(self) -> str:
-        """Whether something of some machine, or of all, is as it was before the step."""
-        role = self.pick(*self.roles)
-        name = self.pick("state", *(n for n in self.data[role] if n != "o"))
-        x, before, after = self.machine(role)
-        return f"{before}{x}.{name} {self.pick('==', '!=')} old({x}.{name}){after}"
-
-    def facts(self, many: int) -> list[str]:
-        """Things that a step may show, about states before and after it."""
-        return [self.pick(self.sent(), self.fact(step=True), self.fact(step=True), f"old({self.fact()})", self.apart(),
-                          self.change_of(), self.fact_of_events(step=True)) for _ in range(many)]  # fmt: skip
-
-    def fact(self, it: str = "", step: bool = False) -> str:
-        """Something about one machine or channel, in a state; `step`: or about a step."""
-        role = self.pick(*self.roles)
-        x, before, after = ("it", "", "") if role == it else self.machine(role)
-        data = self.data[role]
-        atoms: list[Callable[[], str]] = [lambda: f"{x}.state == {self.pick(*self.states[role])}"] * 2
-        texts = {
-            "flag": [f"{x}.flag", f"not {x}.flag"], "k": [f"{x}.k == 0", f"{x}.k == 1", f"{x}.k == cap", f"{x}.k > 1"],
-            "tone": [f"{x}.tone == green"], "last": [f"{x}.last == none", f"{x}.last == red"],
-            "prior": [f"{x}.prior == none", f"{x}.prior == green"],
-            "seen": [f"{x}.seen == {{}}", f"len({x}.seen) > 1"],
-            "slots": [f"{x}.slots == slot", f"len({x}.slots) == 1"],
-            "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"], "due": [f"{x}.due > now"],
-        }  # fmt: skip
-        for name in data:
-            if texts.get(name):
-                atoms.append(lambda name=name: self.pick(*texts[name]))  # type: ignore[misc]
-        if not it:
-            atoms.append(lambda: f"{self.pick('', 'not ')}running({x})")
-        if self.maybe(0.5 if step else 0.3):
-            return f"{before}{self.term(role, x, it, step)}{after}"
-        one = self.pick(*atoms)()
-        return f"{before}{one}{after}"
-
-    def sent(self) -> str:
-        m = self.pick(*self.messages)
-        field = self.pick("", *self.fields[m])
-        rank = self.pick("m.number > 0", "0 < m.number", "1 <= m.number", "1 > m.number")
-        value = {"": rank, "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
-                 "o": "m.number == 0"}[field]  # fmt: skip
-        few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
-        return self.pick(f"any({value} for m in pending({m}))", f"len(pending({m})) == 0", f"len(pending({m})) > 1",
-                         f"count({value} for m in pending({m})) {few}",
-                         f"heard({'back' if m == 'tell' else 'there'})")  # fmt: skip
-
-    def claim(self, *, step: bool, it: str = "") -> str:
-        facts = [self.sent() if not it and self.maybe(0.3) else self.fact(it) for _ in range(self.pick(1, 2, 2, 3))]
-        if step:
-            facts = [f"old({f})" if self.maybe(0.5) else f for f in facts]
-            if self.maybe(0.3):
-                role = self.pick(*self.roles)
-                heard = [m for m, (_, to) in self.messages.items() if to == role]
-                x, before, after = self.machine(role)
-                took = f"took({x}{self.pick('', *(f'.{e}' for e in heard))})"
-                facts.append(f"{before}{self.pick(took, took, f'old({took})')}{after}")
-        return f"not ({' and '.join(f'({f})' for f in facts)})"
-
-    def fact_of_events(self, *, step: bool) -> str:
-        """What a machine accepts in a state, or ignores in a step, beside another fact."""
-        role = self.pick(*self.roles)
-        heard = [m for m, (_, to) in self.messages.items() if to == role]
-        x, before, after = self.machine(role)
-        timer = ["tick"] if self.clock and "due" in self.data[role] else []
-        words = f"accepts({x}.{self.pick(*heard, *timer, 'up' if role == 'c' else 'go')})"
-        if step:
-            words = f"ignored({x}.{self.pick(*heard)})" if heard else f"old({words})"
-        other = self.fact()
-        return f"not ({before}{words}{after} and {f'old({other})' if step and self.maybe(0.5) else other})"
-
 
 def drawn_system(folder: Path, rng: Random, claims: int) -> tuple[System, Writer] | str:
     """A system with claims about states and steps, half of each, and its writer; or what the loader says of it.
 
-    Two more claims, c90 and c91, are about what machines accept and ignore.
+    Two more claims, c90 and c91, are about what machines accept and ignore; c80 and c81 have variables.
     """
     writer = Writer(rng)
     files = writer.files()
@@ -472,6 +456,7 @@ def drawn_system(folder: Path, rng: Random, claims: int) -> tuple[System, Writer
     writer.rng = Random(str([files, rows]))
     kinds = ("always", "step")
     rows += [f'  c9{i}: {{{kind}: "{writer.fact_of_events(step=kind == "step")}"}}\n' for i, kind in enumerate(kinds)]
+    rows += [f"  c8{i}: {{{writer.claim_for_each(kind)}}}\n" for i, kind in enumerate(kinds)]
     files["invariants.yaml"] = "properties:\n" + "".join(rows)
     try:
         return written(folder, files), writer
@@ -485,6 +470,7 @@ def features(system: System) -> Iterator[str]:
     yield from sorted({f"channels that {fault}" for channel in system.channels.values()
                        for fault in ("lose", "duplicate", "reorder") if getattr(channel, fault)})  # fmt: skip
     data = [datum for role in system.roles.values() for datum in role.data.values()]
+    all_of = list(expressions(system.roles))
     yield from sorted({str(datum.type).split("[")[0] for datum in data})
     roles = {role for names in system.actors.values() for role in names if system.roles[role].indexed}
     found = {
@@ -494,5 +480,16 @@ def features(system: System) -> Iterator[str]:
         "subsidiary machines": any(role.parent for role in system.roles.values()),
         "clock": system.clock, "late timers": system.clock and system.clock.late, "bounding constants": system.bounding,
         "initial: any": any(datum.any_initial for datum in data),
+        "first states of machines": any(role.begin for role in system.roles.values()),
+        "tasks that read their step": any(datum.captured for datum in data),
+        "computed instances": any(x.mentions(e, lambda node: isinstance(node, x.InstanceAt)) for e in all_of),
+        "least and greatest": any(x.mentions(e, _is_extreme) for e in all_of),
+        "maps as a whole": any(x.mentions(e, lambda node: getattr(node, "kind", "") == "map") for e in all_of),
+        "definitions of guards": any(role.definitions for role in system.roles.values()),
+        "dynamic roles": any(role.instance.dynamic for role in system.roles.values()),
     }  # fmt: skip
     yield from (name for name, held in found.items() if held)
+
+
+def _is_extreme(node: x.Expression) -> bool:
+    return isinstance(node, x.Quantifier) and node.kind in ("min", "max")

@@ -54,8 +54,12 @@ class Terms:
         elif type_.startswith("set "):
             ways = self._sets(type_, depth)
         else:
-            ways = [self._chosen(type_, depth)]
+            ways = [self._chosen(type_, depth), lambda: self._numbered(type_, depth)]
         return self.rng.choice(ways)()
+
+    def _numbered(self, type_: str, depth: int) -> str:
+        """The instance of a number that is worked out, and counted around."""
+        return f"{type_}[{self.of('int', depth)} {self._pick('+', '+', '-')} {self._pick('1', '1', '2', 'cap')}]"
 
     def _chosen(self, type_: str, depth: int) -> Callable[[], str]:
         return lambda: f"({self.of(type_, depth)} if {self.of('bool', depth)} else {self.of(type_, depth)})"
@@ -101,7 +105,8 @@ class Terms:
         if self.divides:
             ways += [lambda: f"({of('int', depth)} {pick('//', '%', '*')} {pick('2', '-2', '-2', '0', '3')})"] * 2
         for small in self._domains():
-            ways.append(lambda small=small: f"index({of(small, 0)})")  # type: ignore[misc]
+            ways.append(lambda small=small: f"index({of(small, min(depth, 1))})")  # type: ignore[misc]
+            ways.append(extreme(self, small, depth))
             if self.has(f"set {small}"):
                 ways.append(lambda small=small: f"len({of(f'set {small}', depth)})")  # type: ignore[misc]
                 ways.append(counted(self, small, depth))
@@ -163,5 +168,21 @@ def counted(terms: Terms, small: str, depth: int) -> Callable[[], str]:
             some = f" if {variable} in {terms.of(f'set {small}', 0)}" if terms.rng.random() < 0.5 else ""
             return f"count({words} for {variable} in {of}{some})"
         return f"sum((2 if {words} else 1) for {variable} in {of})"
+
+    return made
+
+
+def extreme(terms: Terms, small: str, depth: int) -> Callable[[], str]:
+    """The least or greatest number of some members, where there may be none; or of all, of which there is one."""
+
+    def made() -> str:
+        which, pick = terms.rng.choice(("min", "max")), terms.rng.choice
+        variable, number = terms._over(small, "int", 0)
+        number = pick((f"index({variable})", f"(1 - index({variable}))", number))
+        if pick((True, False, False)):
+            return f"{which}({number} for {variable} in {small})"
+        some = f" if {variable} in {terms.of(f'set {small}', 0)}" if pick((True, False)) else ""
+        of = terms.of(f"set {small}", depth)
+        return f"{which}(({number} for {variable} in {of}{some}), default={terms.of('int', 0)})"
 
     return made

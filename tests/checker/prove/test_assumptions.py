@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from leasehold.checker.explore import explore
+from leasehold.checker.prove import StoredProof, prove
 from leasehold.checker.prove.decide.assumptions import Assumptions, any_number, assumptions, held
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.faults import Budget
 from leasehold.spec import System
+from tests.checker.explore.by_chance import written
 from tests.systems import TRUTH, load
 
 
@@ -24,6 +30,7 @@ def test_the_lease_is_proved_for_any_number() -> None:
     assert found.faults_left_out == ""
     assert found.assumed == (
         "nobody is Byzantine: every role follows its text",
+        "stores last: no actor comes back without what it has committed",
         "events from outside come as `environment` says, with fields within their types",
         "all actors' clocks agree",
     )
@@ -63,3 +70,29 @@ def test_partitions_that_a_system_asks_for_are_arbitrary() -> None:
     words = "`reachable` is arbitrary: in any state, any two machines may be apart"
     asks = {name: words in of(load(name), Setting()).assumed for name in ("lease", "three_phase_commit_termination")}
     assert asks == {"lease": False, "three_phase_commit_termination": True}
+
+
+FORGETS = {
+    "system.yaml": "system: forgets\nroles: {a: {}, b: {}}\nchannels: {c: {from: a, to: b, kind: mailbox}}\n"
+    'environment: {go: {to: a}}\nconstraint: "a.k <= 4"\nfaults: {check: "amnesia=1"}\n',
+    "messages.yaml": "messages: {m: {from: a, to: b}}\n",
+    "roles/a.yaml": "role: a\ndata: {k: int}\nevents: {go: next}\nstates:\n"
+    "  s: {initial: true, on: {go: {to: t, set: {k: k + 2}}}}\n"
+    "  t: {tasks: [say], on: {go: {to: t, set: {k: k + 2}}}}\n"
+    "tasks: {say: {send: m, to: b}}\n",
+    "roles/b.yaml": "role: b\ndata: {got: bool}\nstates: {w: {initial: true, on: {m: {to: w, set: {got: true}}}}}\n",
+    "invariants.yaml": "properties:\n  known: {always: (a.k > 0 or not b.got) and a.k != 3}\n",
+}
+
+
+def test_faults_that_no_proof_knows_contradict_none(tmp_path: Path) -> None:
+    system = written(tmp_path, FORGETS)
+    lost = explore(system, budget=Budget.parse("amnesia=1"))
+    assert [p.name for p in lost.properties if p.verdict == "violated"] == ["known"]
+    (verdict,) = prove(system, Setting(limit_seconds=1.0), jobs=1, small=system).verdicts
+    assert (verdict.verdict, verdict.path) == ("undecided", None)
+    proof = StoredProof(proved={"known": "induction"}, any_number=[], faults=FaultScope().words, what="", made="")
+    for budget, found in {
+        "amnesia=1": [], "byzantine=a": [], "crash=1,amnesia=1": [], "crash=1": ["known"], "halt=1": ["known"],
+    }.items():  # fmt: skip
+        assert proof.contradicted(lost.properties, Budget.parse(budget)) == found
