@@ -51,6 +51,12 @@ class _Run:
         return [p.name for p in self.found.properties if p.verdict == "violated" and p.name not in meant]
 
     @property
+    def beyond(self) -> list[str]:
+        """The properties that depend on what lies beyond the bounds, though all within them was explored."""
+        found = self.found.properties if self.found.complete else ()
+        return [p.name for p in found if (self.proof.strongest(p) if self.proof else p.verdict) == "bounded"]
+
+    @property
     def cut_short(self) -> bool:
         """Whether nothing is wrong but that not everything was explored."""
         return not self.found.complete and len(self.differ) == 1
@@ -198,7 +204,7 @@ def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Seque
     if not_met or any(run.differ and not run.cut_short for run in runs):
         return Exit.VIOLATED
     code = Exit.HOLDS if crashed is None else crash_code(crashed)
-    undecided = any(run.cut_short for run in runs) or (crashed is not None and not crashed.complete)
+    undecided = any(run.cut_short or run.beyond for run in runs) or (crashed is not None and crashed.open)
     return Exit.UNDECIDED if undecided and code is Exit.HOLDS else code
 
 
@@ -258,6 +264,9 @@ def _verdict(run: _Run) -> tuple[str, str]:
         return f"{name} is not decided: no property is violated so far, but {found.why_incomplete}.", "yellow"
     if run.differ:
         return f"{name} is not as expected: {counted(len(run.differ), 'difference')}.", "red"
+    if run.beyond:
+        are = "is" if len(run.beyond) == 1 else "are"
+        return f"{name} is not decided: {listed(run.beyond)} {are} open beyond the bounds of the search.", "yellow"
     verdicts = Counter(run.proof.strongest(p) if run.proof else p.verdict for p in found.properties)
     said = [
         f"{counted(verdicts[kind], noun)} {words[verdicts[kind] > 1]}" for kind, noun, *words in _SAID if verdicts[kind]

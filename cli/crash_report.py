@@ -34,6 +34,8 @@ from leasehold.spec.language.model import machine_name
 
 MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
 
+UNDECIDED = "holds, but for what leaves the bounds"
+
 
 @dataclass(frozen=True, slots=True)
 class Completed:
@@ -52,7 +54,7 @@ class Completed:
         elif report.broken:
             verdict = f"breaks {listed(report.broken)}"
         else:
-            verdict = "holds" if report.holds else "does not stabilise"
+            verdict = UNDECIDED if report.open else "holds" if report.holds else "does not stabilise"
         return cls(str(report.budget), report.faulty.distinct, report.seconds, verdict, report.complete)
 
 
@@ -66,7 +68,7 @@ def asked(screen: Console, faults: str, source: str, settings: Mapping[str, str]
 
 def completed(screen: Console, found: Completed, width: int) -> None:
     """A line about one of several budgets, which may have been cut off."""
-    style = "yellow" if not found.complete else "green" if found.verdict == "holds" else "red"
+    style = {"holds": "green", UNDECIDED: "yellow"}.get(found.verdict, "red") if found.complete else "yellow"
     line = Text(f"{found.faults:<{width}}  {found.states:>11,} states  {found.seconds:>8,.1f} s  ")
     screen.print(line.append(found.verdict, style=style), soft_wrap=True)
 
@@ -109,7 +111,8 @@ def brief(
     elif differ:
         words, style = f"{name} survives {faults}, but not as {FILE} says: {counted(differ, 'difference')}.", "red"
     else:
-        back = ", and every fair run returns to a legal state" if after is not None else ""
+        back = ", and every fair run returns to a legal state" if after is not None and after.converges else ""
+        back = "; whether it stabilises is not decided" if found.open else back
         words = f"{name} survives {faults}: {counted(hold, 'property')} hold{'s' if hold == 1 else ''}{back}."
     screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
     asked(screen, str(faults), "system.yaml", settings)
@@ -119,7 +122,7 @@ def brief(
     others(screen, found, verbose)
     if verbose or found.complete:
         stabilises(screen, found, verbose)
-        if after is not None and not after.converges:
+        if after is not None and after.converges is False:
             longest(screen, found, system)
     broken(screen, found, system)
 
@@ -165,7 +168,7 @@ def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> Non
     """Whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
     after, case = found.convergence, crash_words.longest_case(found)
     tables.stabilises(screen, after, crash_words.convergence_words(found), verbose)
-    if after is not None and not after.converges and after.path is not None:
+    if after is not None and after.converges is False and after.path is not None:
         returns = case is None or found.cases[case].returns
         tables.path(screen, after.path if case is None or returns else found.path(case), brief=False)
 

@@ -129,7 +129,7 @@ def explore(
             tables.convergence(console(), after, f"{budget}{under}")
         if not_asked:
             console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
-    code = Exit.VIOLATED if after is not None and not after.converges else search.exit_code(found)
+    code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(found)
     return Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code
 
 

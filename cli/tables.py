@@ -66,6 +66,9 @@ def headline(screen: Console, found: Exploration) -> None:
         f"[dim]{found.engine} engine ({escape(found.engine_reason)}), {found.seconds:.1f} s, "
         f"{found.states_per_second:,.0f} states/s, {found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
     )
+    if not found.initial:
+        initially = " that is as `initially` says" if system.initially is not None else ""
+        screen.print(f"[yellow]there is no first state within the bounds{initially}: every property is vacuous[/]")
     for words in found.why_asymmetric:
         lead = "without symmetry" if found.orbits is None else "symmetry of no more"
         screen.print(f"[yellow]{lead}: {escape(words)}[/]", soft_wrap=True)
@@ -280,13 +283,13 @@ def convergence(screen: Console, found: Convergence, faults: str) -> None:
         markup=False,
     )
     stabilises(screen, found, stabilises_words(found))
-    if not found.converges and found.path is not None:
+    if found.converges is False and found.path is not None:
         path(screen, found.path, brief=False)
 
 
 def stabilises(screen: Console, found: Convergence | None, words: str, verbose: bool = True) -> None:
     """These words, and how many runs end elsewhere."""
-    style = "yellow" if found is None else "green" if found.converges else "red"
+    style = "yellow" if found is None or found.converges is None else "green" if found.converges else "red"
     lead, colon, rest = words.partition(":")
     screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
     for line in textwrap.wrap(other_ends_words(found) if verbose else "", min(screen.width, 110) - 2):

@@ -100,7 +100,7 @@ def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
         yield from ("", "```sh", crash_words.case_command(report, case), "```")
     if drawing and crash_words.worst_case(report) is not None:
         after = report.convergence
-        what = "that case" if after is None or after.converges else "a run that never returns"
+        what = "that case" if after is None or after.converges is not False else "a run that never returns"
         yield from ("", f"[{prose(drawing)}]({drawing}) shows {what}.")
 
 

@@ -92,6 +92,8 @@ def byzantine_note(report: CrashReport) -> str:
 
 def stabilises_words(after: Convergence) -> str:
     """Whether a system stabilises by itself, as a sentence without its full stop."""
+    if after.converges is None:
+        return "not decided whether it stabilises: the runs that do not return leave the bounds of the search"
     if not after.converges:
         return "does not stabilise: once faults stop, a run never returns to a legal state"
     if after.worst_steps is None:
@@ -157,7 +159,7 @@ def longest_words(report: CrashReport) -> str:
 def worst_case(report: CrashReport) -> tuple[str, Path] | None:
     """The run that is drawn, and its name: one that never returns, or else the case with the longest way back."""
     after = report.convergence
-    if after is not None and not after.converges and after.path is not None:
+    if after is not None and after.converges is False and after.path is not None:
         return "once faults stop, this run never returns", after.path
     case = longest_case(report)
     return None if case is None else (case_name(case), report.path(case))

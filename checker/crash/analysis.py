@@ -103,7 +103,12 @@ class CrashReport:
 
     @property
     def holds(self) -> bool:
-        return not self.broken and (self.convergence is None or self.convergence.converges)
+        return not self.broken and (self.convergence is None or self.convergence.converges is not False)
+
+    @property
+    def open(self) -> bool:
+        """Whether something is not decided: a search was cut short, or it is not known whether runs return."""
+        return not self.complete or (self.convergence is not None and self.convergence.converges is None)
 
     @property
     def traitor(self) -> ModelActor | None:

@@ -36,7 +36,8 @@ class Worst:
     Attributes:
         steps: the most steps to a legal state; None where there is no such number.
         exchanges: the most messages that are received on the way; None likewise.
-        returns: whether every fair run comes back; None where that was not asked.
+        returns: whether every fair run comes back; None where that was not asked, or the runs that do not, leave the
+            bounds of the search.
     """
 
     steps: int | None
@@ -284,6 +285,8 @@ class CaseFinder:
         found = np.where(np.stack([ways.steps, ways.exchanges]) < 0, _NO_NUMBER, np.stack([ways.steps, ways.exchanges]))
         found[:, ~ways.astray] = 0
         found[:, ways.stays] = _NEVER
+        if not ways.stays.any():
+            found[:, ways.cut_off] = _NOT_ASKED
         return found.astype(np.int32)
 
     # One case, as a path

@@ -7,7 +7,8 @@ reachable state leads to one. Convergence is a question about the recovery state
 them: it fails if a fair run can stay there for ever, that is, if a strongly connected part of them has a fair run, or
 if in one of them nothing has to happen. But where nothing has to happen any more and the system's `ends` allow that, a
 run has come to its end: a lease may have ended in a way in which it does not end without faults, such as a request
-that was lost and then taken back.
+that was lost and then taken back. A run that leaves the bounds of the search is not followed: where all runs that stay
+end there, convergence is not decided.
 
 The worst case is the longest way through the recovery states. Where they have cycles (a policy may try again in no
 time, as often as it likes), fair runs leave them, but only in the end; so a run is measured that goes to no state
@@ -41,7 +42,8 @@ class Convergence:
         legal_states: states (of those reached under faults) that are reachable without any fault.
         recovery_states: the others.
         other_ends: of the recovery states, those in which nothing has to happen any more and an allowed end holds.
-        converges: every fair run from a recovery state comes to a legal state, or to such an end.
+        converges: every fair run from a recovery state comes to a legal state, or to such an end; None: it is not
+            decided, as the runs that do not, leave the bounds of the search.
         worst_steps: the most steps that takes, of runs that go to no state twice; None where there is no such number,
             or it was not found among MOST_WAYS.
         worst_exchanges: the most messages that are received on the way; None likewise.
@@ -52,7 +54,7 @@ class Convergence:
     legal_states: int
     recovery_states: int
     other_ends: int
-    converges: bool
+    converges: bool | None
     worst_steps: int | None
     worst_exchanges: int | None
     path: Path | None
@@ -92,6 +94,7 @@ class Ways:
         graph: these steps.
         astray: which states are recovery states.
         stays: those from which a fair run can stay among them for ever.
+        cut_off: those from which one could, if no step led out of the bounds of the search.
         steps: for each recovery state, the most steps to a legal one; -1 where there is no such number, or it is not
             known, and for the legal states.
         exchanges: likewise, the most messages that are received.
@@ -100,7 +103,7 @@ class Ways:
     def __init__(self, astray: Any, graph: Graph, paths: Paths, fairness: Fairness = Fairness.SPEC) -> None:
         self.astray, self.paths = astray, paths
         self.asked = demands(paths.world.system, graph.names, fairness)
-        self.stays = np.zeros(len(astray), dtype=bool)
+        self.stays, self.cut_off = (np.zeros(len(astray), dtype=bool) for _ in range(2))
         self.graph = graph.without_faults()
         self.received = self.graph.column("received")
         self._longest = np.full((len(astray), 2), -1, dtype=np.int32)  # a state's two numbers lie together
@@ -122,9 +125,12 @@ class Ways:
         lasting = self._lasting(rests, component_of)
         if lasting is not None and not throughout:
             return self._found(False, path=lasting)
+        self._find_cut_off(component_of)
         self._measure(component_of)
         if lasting is not None:
             return self._found(False, path=lasting)
+        if self.cut_off.any():
+            return self._found(None)
         if not (self.steps >= 0).any():
             return self._found(True, 0, 0) if self.whole else self._found(True)
         if not self.whole:
@@ -149,6 +155,14 @@ class Ways:
             path = self.paths.along(run.states, run.begin)
         self.stays = leading(todo, graph, self.astray)
         return path
+
+    def _find_cut_off(self, component_of: Any) -> None:
+        """Marks the states from which only steps out of the bounds keep a run from staying for ever."""
+        if len(self.graph.leaving):
+            inner = self.graph.within_bounds()
+            found = fair_components(self.astray, inner, self.asked) >= 0
+            found &= (np.bincount(component_of)[component_of] > 1) | inner.rests(self.asked)
+            self.cut_off = leading(found & ~self.stays, self.graph, self.astray) & ~self.stays
 
     def _resting(self, n: int) -> Path:
         """A path to a state in which a run may stay for ever: it repeats nothing but its end."""
@@ -179,14 +193,14 @@ class Ways:
         return found
 
     def _found(
-        self, converges: bool, steps: int | None = None, exchanges: int | None = None, path: Path | None = None
+        self, converges: bool | None, steps: int | None = None, exchanges: int | None = None, path: Path | None = None
     ) -> Convergence:
         legal = len(self.astray) - self.bad
         return Convergence(legal, self.bad, self.other_ends, converges, steps, exchanges, path, self)
 
     def _measure(self, component_of: Any) -> None:
         """The longest ways from the states from which every run returns, those of a component together."""
-        asked = self.astray & ~self.stays
+        asked = self.astray & ~self.stays & ~self.cut_off
         # What lies beyond a component that could not be measured has no number: `unknown` says so.
         unknown = np.zeros(len(asked), dtype=bool)
         for single, larger in component_layers(asked, component_of, self.graph):

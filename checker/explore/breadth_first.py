@@ -194,7 +194,7 @@ class BreadthFirstSearch:
             system=self.system, engine=self.engine, complete=not why, why_incomplete=why, initial=self.initial,
             seconds=self._seconds, product_machines=tuple(name for name, _ in self.world.product()),
             product_states=self.system.product_size(), properties=tuple(properties),
-            vacuous=self.claims.vacuous() if not why else (), fairness=self.fairness, **found,
+            vacuous=() if why else self.claims.vacuous() if found["distinct"] else self.claims.names, fairness=self.fairness, **found,
         )  # fmt: skip
 
     def _verdicts(self, paths: Paths, graph: Graph | None, done: bool, why: str) -> list[PropertyResult]:
@@ -358,6 +358,8 @@ class ReferenceSearch(BreadthFirstSearch):
                         self._take(state, action)
                     if target is None and not self.world.within_bounds(after):
                         self.cut += 1
+                        if graph is not None:
+                            graph.add_left(number, action)
                         continue
                 if target is None:
                     if not fresh:

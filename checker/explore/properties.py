@@ -167,6 +167,12 @@ class PropertyClaims:
         """Whether a claim about states, steps or ends has been found to be wrong."""
         return self.deadlock is not None or any(c.found is not None for c in (*self.invariants, *self.steps))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All claims, but for those that need a witness, and ends; each once."""
+        every = (*self.invariants, *self.steps, *self.graphical, *(self.ends or ()))
+        return tuple(dict.fromkeys(c.of.name for c in every))
+
     def vacuous(self) -> tuple[str, ...]:
         """Claims that say nothing, because no case of them exists."""
         claims = (c for c in (*self.invariants, *self.steps) if c.antecedent is not None and c.found is None)

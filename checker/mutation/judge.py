@@ -68,7 +68,7 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
         if not exploration.complete:
             raise MutationError(f"{system.name} with {trial}: {exploration.why_incomplete}")
     holds = frozenset(p.name for p in found.properties if p.verdict in ("exhausted", "witnessed"))
-    converges = trial.budget is not None and convergence(legal, found).converges
+    converges = trial.budget is not None and convergence(legal, found).converges is True
     return Baseline(found.distinct, legal.distinct, holds, frozenset(found.vacuous), converges)
 
 
@@ -96,7 +96,7 @@ def judged(mutant: System, trial: Trial, baseline: Baseline) -> Verdict:
     if not legal.complete:
         return replace(verdict, cut_short=True)
     converges = convergence(legal, found)
-    if converges.converges:
+    if converges.converges is not False:
         return verdict
     return Verdict(CONVERGENCE, len(converges.path) if converges.path is not None else None)
 

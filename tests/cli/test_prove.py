@@ -219,7 +219,8 @@ def test_a_proof_says_what_it_depends_on(run: Run, tmp_path: Path) -> None:
         "eager any",
         "faults left out: crashes and faults of the network but those that channels declare, as channel pipe is a fifo",
         "assumed: nobody is Byzantine: every role follows its text; stores last: no actor comes back without what it "
-        "has committed; events from outside come as `environment` says, with fields within their types; all actors' clocks agree; `reachable` is arbitrary: in any state, any two "
+        "has committed; events from outside come as `environment` says, "
+        "with fields within their types; all actors' clocks agree; `reachable` is arbitrary: in any state, any two "
         "machines may be apart",
         "methods: queries of at most 7 s, induction, k-induction over at most 3 steps, lemmas from explored states",
     ]

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from leasehold.cli.main import VERBS, cli
+from tests.checker.explore.test_bounds import files as counts
 from tests.cli.conftest import LIGHT, Run, interrupted, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
@@ -18,7 +19,21 @@ TAKING_SYSTEM = ("check", "crash", "explore", "lint", "report")
 BROKEN = {**LIGHT, "invariants.yaml": "properties: {never_bright: {always: light.state == dark}}\n"}
 
 
-# 0, 1, 2
+# 0, 1, 2, 3
+
+
+@pytest.mark.parametrize(
+    ("fair", "code", "words"),
+    [
+        ("true", 3, "counts is not decided: beyond, never, falls, soon are open beyond the bounds of the search.\n"),
+        ("false", 1, "counts fails: beyond, never, falls, rests are violated.\n"),
+    ],
+)
+def test_what_the_bounds_cut_off_is_3(fair: str, code: int, words: str, run: Run, tmp_path: Path) -> None:
+    """It is neither said to hold, nor to fail; a run that may stop within the bounds is one that breaks a claim."""
+    write(tmp_path / "counts", counts(fair, "constraint: a.k <= 2", "k < 9"))
+    done = run("check", "counts")
+    assert (done.returncode, done.stdout.startswith(words)) == (code, True), done.stdout
 
 
 @pytest.mark.parametrize("verb", TAKING_SYSTEM)

@@ -62,6 +62,7 @@ class Graph:
         names: groups of steps of which fairness may be asked (fairness.py), numbered.
         points: crash points (name, role and instance), numbered.
         targets, rows: of each edge, where it ends, and its row.
+        leaving, leaving_rows: of each step that leads out of the bounds of the search, where it begins, and its row.
         first: `first[n]:first[n + 1]` are the edges of state n, once the graph is finished.
     """
 
@@ -77,6 +78,8 @@ class Graph:
         self.points: dict[tuple[str, str, int], int] = {}
         self._numbers: dict[EdgeKind, int] = {}
         self._sources, self.found, self.found_rows = array("i"), array("i"), array("i")
+        self._left, self._left_rows = array("i"), array("i")
+        self.leave(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
         self._enabled: dict[Demands, list[FairGroups]] = {}
         self._rests: dict[Demands, Any] = {}
 
@@ -86,6 +89,11 @@ class Graph:
         self._sources.append(source)
         self.found.append(target)
         self.found_rows.append(self.row(action))
+
+    def add_left(self, source: int, action: Action) -> None:
+        """A step that leads out of the bounds."""
+        self._left.append(source)
+        self._left_rows.append(self.row(action))
 
     def row(self, action: Action) -> int:
         """The number of the row of a step."""
@@ -106,12 +114,31 @@ class Graph:
     def finish(self, states: int) -> Graph:
         """Brings the edges into the order of their sources, which states that are expanded twice spoil."""
         columns = self._sources, self.found, self.found_rows
+        if self._left:
+            self.leave(*(np.array(a, dtype=np.int32) for a in (self._left, self._left_rows)))
         return self.take(*by_source(states, *(np.frombuffer(a, dtype=np.int32) for a in columns)))
 
     def take(self, first: Any, targets: Any, rows: Any) -> Graph:
         """Has these edges, which are in the order of their sources."""
         self.first, self.targets, self.rows = first, targets, rows
         return self
+
+    def leave(self, states: Any, rows: Any) -> None:
+        """Has these steps out of the bounds."""
+        self.leaving, self.leaving_rows = states, rows
+
+    def within_bounds(self) -> Graph:
+        """The same graph, as if no step led out of the bounds."""
+        return self._like(self).take(self.first, self.targets, self.rows)
+
+    @staticmethod
+    def _like(other: Graph) -> Graph:
+        """A graph without edges that has the kinds of steps of another, and what is the same of it."""
+        made = Graph(other.faults_stop)
+        made.kinds, made.names, made.points, made.kernel = other.kinds, other.names, other.points, other.kernel
+        if other.faults_stop:  # no cycle that counts has a fault in it
+            made.topological, made.on_cycles = other.topological, other.on_cycles
+        return made
 
     @property
     def sources(self) -> NDArray[np.int32]:
@@ -222,6 +249,8 @@ class Graph:
             if len(states):
                 by_edge = by_row[self.rows[first[0] : first[-1]]]
                 found[begin + states] = np.bitwise_or.reduceat(by_edge, first[states] - first[0])
+        if len(self.leaving):
+            np.bitwise_or.at(found, self.leaving, by_row[self.leaving_rows])
         return found
 
     def prepare(self, asked: Demands) -> None:
@@ -245,11 +274,10 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
-        other = Graph(self.faults_stop)
-        other.kinds, other.names, other.points = self.kinds, self.names, self.points
-        kept = ~self.column("fault")
-        if self.faults_stop:  # no cycle that counts has a fault in it
-            other.topological, other.on_cycles = self.topological, self.on_cycles
+        other, kept = self._like(self), ~self.column("fault")
+        if len(self.leaving):
+            still = ~np.array([row.fault for row in self.kinds])[self.leaving_rows]
+            other.leave(self.leaving[still], self.leaving_rows[still])
         first = sums_before(kept, "int32")[self.first].astype(np.int64)
         return other.take(first, self.targets[kept], self.rows[kept])
 

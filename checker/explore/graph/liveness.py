@@ -18,6 +18,9 @@ component that is fair among some states, in which it visits certain states agai
 which none does.
 
 `within: n` needs no fairness: no run may tick the clock more than n times between `when` and the claim.
+
+A step out of the bounds of the search may be taken, and nothing is known of the run after it. A counterexample is fair
+to such steps too, so that it is a run of the system. Where a claim fails only as if they were impossible, it is open.
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
     Marks = NDArray[np.bool_]  # by state
 
+OUT_OF_BOUNDS = "some runs leave the bounds of the search, and what they come to there is not known"
+
 
 def decide(
     claims: Sequence[WatchedClaim], graph: Graph, paths: Paths, complete: bool, why: str,
@@ -59,6 +64,7 @@ def decide(
     asked = demands(paths.world.system, graph.names, fairness)
     of_runs = [c for c in claims if c.of.kind != "always_possible"]
     failures = [_failure(c.of, paths) for c in of_runs]
+    inner = graph.within_bounds() if len(graph.leaving) else None
     if complete and of_runs:
         graph.prepare(asked)
 
@@ -68,13 +74,17 @@ def decide(
             return True
         return complete and reachable_fair_components(failures[n], graph, asked) is not None
 
+    def only_cut_off(n: int) -> bool:
+        return complete and inner is not None and reachable_fair_components(failures[n], inner, asked) is not None
+
     failing = side_by_side(may_fail, range(len(of_runs)))
-    found = [
-        _decide(c, failures[n], graph, paths, asked, complete, why, fairness)
-        if failing[n]
-        else _holds(c.of, complete, why, fairness)
-        for n, c in enumerate(of_runs)
-    ]
+    found = []
+    for n, claim in enumerate(of_runs):
+        verdict = _decide(claim, failures[n], graph, paths, asked, complete, why, fairness) if failing[n] else None
+        if verdict is None or verdict.verdict != "violated":
+            open_ = only_cut_off(n)
+            verdict = _holds(claim.of, complete and not open_, OUT_OF_BOUNDS if open_ else why, fairness)
+        found.append(verdict)
     found += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
     return of_all_bindings(found)
 
@@ -163,11 +173,14 @@ def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: 
     if not complete:
         return verdict_on(p, "bounded", None, why)
     able = leading(paths.where(claim.of.claim), graph)
-    unable = (~able & paths.where(claim.of.when or TRUE)).nonzero()[0]
+    asked = paths.where(claim.of.when or TRUE)
+    out = np.zeros_like(able)
+    out[graph.leaving] = True
+    unable = (~leading(able | out, graph) & asked).nonzero()[0]
     if len(unable):  # states are numbered breadth first, so that the first is a nearest one
         path = paths.to(int(unable[0]))
         return verdict_on(p, "violated", path, "from here it never can")
-    return verdict_on(p, "exhausted")
+    return verdict_on(p, "exhausted") if able[asked].all() else verdict_on(p, "bounded", None, OUT_OF_BOUNDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

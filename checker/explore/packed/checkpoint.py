@@ -29,7 +29,7 @@ from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
-FORMAT = 2
+FORMAT = 3
 _ABOUT = "about"
 
 

@@ -292,6 +292,9 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
         for name, kind in (("begins", np.int64), ("targets", np.int32), ("edge_changes", np.uint32))
     )
     graph.kernel = kernel  # which keeps the targets
+    out, how = (np.frombuffer(kernel.array(name), dtype=np.uint32).copy() for name in ("cut_states", "cut_changes"))
+    if len(out):
+        graph.leave(out.astype(np.int32), rows[how])
     first, count = np.append(begins, len(targets)), kernel.figure(k.COUNT)
     if not labels.several:
         first = np.append(first, np.full(count + 1 - len(first), len(targets)))

@@ -32,7 +32,8 @@ PUBLIC(const void *, found)(Engine *e, u32 which)
 static Pool *lasting(Engine *e, u32 which)
 {
     Pool *all[] = { &e->states, &e->parents, &e->label_states, &e->label_next, &e->first_label, &e->last_label, &e->lefts,
-        &e->begins, &e->targets, &e->edge_changes, &e->level_states, &e->level_labels, &e->uses };
+        &e->begins, &e->targets, &e->edge_changes, &e->level_states, &e->level_labels, &e->uses,
+        &e->cut_states, &e->cut_changes };
     return which < sizeof all / sizeof *all ? all[which] : 0;
 }
 

@@ -47,7 +47,12 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
         e->found += !c->fault;
         e->generated++;
         if (!e->brief) ITEMS(e->uses, u64)[step->change]++;
-        if (!inside) { e->cut++; return 1; }
+        if (!inside) {
+            e->cut++;
+            if (!e->graph || (PUSH(e->cut_states, u32, number) && PUSH(e->cut_changes, u32, step->change))) return 1;
+            e->what = NO_MEMORY;
+            return 0;
+        }
     }
     int known = target != NONE;
     if (e->processes) {

@@ -72,6 +72,7 @@ struct Engine {
     Pool lefts;                     /* u64: of each label, 7 bits for each kind of fault */
     Pool begins;                    /* u64: of each label its first edge */
     Pool targets, edge_changes;     /* u32 */
+    Pool cut_states, cut_changes;   /* u32: of each step out of the bounds, where it begins, and its change */
     Pool level_states, level_labels;/* u64: how many there were when each level was begun */
     u64 generated, edges, cut, searched, level_end, depth;
     u64 limit_states, limit_depth, limit_labels;

@@ -1,0 +1,91 @@
+"""What the bounds of a search cut off is not taken for the end of a run: by both engines alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.crash.analysis import crash
+from leasehold.checker.explore import explore
+from leasehold.checker.explore.graph.liveness import OUT_OF_BOUNDS
+from leasehold.faults import Budget
+from leasehold.reports.crash_words import stabilises_words
+from tests.checker.explore.by_chance import written
+from tests.checker.explore.test_engines import assert_alike
+
+COUNTS = {
+    "system.yaml": "system: counts\nroles: {a: {}, b: {}}\nchannels: {c: {from: a, to: b, kind: bag}}\n"
+    "environment: {go: {to: a, fair: FAIR}}\nLIMIT\n",
+    "messages.yaml": "messages: {m: {from: a, to: b, fields: {k: {type: int, min: 0}}}}\n",
+    "roles/a.yaml": "role: a\ndata: {k: {type: int, min: 0}}\nevents: {go: next}\nstates:\n"
+    "  s: {initial: true, on: {go: {to: t, set: {k: 1}}}}\n"
+    "  t: {tasks: [say], on: {go: {to: t, when: GUARD, set: {k: k + 1}}}, ignore: {go: it is enough}}\n"
+    "tasks: {say: {send: m, to: b, with: {k: k}}}\n",
+    "roles/b.yaml": "role: b\ndata: {got: {type: int, min: 0}}\n"
+    'states: {s: {initial: true, on: {m: {to: s, set: {got: "max(got, msg.k)"}}}}}\n',
+    "invariants.yaml": """properties:
+  once: {when: a.k == 1, leads_to: b.got >= 1}
+  beyond: {when: a.k == 2, leads_to: a.k == 3}
+  never: {when: a.k == 2, leads_to: b.got == 7}
+  falls: {always_eventually: a.k == 0}
+  rests: {eventually_always: a.k == 2}
+  soon: {always_possible: a.k == 3}
+  back: {when: a.k == 1, always_possible: a.k == 2}
+""",
+}
+
+
+def files(fair: str, limit: str, guard: str) -> dict[str, str]:
+    return {name: text.replace("FAIR", fair).replace("LIMIT", limit).replace("GUARD", guard)
+            for name, text in COUNTS.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fair", "limit", "guard", "violated", "bounded"),
+    [
+        ("true", "constraint: a.k <= 2", "k < 9", "", "beyond falls never soon"),
+        ("true", "constraint: a.k <= 2", "k < 2", "beyond falls never soon", ""),
+        ("false", "constraint: a.k <= 2", "k < 9", "beyond falls never rests", "soon"),
+        ("strong", "constraint: a.k <= 2", "k < 9", "", "beyond falls never soon"),
+        ("true", "", "k < 2", "beyond falls never soon", ""),
+    ],
+)
+def test_a_run_that_leaves_the_bounds_contradicts_nothing(
+    fair: str, limit: str, guard: str, violated: str, bounded: str, tmp_path: Path
+) -> None:
+    """Nor does it show anything: what would be violated if it ended there is open."""
+    system = written(tmp_path, files(fair, limit, guard))
+    assert_alike(system)
+    assert_alike(system, Budget.parse("crash=1"))
+    found = {p.name: p for p in explore(system).properties}
+    assert sorted(n for n, p in found.items() if p.verdict == "violated") == violated.split()
+    assert sorted(n for n, p in found.items() if p.verdict == "bounded") == bounded.split()
+    assert {p.reason for p in found.values() if p.verdict == "bounded"} <= {OUT_OF_BOUNDS}
+
+
+@pytest.mark.parametrize(
+    ("fair", "guard", "converges"), [("true", "k < 9", None), ("true", "k < 2", False), ("false", "k < 9", False)]
+)
+def test_what_the_bounds_cut_off_is_not_said_to_stabilise_or_not(
+    fair: str, guard: str, converges: bool | None, tmp_path: Path
+) -> None:
+    """A message of a bag is lost for good; only a later one brings the receiver what it has missed."""
+    text = files(fair, "constraint: a.k <= 2", guard)
+    del text["invariants.yaml"]
+    system = written(tmp_path, text)
+    for engine in ("reference", "packed"):
+        found = crash(system, Budget.parse("lose=1"), engine=engine)  # type: ignore[arg-type]
+        assert found.convergence is not None
+        assert found.convergence.converges is converges
+        assert (found.holds, found.open) == (converges is not False, converges is None)
+        begins = "does not stabilise" if converges is False else "not decided whether it stabilises: the runs that do"
+        assert stabilises_words(found.convergence).startswith(begins)
+
+
+@pytest.mark.parametrize("limit", ['initially: "b.got == 1"', "constraint: b.got == 1"])
+def test_without_a_first_state_every_property_is_vacuous(limit: str, tmp_path: Path) -> None:
+    system = written(tmp_path, files("true", limit, "k < 2"))
+    assert_alike(system)
+    found = explore(system)
+    assert (found.distinct, found.complete, sorted(found.vacuous)) == (0, True, sorted(system.properties))
