@@ -14,6 +14,7 @@ from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import MapValue
+from leasehold.spec.language.expression import Data
 from leasehold.spec.language.lower import Choice, Offer, Piece
 from leasehold.spec.language.model import Channel, Message, Role
 from tests.checker.prove.wrong_relations import LosesSome, Steps, changed, error, stronger
@@ -59,6 +60,27 @@ class RecordsAreShared(TransitionRelation):
             key = ("data", role.name, update.name)
             value = after.read(key, *self.schema.at(role, me))
             after = after.write(key, lambda *at: z3.BoolVal(True), lambda *at, value=value: value)
+        return after
+
+
+@error
+class WhatTasksReadIsNotKept(TransitionRelation):
+    """What a task reads of the step that starts it is as it was before."""
+
+    def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
+        kept = tuple(u for u in choice.updates if not role.data[u.name].captured)
+        return super()._committed(s, role, replace(choice, updates=kept), me, frame)
+
+
+@error
+class TasksReadTheNewRecord(TransitionRelation):
+    """What a task reads of the data before the step is the data after it."""
+
+    def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
+        after = super()._committed(s, role, choice, me, frame)
+        for update in (u for u in choice.updates if role.data[u.name].captured and isinstance(u.value, Data)):
+            value = term(update.value, replace(frame, view=after))
+            after = after.put(("data", role.name, update.name), self.schema.at(role, me), value)
         return after
 
 

@@ -5,7 +5,7 @@ Errors of k-induction and of discovered lemmas are not among them: these use the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings
 from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.checker.prove.encode.values import Cardinalities, OptionValue, SetValue, Sorts
+from leasehold.checker.prove.encode.values import Cardinalities, MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Role
@@ -94,6 +94,60 @@ def old_is_now_under_quantifiers(right: Any, e: x.Expression, f: Bindings) -> An
 def comprehensions_take_all(right: Any, e: x.Quantifier, f: Bindings) -> Any:
     """The condition of a subset, of a count or of a sum is forgotten."""
     return right(replace(e, condition=None) if e.kind in ("set", "count", "sum", "union") else e, f)
+
+
+def _is_extreme(e: x.Quantifier) -> bool:
+    return e.kind in ("min", "max")
+
+
+@instead_of(terms, "_quantifier")
+def extremes_are_of_all(right: Any, e: x.Quantifier, f: Bindings) -> Any:
+    """The condition of a least or greatest number is forgotten."""
+    return right(replace(e, condition=None) if _is_extreme(e) else e, f)
+
+
+@instead_of(terms, "_quantifier")
+def without_a_member_it_is_zero(right: Any, e: x.Quantifier, f: Bindings) -> Any:
+    """What a least or greatest number of none is, is forgotten."""
+    return right(replace(e, default=None) if _is_extreme(e) else e, f)
+
+
+@instead_of(terms, "_quantifier")
+def the_least_is_the_greatest(right: Any, e: x.Quantifier, f: Bindings) -> Any:
+    return right(replace(e, kind="max") if e.kind == "min" else e, f)
+
+
+@instead_of(terms, "_best")
+def the_last_is_the_best(right: Any, cases: Any, better: Any, otherwise: Term) -> Term:
+    """Of a known number of members, the last one that counts."""
+    return right(cases, lambda a, b: z3.BoolVal(True), otherwise)
+
+
+@instead_of(Cardinalities, "_of_one_best")
+def nobody_is_beaten(right: Any, cardinals: Any, best: Any) -> Term:
+    """Of an unknown number of members, each is as good as any."""
+    return z3.And(right(cardinals, best), right(cardinals, replace(best, better=lambda a, b: b <= a)),
+                  right(cardinals, replace(best, better=lambda a, b: a <= b)))  # fmt: skip
+
+
+@instead_of(terms, "_quantifier")
+def maps_have_one_value(right: Any, e: x.Quantifier, f: Bindings) -> Any:
+    """Each cell of a map that is written as a whole has the value of the first."""
+    if e.kind != "map":
+        return right(e, f)
+    cells = right(e, f)
+    return MapValue(cells.key, lambda k: cells.at(f.sorts.literal(cells.key, t.members(cells.key)[0])))
+
+
+@instead_of(terms, "_around")
+def nothing_goes_around(right: Any, number: Term, of: t.Instance, size: Any) -> Term:
+    """Behind the last instance comes the last, before the first one the first."""
+    return z3.If(number < 0, 0, z3.If(number < size, number, size - 1))
+
+
+@instead_of(terms, "_around")
+def what_goes_around_is_the_first(right: Any, number: Term, of: t.Instance, size: Any) -> Term:
+    return z3.If(z3.And(number >= 0, number < size), number, z3.IntVal(0))
 
 
 @instead_of(terms, "_quantifier")
@@ -181,6 +235,24 @@ def machines_begin_alike(right: Any, encoding: Encoding, s: Any, role: Role, *in
     names = [name for name, datum in role.data.items() if datum.any_initial] if instance else []
     alike = [encoding.sorts.equal(*(s.data(role.name, me, n) for me in (*instance, z3.IntVal(0)))) for n in names]
     return z3.And(right(encoding, s, role, *instance), *alike)
+
+
+@instead_of(Encoding, "_begins")
+def all_begin_where_the_first_does(right: Any, encoding: Encoding, s: Any, role: Role, *instance: Term) -> Term:
+    """Which machines a first state is of is forgotten."""
+    return right(encoding, s, _beginning(role, dict.fromkeys([s.name for s in role.initial][:1])), *instance)
+
+
+@instead_of(Encoding, "_begins")
+def the_others_begin_nowhere_else(right: Any, encoding: Encoding, s: Any, role: Role, *instance: Term) -> Term:
+    """Of several first states, the first is one of no machine."""
+    of = {state.name: state.starts for state in role.initial}
+    return right(encoding, s, _beginning(role, {n: of[n] for n in [*of][1:]} if len(of) > 1 else of), *instance)
+
+
+def _beginning(role: Role, of: Mapping[str, x.Expression | None]) -> Role:
+    states = {n: replace(state, initial=n in of, starts=of.get(n)) for n, state in role.states.items()}
+    return replace(role, states=states)
 
 
 @instead_of(Encoding, "_constants")
