@@ -195,7 +195,8 @@ class Kernel:
         """Goes on from what was kept, which is taken away, so that it is not there twice. All changes are known."""
         for which, name in enumerate(LASTING):
             some = kept.pop(name)
-            _had(self.c.keep(self._at, which, some.ctypes.data, some.nbytes))
+            if some.nbytes:
+                _had(self.c.keep(self._at, which, some.ctypes.data, some.nbytes))
         for which, number in enumerate(numbers):
             self.c.keep_number(self._at, which, number)
         _had(self.c.go_on(self._at))
