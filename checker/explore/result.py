@@ -200,7 +200,7 @@ class Exploration:
     cells: Sequence[Cell]
     properties: tuple[PropertyResult, ...]
     taken: Mapping[str, int]  # transition name: how often it was taken
-    vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere, or all if there is no state; ends that are never met
+    vacuous: tuple[str, ...]  # properties whose antecedent is true nowhere (all, if there is no state); ends never met
     cell_edges: Sequence[tuple[int, int, str]] = ()  # steps between cells: index of source, of target, `role#event`
     engine_reason: str = ""  # why this one
     checkpoint: str = ""  # the file from which the search can go on, if it left one
