@@ -194,7 +194,8 @@ class BreadthFirstSearch:
             system=self.system, engine=self.engine, complete=not why, why_incomplete=why, initial=self.initial,
             seconds=self._seconds, product_machines=tuple(name for name, _ in self.world.product()),
             product_states=self.system.product_size(), properties=tuple(properties),
-            vacuous=() if why else self.claims.vacuous() if found["distinct"] else self.claims.names, fairness=self.fairness, **found,
+            vacuous=() if why else self.claims.vacuous() if found["distinct"] else self.claims.names,
+            fairness=self.fairness, **found,
         )  # fmt: skip
 
     def _verdicts(self, paths: Paths, graph: Graph | None, done: bool, why: str) -> list[PropertyResult]:
