@@ -14,6 +14,7 @@ from rich.text import Text
 
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.crash.analysis import crash as crash_test
+from leasehold.checker.crash.unmet import FILE as CRASH_FILE
 from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
@@ -160,7 +161,7 @@ def check(
             screen.print()
             crash_report.brief(screen, crashed, missed, system, own, len(not_met), verbose)
             tables.contradicted(screen, wrong)
-            _print_differences(screen, not_met)
+            _print_differences(screen, not_met, CRASH_FILE)
     if as_json:
         report = _json(runs[0], wrong)
         report["crash"] = None if crashed is None else {
@@ -242,7 +243,14 @@ def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
     for warning in found.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
     if not run.cut_short:
-        _print_differences(screen, run.differ)
+        settings = "".join(
+            f" --set {name}={show(c.type, c.value)}"
+            for name, c in found.system.constants.items()
+            if c.value != found.system.defaults[name]
+        )
+        renew = "" if system in SHIPPED else f"leasehold check {system}{settings} --write"
+        new = "" if run.meant or not renew else f"a run of expected.yaml, which `{renew}` makes"
+        _print_differences(screen, run.differ, "expected.yaml", new, renew)
 
 
 # Of each verdict: the noun, and the verb for one and for several.
@@ -263,7 +271,9 @@ def _verdict(run: _Run) -> tuple[str, str]:
     if not found.complete:
         return f"{name} is not decided: no property is violated so far, but {found.why_incomplete}.", "yellow"
     if run.differ:
-        return f"{name} is not as expected: {counted(len(run.differ), 'difference')}.", "red"
+        broken = any(d.what in {p.name for p in found.properties} and not d.explain_under for d in run.differ)
+        words = f"{name} is not as expected" if broken or run.beyond else f"{name} holds, but is not as expected"
+        return f"{words}: {counted(len(run.differ), 'difference')}.", "red"
     if run.beyond:
         are = "is" if len(run.beyond) == 1 else "are"
         return f"{name} is not decided: {listed(run.beyond)} {are} open beyond the bounds of the search.", "yellow"
@@ -275,10 +285,12 @@ def _verdict(run: _Run) -> tuple[str, str]:
     return f"{name} holds: {together(said) or 'it has no properties'} ({compared}).", "green"
 
 
-def _print_differences(screen: Console, differ: Sequence[Difference]) -> None:
+def _print_differences(
+    screen: Console, differ: Sequence[Difference], file: str, where: str = "", renew: str = ""
+) -> None:
     if differ:
         screen.print(f"\nnot as expected: {counted(len(differ), 'difference')}", markup=False, style="red")
-        tables.differences(screen, differ)
+        tables.differences(screen, differ, file, where, renew)
 
 
 def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:

@@ -118,7 +118,7 @@ def brief(
     asked(screen, str(faults), "system.yaml", settings)
     cases = f", {len(found.cases):,} cases of a crash" if found.complete else ""
     screen.print(f"{found.faulty.distinct:,} distinct states{cases}", markup=False)
-    not_met(screen, missed)
+    not_met(screen, missed, named=not differ)
     others(screen, found, verbose)
     if verbose or found.complete:
         stabilises(screen, found, verbose)
@@ -151,8 +151,8 @@ def counts(screen: Console, found: CrashReport) -> None:
         screen.print(Text(f"  {line}", style="dim"))
 
 
-def not_met(screen: Console, missed: Sequence[Unmet]) -> None:
-    """How many crash points nothing stopped at, and those that nothing explains."""
+def not_met(screen: Console, missed: Sequence[Unmet], named: bool = True) -> None:
+    """How many crash points nothing stopped at, and those that nothing explains: `named`, or how many."""
     fresh = [u.name for u in missed if not u.reason]
     told = sum(1 for u in missed if u.pattern)
     seen = len(missed) - len(fresh) - told
@@ -161,7 +161,8 @@ def not_met(screen: Console, missed: Sequence[Unmet]) -> None:
             screen.print(f"[dim]{counted(count, 'crash point')} not met, {why}[/]")
     if fresh:
         names = listed(fresh) if len(fresh) <= tables.FEW else f"{listed(fresh[: tables.FEW])}, and more"
-        screen.print(f"[yellow]{counted(len(fresh), 'crash point')} not met, and not explained:[/] {escape(names)}")
+        words = f"{counted(len(fresh), 'crash point')} not met, and not explained"
+        screen.print(f"[yellow]{words}:[/] {escape(names)}" if named else f"[yellow]{words}[/]")
 
 
 def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> None:

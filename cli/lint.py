@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import click
 
+from leasehold.checker.crash.unmet import explanations
+from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.cli.common import (
     Exit,
     console,
@@ -16,8 +18,12 @@ from leasehold.cli.common import (
     set_option,
     verb,
 )
+from leasehold.cli.crash import load_for_faults
+from leasehold.faults import Budget, BudgetError
+from leasehold.faults.lowering import lower_with_faults
 from leasehold.reports.sarif import diagnostics_sarif
-from leasehold.spec import Diagnostic, SpecError, load
+from leasehold.spec import Diagnostic, SpecError, System, load
+from leasehold.spec.language.diagnostics import Sink
 
 
 @verb()
@@ -28,6 +34,8 @@ from leasehold.spec import Diagnostic, SpecError, load
 def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, as_sarif: bool) -> Exit:
     """Read each SYSTEM and report everything that is wrong with its text.
 
+    That is the text of all its files: also crash.yaml, mutation.yaml, and the budgets under `faults`.
+
     Example:  leasehold lint lease ./my_system
     """
     if as_json and as_sarif:
@@ -35,9 +43,16 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
     found: list[Diagnostic] = []
     for system in systems:
         try:
-            found += load(system, settings).warnings
+            model = load(system, settings)
         except SpecError as error:
             found += error.diagnostics
+            continue
+        found += model.warnings
+        for read in (_budgets, _crash_points, _mutants):
+            try:
+                read(system, settings, model)
+            except SpecError as error:
+                found += error.diagnostics
     if as_sarif:
         print_json(diagnostics_sarif(found))
     elif as_json:
@@ -45,3 +60,25 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
     else:
         print_diagnostics(console(), found)
     return Exit.BAD_SPEC if any(d.severity == "error" for d in found) else Exit.HOLDS
+
+
+# What the loader does not read, as exploring needs it first. Each raises SpecError.
+
+
+def _budgets(system: str, settings: Mapping[str, str], model: System) -> None:
+    sink = Sink()
+    for words in (model.faults.budget, model.faults.check):
+        try:
+            if words:
+                lower_with_faults(model, Budget.parse(words))
+        except BudgetError as error:
+            sink.error("no_budget", model.faults.place, words=words[:40], error=error)
+    sink.raise_errors()
+
+
+def _crash_points(system: str, settings: Mapping[str, str], model: System) -> None:
+    explanations(system, load_for_faults(system, settings)[0])
+
+
+def _mutants(system: str, settings: Mapping[str, str], model: System) -> None:
+    battery_of(SystemLoader(system))

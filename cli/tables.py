@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from leasehold.checker.explore import Exploration, PropertyResult
-from leasehold.checker.explore.expectations import Difference
+from leasehold.checker.explore.expectations import NUMBERS, Difference
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.result import Orbits, Path
 from leasehold.impl.words import counted
@@ -231,18 +231,44 @@ def explained_ones(screen: Console, number: int, what: str) -> None:
         screen.print(f"[dim]{number} {what}, as expected.yaml explains[/]")
 
 
-def differences(screen: Console, found: Sequence[Difference]) -> None:
-    """The differences from expected.yaml; many that are alike are printed as one."""
-    groups: dict[tuple[str, str], list[str]] = {}
+def differences(
+    screen: Console, found: Sequence[Difference], file: str, where: str = "", renew: str = ""
+) -> None:  # fmt: skip
+    """The differences from what a file expects; many that are alike are printed as one, and each kind has its remedy.
+
+    Args:
+        screen: where to print.
+        found: the differences.
+        file: that expects it: `expected.yaml`, `crash.yaml`.
+        where: an explanation stands in it; left out: the file.
+        renew: the command that renews the numbers in it, if there is one.
+    """
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for d in found:
-        groups.setdefault((d.expected, d.found), []).append(d.what)
-    for (expected, got), names in groups.items():
+        groups.setdefault((d.explain_under, d.expected, d.found), []).append(d.what)
+    for (key, expected, got), names in groups.items():
+        words = f"{got}, and not explained in {file}" if key else f"expected {expected}, found {got}"
         if len(names) == 1:
-            screen.print(f"  {names[0]}: expected {expected}, found {got}", markup=False, soft_wrap=True)
+            screen.print(f"  {names[0]}: {words}", markup=False, soft_wrap=True)
         else:
-            screen.print(f"  {len(names)} expected {expected}, found {got}:", markup=False)
+            screen.print(f"  {len(names)} {words}:", markup=False)
             for name in names:
                 screen.print(f"    {name}", markup=False, soft_wrap=True)
+        if key:
+            name = f'"{names[0]}"' if "*" in names[0] else names[0]
+            screen.print(
+                f"  remedy: change this, or explain it in {where or file}: `{key}: {{{name}: why}}`",
+                markup=False,
+                style="dim",
+                soft_wrap=True,
+            )
+    if renew and any(d.what in NUMBERS for d in found):
+        screen.print(
+            f"  remedy: `{renew}` renews the numbers, if the change is intended",
+            markup=False,
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 def _note(p: PropertyResult) -> str:

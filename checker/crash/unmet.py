@@ -73,7 +73,7 @@ def differences(found: Iterable[Unmet], known: Iterable[Explanation]) -> Iterato
     for one in found:
         used.add(one.pattern)
         if not one.reason:
-            yield Difference(one.name, f"a crash there, or an explanation in {FILE}", "never met")
+            yield Difference(one.name, f"a crash there, or an explanation in {FILE}", "never met", "unmet")
     for e in known:
         if e.pattern not in used:
             yield Difference(e.pattern, "never met", "met, or the budget of faults explains it")

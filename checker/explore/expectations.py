@@ -22,14 +22,23 @@ from leasehold.spec.language.shape import YamlShape
 from leasehold.spec.language.shape_check import check
 from leasehold.spec.language.source import YamlNode, read_file
 
+NUMBERS = ("product", "reachable", "distinct", "generated", "edges", "depth", "initial")
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as expected."""
+    """One thing that is not as expected.
+
+    Attributes:
+        what: a property, a number, a transition or a crash point.
+        expected, found: in words.
+        explain_under: the key that takes an explanation of it, where only that is missing; else empty.
+    """
 
     what: str
     expected: str
     found: str
+    explain_under: str = ""
 
     def __str__(self) -> str:
         return f"{self.what}: expected {self.expected}, found {self.found}"
@@ -51,10 +60,11 @@ def _shown(expectation: Expectation) -> dict[str, str]:
 
 def counts(found: Exploration) -> dict[str, int]:
     """The numbers that an expectation may give, by name."""
-    return {
-        "product": found.product_states, "reachable": len(found.cells), "distinct": found.distinct,
-        "generated": found.generated, "edges": found.edges, "depth": found.depth, "initial": found.initial,
-    }  # fmt: skip
+    values = (
+        found.product_states, len(found.cells), found.distinct, found.generated, found.edges, found.depth,
+        found.initial,
+    )  # fmt: skip
+    return dict(zip(NUMBERS, values, strict=True))
 
 
 def differences(found: Exploration, expectation: Expectation | None) -> tuple[Difference, ...]:
@@ -80,18 +90,20 @@ def _differences(found: Exploration, expectation: Expectation | None) -> Iterato
     unvisited, vacuous = set(found.unvisited_transitions), set(found.vacuous)
     shared = expectation or next(iter(found.system.expectations), None)  # what holds of every setting, listed or not
     reasons = expectation.unvisited if expectation else {}
-    yield from _explained("never taken", "taken", unvisited, reasons, shared.shared_unvisited if shared else {})
+    told = shared.shared_unvisited if shared else {}
+    yield from _explained("never taken", "taken", "unvisited", unvisited, reasons, told)
     reasons = expectation.vacuous if expectation else {}
-    yield from _explained("vacuous", "not vacuous", vacuous, reasons, shared.shared_vacuous if shared else {})
+    told = shared.shared_vacuous if shared else {}
+    yield from _explained("vacuous", "not vacuous", "vacuous", vacuous, reasons, told)
 
 
 def _explained(
-    what: str, opposite: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
+    what: str, opposite: str, key: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
 ) -> Iterator[Difference]:
     own = set(reasons)
     shared = set(shared_reasons)
     for name in sorted(names - own - shared):
-        yield Difference(name, "an explanation in expected.yaml", what)
+        yield Difference(name, "an explanation in expected.yaml", what, key)
     for name in sorted(own - names):
         yield Difference(name, what, opposite)
 

@@ -346,9 +346,12 @@ class Builder(FieldBuilder):
             self.sink.error("call_answers", answers.place, name=name)
             return None
         known = tuple(a.text for a in answers or () if self._known_event(role, a.text, a.place))
-        return m.Call(
-            name, text_of(node, "call"), known, when, text_of(node, "outlives") == "true", doc_of(node), place
-        )
+        target = text_of(node, "call")
+        kind, _, called = target.partition(".")
+        if kind not in ("policy", "handler") or not called:
+            near = near_miss(target, [f"{one}.{called or 'NAME'}" for one in ("policy", "handler")])
+            self.sink.error("call_of_nothing", (node.get("call") or node).place, near=near, word=target[:60])
+        return m.Call(name, target, known, when, text_of(node, "outlives") == "true", doc_of(node), place)
 
     def _drive(
         self, role: str, name: str, place: Place, node: YamlNode, scope: Scope, when: x.Expression | None

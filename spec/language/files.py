@@ -94,7 +94,8 @@ class Gatherer:
             if role is not None:
                 files.roles[name] = role
                 files.digested.append(role)
-        self._strays()
+        if system.kind == "mapping":
+            self._strays()
         self._messages_are_there()
         files.expected = self._read(self.folder / "expected.yaml", shape.FILES["expected"])
         files.migrations = self._read(self.folder / "migrations.yaml", shape.FILES["migrations"])

@@ -238,7 +238,8 @@ def _messages_and_channels(system: System, sink: Sink) -> None:
         carriers = [c for c in system.channels.values() if (c.sender, c.receiver) == (message.sender, message.receiver)]
         if len(carriers) != 1:
             names = f": {listed(c.name for c in carriers)}" if carriers else ""
-            sink.error("one_channel", message.place, count=len(carriers), names=names, **ends)
+            channels = f"{len(carriers)} channels carry" if carriers else "no channel carries"
+            sink.error("one_channel", message.place, channels=channels, names=names, **ends)
     for channel in system.channels.values():
         if not any((m.sender, m.receiver) == (channel.sender, channel.receiver) for m in system.messages.values()):
             sink.error("empty_channel", channel.place, channel=channel.name)

@@ -55,8 +55,17 @@ def find(name_or_folder: str | Path) -> tuple[Path, str]:
     except (OSError, ValueError):
         pass
     sink, shown = Sink(), words if len(words) <= 80 else words[:77] + "..."
-    sink.error("unknown_system", NOWHERE, near=near_miss(words, SHIPPED), word=shown, known=SHIPPED)
+    near = near_miss(words, [*SHIPPED, *_beside(folder)])
+    sink.error("unknown_system", NOWHERE, near=near, word=shown, known=SHIPPED)
     raise SpecError(sink.found)
+
+
+def _beside(folder: Path) -> list[str]:
+    """The folders of systems beside the place where one was looked for."""
+    try:
+        return [str(path.parent) for path in folder.parent.glob("*/system.yaml")]
+    except (OSError, ValueError):
+        return []
 
 
 def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> m.System:

@@ -106,7 +106,7 @@ CRASH_CELL_KEYS = {
 }
 CHECK_CRASH_KEYS = {
     "differences": "of `crash` within `check`: crash points that are neither met nor explained, each with `what`, "
-    "`expected` and `found`",
+    "`expected`, `found` and `explain_under`",
 }
 DEEP_KEYS = {
     "budgets": "where several budgets are explored, with `--faults deep` or on the way to the system's own: each with "
@@ -130,7 +130,10 @@ POINTS_KEYS = {
 CHECK_KEYS = {
     "setting": "the run of `expected.yaml` that has these constants, or null",
     "warnings": "diagnostics that are no errors",
-    "differences": "each with `what`, `expected` and `found`",
+    "differences": (
+        "each with `what`, `expected`, `found` and `explain_under`: the key of expected.yaml or crash.yaml that takes "
+        "an explanation, where only that is missing"
+    ),
     "as_expected": "whether there is none; those of `crash` are told there",
     "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }

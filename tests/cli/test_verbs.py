@@ -75,8 +75,8 @@ def test_an_unknown_system_is_2_with_a_near_miss(verb: str, run: Run) -> None:
         (("",), "--set takes NAME=VALUE, not ''"),
         (("max_unit=3",), "error LH701: there is no constant `max_unit` to set\n  did you mean `max_units`?"),
         (("max_units=-1",), "error LH702: `max_units` must lie in 1..4000; -1 does not"),
-        (("max_units=",), "error LH702: `max_units` is a number; `` is not"),
-        (("max_units=two",), "error LH702: `max_units` is a number; `two` is not"),
+        (("max_units=",), "error LH702: `max_units` is an integer of at most 18 digits; `` is not"),
+        (("max_units=two",), "error LH702: `max_units` is an integer of at most 18 digits; `two` is not"),
         (("max_units=1", "max_units=1"), "--set gives 'max_units' twice"),
         (("expiry=yes",), "error LH702: `expiry` is true or false; `yes` is neither"),
     ],
@@ -244,6 +244,7 @@ def test_check_says_what_differs_in_both_directions(run: Run, light: Path) -> No
         "  can_be_dark: expected violated, found holds\n"
         "  distinct: expected 3, found 2\n"
         "  light/dark#press: expected never taken, found taken\n"
+        "  remedy: `leasehold check light --write` renews the numbers, if the change is intended\n"
     )
 
 
@@ -263,7 +264,14 @@ def test_check_wants_what_is_never_taken_explained(run: Run, light: Path) -> Non
     )
     done = run("check", "light")
     assert done.returncode == 1
-    assert "  light/dark#press.2: expected an explanation in expected.yaml, found never taken\n" in done.stdout
+    assert done.stdout.startswith("light holds, but is not as expected: 1 difference.\n")
+    assert done.stdout.endswith(
+        "  light/dark#press.2: never taken, and not explained in expected.yaml\n"
+        "  remedy: change this, or explain it in a run of expected.yaml, which `leasehold check light --write` makes: "
+        "`unvisited: {light/dark#press.2: why}`\n"
+    )
+    (light / "expected.yaml").write_text("runs: {one: {unvisited: {light/dark#press.2: why}}}\n")
+    assert run("check", "light").returncode == 0
 
 
 @pytest.mark.long
@@ -400,6 +408,24 @@ def test_report_of_a_bad_spec_makes_no_folder(run: Run, tmp_path: Path) -> None:
 
 
 # lint
+
+
+def test_lint_reads_every_file_of_a_system(run: Run, light: Path) -> None:
+    (light / "system.yaml").write_text(LIGHT["system.yaml"] + "faults: {check: crash=one}\n")
+    (light / "crash.yaml").write_text("unmet: {'crash:light/drak#before-commit': why}\n")
+    (light / "mutation.yaml").write_text("trials: []\n")
+    done = run("lint", "light")
+    assert done.returncode == 2
+    for words in (
+        "light/system.yaml:4:9: error LH203: `crash=one` is no budget: crash needs a number from 0 to 99",
+        "light/crash.yaml:1:10: error LH602: there is no crash point `crash:light/drak#before-commit`",
+        "light/mutation.yaml:1:1: error LH201: `trials` is not a key of a mutation campaign",
+    ):
+        assert words in done.stdout + done.stderr
+
+
+def test_a_misspelt_folder_has_a_near_miss(run: Run, light: Path) -> None:
+    assert "`lihgt` is neither a shipped system nor a folder\n  did you mean `light`?" in run("lint", "lihgt").stdout
 
 
 @pytest.mark.long

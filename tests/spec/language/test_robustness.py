@@ -209,7 +209,7 @@ def _many_tasks(folder: Path) -> None:
 
 def _one_task_often(folder: Path) -> None:
     (folder / "roles" / "light.yaml").write_text(
-        "role: light\ntasks: {t: {call: a.b}}\nstates: {off: {initial: true, tasks: [" + "t, " * 100_000 + "t]}}\n"
+        "role: light\ntasks: {t: {call: policy.b}}\nstates: {off: {initial: true, tasks: [" + "t, " * 100_000 + "t]}}\n"
     )
 
 
