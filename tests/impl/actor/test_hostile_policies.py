@@ -456,6 +456,29 @@ def test_a_client_s_command_is_durable_when_it_is_answered_and_refused_when_it_h
     slowly(story)
 
 
+def test_the_wishes_of_all_answers_of_a_turn_are_kept() -> None:
+    async def story(loop: SlowLoop) -> None:
+        async with Tenant(options=options(limit=5.0)) as c:
+            committed = c.tenant.counts["commits"]
+            taken: list[bool] = []
+            take = c.tenant.upcalls._take
+
+            def counted(*given: Any) -> Any:
+                taken.append(c.tenant.counts["commits"] > committed)
+                return take(*given)
+
+            c.tenant.upcalls._take = counted  # type: ignore[method-assign]
+            desk = c.tenant.upcalls._desk("service_manager")
+            assert desk is not None
+            desk._take = counted
+            demands = [c.tenant.command("service_manager", "demand", f"tenant:{n}", 1, 60, 30) for n in (1, 2, 3)]
+            await asyncio.gather(*demands)
+            assert taken[:2] == [False, False], "before anything was committed"
+            assert {f"wish of tenant:{n}" for n in (1, 2, 3)} <= c.disks[TENANT].metadata.keys()
+
+    slowly(story)
+
+
 def test_a_policy_that_fails_while_it_is_told_of_its_leases_decides_nothing_before_it_has_heard_of_all() -> None:
     class Forgetful(FirstComeFirstServed):
         fails: list[int]

@@ -92,6 +92,26 @@ def test_a_lease_is_counted(watched: Any, at_once: None) -> None:
     assert value(w.read(SITE), "running") == 0
 
 
+def test_what_is_under_way_is_counted_as_it_is_now(watched: Any) -> None:
+    """Also after the store has failed, when all of it begins anew."""
+    w = Watched(watched)
+
+    async def story() -> None:
+        async with w.cluster as c:
+            assert value(w.read(TENANT), "outbox_messages") == 0
+            await c.kill(BROKER)
+            for n in (1, 2):
+                await c.lease(1, until=30)
+                assert value(w.read(TENANT), "outbox_messages") == len(c.tenant.outbox) == n
+            assert value(w.read(TENANT), "policy_timeouts_total") == 0
+            c.tenant.counts["policy errors"] += 3
+            c.tenant.counts["policy timeouts"] += 2
+            samples = w.read(TENANT)
+            assert (value(samples, "policy_errors_total"), value(samples, "policy_timeouts_total")) == (3, 2)
+
+    virtual(story())
+
+
 def test_who_it_is(watched: Any) -> None:
     w = Watched(watched)
 

@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.cluster import Cluster
+from leasehold.impl.server import subscribers
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.subscribers import Archive
 
@@ -52,6 +53,29 @@ def test_nothing_is_forgotten_while_it_cannot_be_written(
             await c.advance(2)
             assert c.state(lease)[2] is None
             assert lease in (tmp_path / "good").read_text()
+            archive.close()
+
+    asyncio.run(story())
+
+
+def test_half_a_line_does_not_spoil_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full amid a line, and has room again at a later tick."""
+    whole, full = os.write, [True, True]
+
+    def write(file: int, body: bytes) -> int:
+        return whole(file, body[: len(body) // 2] if full and full.pop() else body)
+
+    async def story() -> None:
+        async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
+            archive = Archive(tmp_path / "site.jsonl")
+            c.site.notices.subscribe(archive)
+            lease = await c.lease(2, until=10)
+            await c.advance(14)
+            monkeypatch.setattr(subscribers.os, "write", write)
+            await c.advance(10)
+            assert (full, c.state(lease)[2]) == ([], None)
+            (line,) = (tmp_path / "site.jsonl").read_text().splitlines()
+            assert json.loads(line)["lease"] == lease
             archive.close()
 
     asyncio.run(story())

@@ -1,0 +1,66 @@
+"""The process of an actor ends as its actor has ended: well where it was asked to, with the error otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.identity import trust_file
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.server.build import Built, build
+from leasehold.impl.server.config import parse
+from leasehold.impl.server.serve import serve
+from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.store import Batch, Fenced, RecordKey
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
+    """A broker that is not started yet, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    key = PrivateKey.generate()
+    key.save(Path("broker.key"))
+    trust_file.save(Path("trust.yaml"), add(Trust(), "broker", "broker", key.public, "http://127.0.0.1:1"))
+    given = {
+        "name": "broker", "store": "sqlite:broker.db", "listen": "http://127.0.0.1:0", "key": "broker.key",
+        "trust": "trust.yaml", "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {},
+    }  # fmt: skip
+    return build(parse(given), ("broker",))
+
+
+def test_an_actor_whose_store_was_taken_ends_with_that_error(built: Built) -> None:
+    async def story() -> None:
+        ready = asyncio.Event()
+        serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
+        await asyncio.wait_for(ready.wait(), 30)
+        Path("broker.db.lock").unlink()  # as a careless operator does
+        other = SqliteStore("broker.db")
+        await other.open("broker")
+        await other.commit(Batch({RecordKey("tenant:1", "broker"): b"another's"}))
+        built.actor.upcalls._kept["a word"] = b"of the next commit"
+        with pytest.raises(ActorError, match="has taken over"):
+            await built.actor.read()
+        with pytest.raises(Fenced, match="newer owner"):
+            await asyncio.wait_for(serving, 30)
+        await other.close()
+
+    asyncio.run(story())
+
+
+def test_an_actor_that_is_asked_to_end_ends_well(built: Built) -> None:
+    async def story() -> None:
+        ready = asyncio.Event()
+        serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
+        await asyncio.wait_for(ready.wait(), 30)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(serving, 30)
+        assert not Path("broker.sock").exists()
+        assert not built.actor.running
+
+    asyncio.run(story())

@@ -1,0 +1,131 @@
+"""What an observer of a fleet takes for a violation, and what it cannot know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from leasehold.impl.fleet import BROKER, SITE, TENANT
+from leasehold.impl.fleet_monitor import FleetMonitor
+from leasehold.impl.server.client import ClientError
+
+A, B = "tenant:1", "tenant:2"
+
+
+class Told:
+    """A fleet whose actors and units are as the test says.
+
+    Attributes:
+        rows: the leases of each actor; None: it does not answer.
+        alive: the first process of each unit that runs: its number, start and lease.
+    """
+
+    units = 2
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]] | None] = {TENANT: [], BROKER: [], SITE: []}
+        self.alive: dict[str, tuple[int, int, str]] = {}
+
+    def client(self, name: str) -> Any:
+        def get(place: str) -> Any:
+            if self.rows[name] is None:
+                raise ClientError("nobody answers")
+            return {"now": 5} if place == "about" else self.rows[name]
+
+        return SimpleNamespace(get=get)
+
+    def unit_places(self) -> list[Any]:
+        def place(name: str, pid: int, start: int, lease: str) -> Any:
+            birth = {"pid": pid, "start": start, "lease": lease}
+            return SimpleNamespace(folder=Path(name), birth=lambda: birth, alive=lambda: True)
+
+        return [place(name, *unit) for name, unit in self.alive.items()]
+
+    def site(self, lease: str, *assigned: int, over: bool = False) -> dict[str, Any]:
+        return {"lease": lease, "state": "active", "data": {"assigned": list(assigned)}, "over": over}
+
+
+@pytest.fixture
+def fleet() -> Told:
+    return Told()
+
+
+def test_a_unit_serves_one_lease(fleet: Told) -> None:
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    fleet.rows[SITE] = [fleet.site(A, 0), fleet.site(B, 1)]
+    monitor.observe()
+    assert monitor.violations == []
+    fleet.rows[SITE] = [fleet.site(A, 0), fleet.site(B, 0)]
+    monitor.observe()
+    monitor.observe()
+    assert monitor.violations == [f"unit-0 is assigned to {A} and {B} at once"]
+
+
+@pytest.mark.parametrize("state", ["ticketed", "extending", "ticketing"])
+def test_promises_of_every_lease_that_is_not_over_count(fleet: Told, state: str) -> None:
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    rows = [{"lease": lease, "state": state, "data": {"units": 1}, "over": False} for lease in (A, B)]
+    fleet.rows[BROKER] = [*rows, {"lease": "tenant:3", "state": "closed", "data": {"units": 9}, "over": True}]
+    monitor.observe()
+    assert monitor.violations == []
+    rows[0]["data"] = {"units": 2}
+    monitor.observe()
+    assert monitor.violations == ["3 units are promised, and there are 2"]
+
+
+@pytest.mark.parametrize("away", [(), (SITE,), (TENANT, BROKER)])
+@pytest.mark.parametrize("unseen", [0, 1, 3])
+def test_the_process_of_a_unit_lives_on_as_long_as_its_lease_has_it(
+    fleet: Told, away: tuple[str, ...], unseen: int
+) -> None:
+    """Also where it is not seen for a while, and another has taken its place meanwhile."""
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    fleet.rows[SITE] = has = [fleet.site(A, 0)]
+    fleet.alive = {"unit-0": (100, 7, A)}
+    monitor.observe()
+    fleet.alive = {}
+    for name in away:
+        fleet.rows[name] = None
+    for _ in range(unseen):
+        monitor.observe()
+    assert monitor.violations == []
+    fleet.rows = {TENANT: [], BROKER: [], SITE: has}
+    fleet.alive = {"unit-0": (101, 9, A)}
+    monitor.observe()
+    assert monitor.violations == [f"unit-0 of {A} was process 100, and is now 101"]
+
+
+@pytest.mark.parametrize("rows", [[], [{"assigned": []}], [{"assigned": [0], "over": True}]])
+def test_a_unit_that_was_given_back_may_begin_anew(fleet: Told, rows: list[dict[str, Any]]) -> None:
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    fleet.rows[SITE] = [fleet.site(A, 0)]
+    fleet.alive = {"unit-0": (100, 7, A)}
+    monitor.observe()
+    fleet.rows[SITE] = [fleet.site(A, *row["assigned"], over=row.get("over", False)) for row in rows]
+    fleet.alive = {}
+    monitor.observe()
+    fleet.rows[SITE] = [fleet.site(A, 0)]
+    fleet.alive = {"unit-0": (101, 9, A)}
+    monitor.observe()
+    assert monitor.violations == []
+
+
+@pytest.mark.parametrize(("end", "running", "found"), [(9, 1, True), (9, 2, False), (5, 1, False)])
+def test_while_a_lease_is_active_and_its_term_lasts_its_units_run(
+    fleet: Told, end: int, running: int, found: bool
+) -> None:
+    """What was asked for one after the other is of several moments: only what is seen twice counts."""
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    row = {"lease": A, "state": "active", "since": 3, "data": {"lease_end": end, "lease_units": 2}, "over": False}
+    fleet.rows[TENANT] = [row]
+    fleet.alive = {f"unit-{n}": (100 + n, 7, A) for n in range(running)}
+    monitor.observe()
+    assert monitor.violations == []
+    fleet.rows[TENANT] = [{**row, "since": 4}]
+    monitor.observe()
+    assert monitor.violations == [], "the record is another one"
+    monitor.observe()
+    assert monitor.violations == ([f"{A} is active with 2 units, and 1 run"] if found else [])
