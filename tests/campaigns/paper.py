@@ -33,7 +33,7 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
         "the repository, and the row's own tests named here have to fail in it, because what they demand is not so.",
         "`python -m tests.campaigns.paper --results reports/paper_breaks.md` makes all and writes this page.", "",
         f"**{noticed} of {len(judged)} breaks were noticed by all of their tests**, in {seconds / 60:.0f} minutes.",
-        f"They are of {len(by_row)} of the {len(held)} rows that say *held*; the others have no break yet.", "",
+        f"They are of {len(by_row)} of the {len(held)} rows that say *held*.", "",
         "| row | file that is broken | tests that fail then |", "|---|---|---|",
     ]  # fmt: skip
     for row in held:

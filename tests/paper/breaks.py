@@ -1,8 +1,8 @@
 """Breaks of the rules of docs/paper.md: a change of the specification or the code, with the tests that must fail then.
 
 A row of the map that says `held` is worth as much as its tests. So `breaks.yaml` has changes that take a row's rule
-away, and names tests of the row that have to notice; the report counts rows without one. Each break is made in a copy
-of the repository; its tests have to fail there because what they demand is not so. A test that cannot be run any more
+away, at least one for each such row, and names tests of the row that have to notice. Each break is made in a copy of
+the repository; its tests have to fail there because what they demand is not so. A test that cannot be run any more
 has noticed nothing.
 """
 

@@ -15,6 +15,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.step import Action
+from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
 from tests.systems import load
 
@@ -50,7 +51,7 @@ def systems() -> dict[str, System]:
 def changed(tmp_path: FilePath) -> Changed:
     """Explores a copy of the lease's spec in which something was changed."""
 
-    def changed(*edits: Edit, **settings: Any) -> Exploration:
+    def changed(*edits: Edit, budget: Budget | None = None, **settings: Any) -> Exploration:
         folder = tmp_path / "lease"
         shutil.copytree(shipped_folder("lease"), folder)
         (folder / "expected.yaml").unlink()
@@ -58,7 +59,7 @@ def changed(tmp_path: FilePath) -> Changed:
             tree = yaml.load((folder / file).read_text(), Loader=yaml.BaseLoader)
             put(tree, where, value)
             (folder / file).write_text(yaml.safe_dump(tree, sort_keys=False))
-        return explore(load(folder, {**SHORT, **settings}))
+        return explore(load(folder, {**SHORT, **settings}), budget=budget)
 
     return changed
 

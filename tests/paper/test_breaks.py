@@ -23,6 +23,11 @@ def test_a_break_changes_what_is_there_and_names_tests_of_its_row(made: Break) -
         assert f"def {function}(" in (ROOT / file).read_text()
 
 
+def test_every_row_that_is_held_has_a_break() -> None:
+    broken = {made.row for made in breaks()}
+    assert [row.name for row in rows() if row.held and row.name not in broken] == []
+
+
 def test_only_a_failed_demand_has_noticed_a_break() -> None:
     made = Break("row", (), ("t.py::test_one", "t.py::test_two[a]"))
     ended = [Ended("t.py::test_one[x]", "asserted", ""), Ended("t.py::test_two[a]", "other", "ImportError: no")]

@@ -1,5 +1,26 @@
 """Section 2, with 2.1 (resource leases), 2.2 (crash recovery) and 2.3 (robust extensions)."""
 
+import pytest
+
+from leasehold.faults import Budget
+from tests.systems import load
+
+# What time does to whom holds something, with the rules of each role that has a clock.
+EXPIRY = [
+    "a_request_is_given_up_at_its_end",
+    "a_ticket_is_held_to_its_end",
+    "a_lease_is_used_to_its_end",
+    "an_eager_site_closes_at_the_end",
+    "extension_answered_before_the_end",
+    "handlers_end_in_time",
+]
+TIMERS = [
+    (role.name, state.name)
+    for role in load("lease").roles.values()
+    for state in role.states.values()
+    if "tick" in state.on
+]
+
 
 def test_a_lease_is_a_contract_over_units_and_a_period(systems):
     """Section 2: a lease grants a number of units of a resource for a period of time."""
@@ -51,8 +72,43 @@ def test_a_neighbour_that_is_silent_is_waited_for_while_the_ticket_lasts(walk, w
 
 def test_every_inconsistency_ends_with_the_term(lease, verdict):
     """Section 2.2, "eventual consistency": leases expire, so all that was leased is released at last."""
-    for name in ("never_stuck", "deadlock_free", "closing_ends", "units_come_free"):
+    for name in ("never_stuck", "deadlock_free", "closing_ends", "units_come_free", *EXPIRY):
         assert verdict(lease, name).verdict == "exhausted", name
+        assert name not in lease.vacuous
+
+
+OVER = {
+    "service_manager": "service_manager.state in {nascent, closed, failed}",
+    "broker": "broker.state in {nascent, closed}",
+    "authority": "authority.state in {nascent, closed}",
+}
+
+
+@pytest.mark.parametrize("lazy", [True, False], ids=["lazy", "eager"])
+def test_who_is_gone_for_good_is_abandoned_with_the_term(changed, verdict, lazy):
+    """Sections 2.2 and 3.2: an actor that stays unreachable holds up neither of the others beyond the term."""
+    rules = {
+        f"{gone}_gone_{other}_over": {"when": f"not running({gone}) and not ({over})", "leads_to": over}
+        for gone in OVER
+        for other, over in OVER.items()
+        if gone != other
+    }
+    found = changed(("invariants.yaml", "properties", rules), budget=Budget(halt=1), max_units=1, lazy_close=lazy)
+    assert {name: verdict(found, name).verdict for name in rules} == dict.fromkeys(rules, "exhausted")
+    assert found.vacuous == ()
+
+
+@pytest.mark.parametrize(("role", "state"), TIMERS)
+def test_a_timer_that_is_left_out_is_found(changed, role, state):
+    """Section 2.2: each timer of each role is needed, for a rule about expiry that does not speak of timers."""
+    found = changed((f"roles/{role}.yaml", f"states.{state}.on.tick", None), max_units=1, last_end=3, lazy_close=False)
+    assert {p.name for p in found.properties if p.verdict == "violated"} & set(EXPIRY)
+
+
+def test_every_role_has_timers():
+    """Section 2.2: a service manager, a broker and a site end by the clock what they hold, and a unit its handlers."""
+    assert {role for role, _ in TIMERS} == {"service_manager", "broker", "authority", "unit"}
+    assert len(TIMERS) == 18
 
 
 def test_actors_share_nothing(systems):

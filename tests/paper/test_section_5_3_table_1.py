@@ -10,7 +10,15 @@ import re
 import pytest
 
 TABLE = {
-    1: ["valid_ticket", "ticket_lasts_while_it_is_used", "ticket_is_as_issued"],
+    1: [
+        "valid_ticket",
+        "ticket_lasts_while_it_is_used",
+        "ticket_is_as_issued",
+        "a_ticket_is_held_to_its_end",
+        "a_ticket_is_redeemed_before_its_end",
+        "a_ticket_that_lasts_is_accepted",
+        "a_ticket_is_kept_to_its_end",
+    ],
     2: [
         "assigned_equals_ticketed",
         "active_as_ticketed",
@@ -20,7 +28,12 @@ TABLE = {
     3: ["ticket_changes_on_extension_only", "ticket_is_as_issued"],
     4: ["lease_changes_on_extension_only", "lease_changes_when_asked_only"],
     5: ["extension_asked_before_the_end"],
-    6: ["extension_answered_before_the_end", "extension_request_is_taken_up", "broker_decides"],
+    6: [
+        "extension_answered_before_the_end",
+        "extension_request_is_taken_up",
+        "broker_decides",
+        "a_ticket_is_extended_before_its_end",
+    ],
     7: ["never_terminated_early"],
     8: ["never_terminated_when_extended", "valid_extension_is_accepted"],
     9: ["handlers_end_in_time", "deadlines_are_the_limit", "handlers_are_waited_for_in_bounded_time"],
@@ -46,9 +59,7 @@ def of_table(lease):
 
 def test_the_spec_has_each_row_of_the_table(lease):
     rows = of_table(lease)
-    assert rows.keys() == TABLE.keys()
-    for number, names in TABLE.items():
-        assert set(names) <= set(rows[number])
+    assert {number: set(names) for number, names in rows.items()} == {n: set(names) for n, names in TABLE.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,6 +105,40 @@ BROKEN = [
         [(SM, "states.closing.tasks", ["leave", "close_lease", "give_ticket_back"])],
         TIMELESS,
         id="1: the ticket is given back while the site still holds the units",
+    ),
+    pytest.param(
+        "a_ticket_is_held_to_its_end",
+        "now 2",
+        [(BROKER, "states.ticketed.on.tick", None)],
+        TIMED,
+        id="1: the broker never lets go of a ticket that is over",
+    ),
+    pytest.param(
+        "a_ticket_is_redeemed_before_its_end",
+        "authority/nascent#redeem",
+        [
+            (SITE, "states.nascent.on.redeem.0.when", "msg.end >= now"),
+            (SITE, "states.nascent.on.redeem.1.when", "msg.end < now"),
+        ],
+        TIMED,
+        id="1: the site takes a ticket at its end",
+    ),
+    pytest.param(
+        "a_ticket_that_lasts_is_accepted",
+        "authority/nascent#redeem.2",
+        [
+            (SITE, "states.nascent.on.redeem.0.when", "msg.end > now + 1"),
+            (SITE, "states.nascent.on.redeem.1.when", "msg.end <= now + 1"),
+        ],
+        TIMED,
+        id="1: the site denies a ticket shortly before its end",
+    ),
+    pytest.param(
+        "a_ticket_is_kept_to_its_end",
+        "broker/extending#denied",
+        [(BROKER, "states.extending.on.denied", {"to": "closed", "set": {"units": "0"}})],
+        TIMED,
+        id="1: the broker takes the ticket back when it denies a longer one",
     ),
     pytest.param(
         "assigned_equals_ticketed",
@@ -187,6 +232,16 @@ BROKEN = [
         ],
         TIMED,
         id="6: the broker denies what comes shortly before the end",
+    ),
+    pytest.param(
+        "a_ticket_is_extended_before_its_end",
+        "broker/ticketed#extend_ticket",
+        [
+            (BROKER, "states.ticketed.on.extend_ticket.0.when", "msg.end > term_end and now <= term_end"),
+            (BROKER, "states.ticketed.on.extend_ticket.1.when", "msg.end <= term_end or now > term_end"),
+        ],
+        TIMED,
+        id="6: the broker takes up what comes at the end",
     ),
     pytest.param(
         "broker_decides",

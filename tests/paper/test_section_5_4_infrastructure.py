@@ -12,9 +12,12 @@ def test_a_failed_setup_ends_a_lease_that_never_had_its_units(walk, ways):
 def test_a_failing_image_does_not_use_up_the_site(walk, ways):
     """Section 5.4: a bad image exhausts a site that retries on other hosts; here a failed setup is not retried."""
     w = walk()
-    w.take(*ways["placed"], "unit[0]: broken")
-    assert not [t for t in w.possible() if "placed" in t]
-    assert w.control["unit[1]"] == "idle"
+    w.take(*ways["placed"])
+    for step in ("unit[0]: broken", "authority: setup_failed", "unit[0]: down", "authority: torn_down"):
+        w.take(step)
+        assert not [t for t in w.possible() if "placed" in t]
+        assert w.control["unit[1]"] == "idle"
+    assert w.control["authority"] == "closed"
 
 
 def shortened(w, ways):

@@ -21,7 +21,7 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import RecordKey
+from leasehold.impl.store.store import Batch, RecordKey
 from leasehold.impl.transport.memory import Fate
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
@@ -88,6 +88,72 @@ def test_of_several_transitions_of_a_turn_only_the_last_one_s_handler_is_called(
         await actor.stop()
 
     virtual(story())
+
+
+BELL = {
+    "system.yaml": """
+system: bell
+roles: {ringer: {}}
+environment: {ring: {to: ringer}, hush: {to: ringer}}
+""",
+    "roles/ringer.yaml": """
+role: ringer
+events: {ring: It is time., hush: Enough., pulled: The rope was pulled., swung: The bell has swung., tied: It is tied.}
+tasks:
+  swing: {call: handler.swing, answers: [swung]}
+  pull: {call: handler.pull, answers: [pulled]}
+  tie: {call: handler.tie, answers: [tied]}
+states:
+  still: {initial: true, on: {ring: {to: ringing}}, ignore: {hush: it is still}}
+  ringing:
+    tasks: [swing, pull]
+    on: {hush: {to: tying}, swung: {to: ringing}, pulled: {to: ringing}}
+    ignore: {ring: it rings}
+  tying: {tasks: [tie], on: {tied: {to: still}}, ignore: {ring: it is being tied, hush: it is being tied}}
+""",
+}
+
+
+class GatedStore(MemoryStore):
+    """Its commits wait for `gate`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _commit(self, batch: Batch) -> None:
+        await self.gate.wait()
+        await super()._commit(batch)
+
+
+def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_begin_in_order(tmp_path: Path) -> None:
+    """Paper, section 3.1: a transition under a lock; then the task list, in its order."""
+    program, told = program_of(tmp_path, BELL), list[tuple[Kind, str]]()
+
+    async def story() -> None:
+        store, handler = GatedStore(), GatedHandler()
+        actor = alone(program, "ringer", store, dict.fromkeys(("swing", "pull", "tie"), handler), HandClock())
+        await actor.start()
+        actor.notices.subscribe(lambda notice: told.append((notice.kind, notice.name)))
+        store.gate.clear()
+        key = RecordKey("own:1", "ringer")
+        rung = actor.begin(*key, "ring", {}, {})
+        await asyncio.sleep(1)
+        hushed = actor.tell(*key, "hush")
+        await asyncio.sleep(1)
+        assert (actor.table.instances[key].state, told) == ("ringing", [(Kind.COMMIT, "")])
+        store.gate.set()
+        await asyncio.gather(rung, hushed)
+        await asyncio.sleep(1)
+        await actor.stop()
+
+    virtual(story())
+    whole = [(Kind.COMMIT, ""), (Kind.COMMITTED, "")]
+    assert told == [
+        *whole, (Kind.TRANSITION, "ringer/still#ring"), (Kind.CALL, "handler.swing"), (Kind.CALL, "handler.pull"),
+        *whole, (Kind.TRANSITION, "ringer/ringing#hush"), (Kind.CALL, "handler.tie"),
+    ]  # fmt: skip
 
 
 def test_a_state_that_is_left_gives_up_its_handler_and_its_message(tmp_path: Path) -> None:
