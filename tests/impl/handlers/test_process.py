@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl import files
-from leasehold.impl.handlers import process, processes
+from leasehold.impl.handlers import place, process, processes
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
 from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
@@ -523,6 +524,29 @@ def test_a_directory_that_nobody_may_enter_is_removed(base: Path) -> None:
     until((Path(up.facts["directory"]) / "done").exists)
     assert do(base, action("teardown", 2))[0].well
     assert not Path(up.facts["directory"]).exists()
+
+
+def test_what_a_unit_points_at_outside_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To remove folders that nobody may enter they are opened first, but not those that a link leads to."""
+    work, outside, tries, rmtree = tmp_path / "work", tmp_path / "outside", [PermissionError()], shutil.rmtree
+    (work / "a" / "b").mkdir(parents=True)
+    outside.mkdir(mode=0o755)
+    outside.chmod(0o755)
+    (work / "a" / "out").symlink_to(outside)
+    (work / "a").chmod(0o000)
+    work.chmod(0o000)
+
+    def once(folder: Path) -> None:
+        if tries:
+            raise tries.pop()
+        opened = [stat.S_IMODE(path.stat().st_mode) for path in (work, work / "a", work / "a" / "b")]
+        assert opened == [0o700] * 3
+        rmtree(folder)
+
+    monkeypatch.setattr(place.shutil, "rmtree", once)
+    place._remove_tree(work)
+    assert not work.exists()
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o755
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; otherwise all tests are unprivileged")

@@ -45,6 +45,11 @@ def test_replies_come_out_as_they_went_in(replies):
     assert unpack_replies(pack_replies(replies), len(replies)) == replies
 
 
+@pytest.mark.parametrize("answer", list(Delivery))
+def test_an_answer_without_a_reason_is_that_answer(answer):
+    assert unpack_replies(pack_replies([Reply(answer)]), 1) == [Reply(answer)]
+
+
 @given(st.text(min_size=1, max_size=2000))
 def test_a_reason_is_one_line_of_bounded_length(reason):
     content = pack_replies([Reply(Delivery.REFUSED, reason)])

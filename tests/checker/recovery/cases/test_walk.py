@@ -152,6 +152,11 @@ def test_senders_are_given_ever_more_time_until_something_comes_of_it() -> None:
     assert waited == [3.0, 6.0, 12.0, 24.0, 48.0]
     run.second.stopped = "b"
     assert run._retransmitted()
+    assert len(waited) == 6
+    run.second.stopped = ""
+    run.sim.loop.advance = lambda seconds: setattr(run.monitor, "state", waited.append(seconds) or 1)
+    assert run._retransmitted()
+    assert waited[6:] == [3.0]
 
 
 def test_what_the_model_breaks_is_broken(explored: Explored, runner: CaseRunner) -> None:
