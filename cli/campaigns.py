@@ -19,9 +19,9 @@ from rich.table import Table
 
 from leasehold.checker.recovery.campaign import Campaign, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
+from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, ProcessCampaign
+from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
-from leasehold.checker.recovery.processes.campaign import NO_TIME, ProcessCampaign
-from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.cli import tables
 from leasehold.cli.common import Exit, console, print_json, write_files
 from leasehold.cli.progress import Status

@@ -102,37 +102,12 @@ def _change(
         click.echo(f"{path}: {already}; nothing was changed")
 
 
-def _add(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+def add_trusted(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
     public, until = public_key(key), moment(not_after, "--not-after", time.time())
     lasts = f" until {_date(until)}" if until is not None else ""
     done = f"{name} is trusted as {role}, with the key {public.fingerprint}{lasts}"
     already = f"{name} is trusted as exactly this already"
     _change(path, name, lambda t: add(t, name, role, public, address, until), done, already, as_json, makes=True)
-
-
-def _adding(role: str, words: str, example: str) -> click.Command:
-    """The verb that trusts actors of a role of the lease."""
-    named = f"add-{role.replace('_', '-')}"
-    told = (
-        f"Trust {words} NAME, who signs with KEY.\n\n"
-        "KEY is its public key, @FILE, or a file that holds it; of a private key file only the public part is taken. "
-        "The trust set is made if it is not there. Exactly the same again changes nothing.\n\n"
-        f"Example:  leasehold {named} {example}"
-    )
-
-    @trust_verb(named, help=told)
-    @add_options
-    def adding(name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
-        _add(role, name, key, address, not_after, path, as_json)
-
-    return adding
-
-
-add_broker = _adding("broker", "a broker", "market market.pub --address http://10.0.0.8:8471")
-add_authority = _adding("authority", "an authority, a site,", "site site.pub --address http://10.0.0.9:8472")
-add_service_manager = _adding(
-    "service_manager", "a service manager", "tenant tenant.pub --address http://10.0.0.7:8470"
-)
 
 
 @trust_verb("add-actor")
@@ -144,7 +119,7 @@ def add_actor(role: str, name: str, key: str, address: str, not_after: str | Non
     Example:  leasehold add-actor --role coordinator c c.pub --address http://10.0.0.7:8470
               leasehold add-actor --role participant p0 p0.pub
     """
-    _add(role, name, key, address, not_after, path, as_json)
+    add_trusted(role, name, key, address, not_after, path, as_json)
 
 
 @trust_verb("rotate")

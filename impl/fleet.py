@@ -1,4 +1,4 @@
-"""The actors of a system as processes of this machine: for `leasehold up`, the demo, tests and benchmarks.
+"""The actors of a system as processes of this machine: for `leasehold up`, tests and benchmarks.
 
 Everything is as in production: `leasehold run` with configurations, key files and a trust set in one folder, which
 anybody may look at. A folder that was used before goes on where it was.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -21,8 +20,6 @@ import yaml
 
 from leasehold.impl import files
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
@@ -32,10 +29,7 @@ from leasehold.impl.words import choices
 from leasehold.spec import SHIPPED, load
 from leasehold.spec.language.model import Call
 
-TENANT, BROKER, SITE = "tenant", "broker", "site"
-ROLES: Mapping[str, str] = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}
 START_LIMIT_SECONDS = 60.0
-HANDLER_SECONDS = 30.0  # after which the machines give a handler up
 
 
 class ProcessHandle(Protocol):
@@ -323,48 +317,7 @@ class SystemFleet:
                 process.wait()
 
 
-class Fleet(SystemFleet):
-    """A service manager, a broker and a site as processes.
-
-    Args:
-        folder: where they keep everything.
-        units: of the site.
-        handler: of the site's units; left out: each unit is a process group.
-        rest: as `SystemFleet` takes it.
-    """
-
-    def __init__(
-        self, folder: Path, units: int = 6, tick_seconds: float = 0.5, store: Callable[[str], str] | None = None,
-        handler: Mapping[str, Any] | str | None = None, more: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        settings = {"max_units": units, "handler_limit": round(HANDLER_SECONDS / tick_seconds)}
-        players = {role: name for name, role in ROLES.items()}
-        super().__init__("lease", folder, settings, tick_seconds, store, more, players)
-        self.units = units
-        self._handler = handler or {"name": "process", "directory": "units"}
-
-    def _plugs(self, name: str) -> dict[str, Any]:
-        """The inventory and the handler; each role of the lease has a policy that it takes by itself."""
-        units = {"inventory": {"units": [{"name": "unit", "count": self.units}]}} if name != TENANT else {}
-        handler = {"handler": self._handler if name == SITE else None} if name != BROKER else {}
-        return units | handler
-
-    def unit_places(self) -> list[UnitDirectory]:
-        """The folders of all units that there are or were, by name."""
-        folder = self.folder / "units"
-        return [UnitDirectory(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
-
-    def unit_processes(self) -> list[processes.Seen]:
-        """The processes of all units."""
-        return [member for place in self.unit_places() for member in place.members(thorough=True)]
-
-    def end_units(self) -> None:
-        """Ends the processes of all units: for who throws the folder away."""
-        for member in self.unit_processes():
-            processes.send(member, signal.SIGKILL)
-
-
-def check_actor(name: str, names: Collection[str] = ROLES) -> str:
+def check_actor(name: str, names: Collection[str]) -> str:
     """The name of an actor of a fleet.
 
     Raises:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from leasehold.impl.fleet import ROLES, TENANT, Fleet, SystemFleet
+from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
 
 SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
@@ -98,7 +98,7 @@ class Processes(Generic[AnyFleet]):
 
 
 class ProcessSystem(Processes[SystemFleet]):
-    """Any system as processes, with SQLite and HTTP; its methods are those of `EmbeddedSystem` (impl/pytest_plugin.py).
+    """Any system as processes, with SQLite and HTTP; its methods are those of `EmbeddedSystem` (impl/embedded.py).
 
     Args:
         system: a shipped system, or the folder of one.
@@ -145,56 +145,3 @@ class ProcessSystem(Processes[SystemFleet]):
         except ClientError:
             return None
         return next((row for row in rows if row["machine"] == machine), None)
-
-
-class ProcessCluster(Processes[Fleet]):
-    """A service manager (`tenant`), a broker and a site as processes, with SQLite, HTTP and units that are processes.
-
-    It has the methods of the cluster in one process (impl/pytest_plugin.py), for integration tests.
-
-    Args:
-        units: of the site.
-        tick_seconds: of the clock.
-        options: of the fleet.
-    """
-
-    def __init__(self, units: int = 4, tick_seconds: float = 0.25, **options: Any) -> None:
-        super().__init__(Fleet(Path(tempfile.mkdtemp(prefix="leasehold-")), units, tick_seconds, **options))
-
-    def lease(self, units: int, until: int, term: int = 10) -> str:
-        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
-        found = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
-        self.settle()
-        lease: str = found["lease"]
-        return lease
-
-    def flex(self, lease: str, units: int) -> None:
-        """Wants another number of units, as soon as the lease can be extended."""
-        self.fleet.client(TENANT).post("leases", lease, "flex", units=units, soon=True)
-        self.settle()
-
-    def close(self, lease: str) -> None:
-        """Ends a lease, in whatever state it is."""
-        self.fleet.client(TENANT).post("leases", lease, "tell", event="close")
-        self.settle()
-
-    def state(self, lease: str) -> dict[str, str | None]:
-        """The state of the lease's machine at each role; None where it has none, or its actor is down."""
-        found: dict[str, str | None] = dict.fromkeys(ROLES.values())
-        for actor, role in ROLES.items():
-            try:
-                machines = self.fleet.client(actor).get("leases", lease)
-            except ClientError:
-                continue
-            found[role] = machines[0]["state"]
-        return found
-
-    def units(self) -> set[str]:
-        """The units of the site that are up: whose process runs."""
-        return {place.folder.name for place in self.fleet.unit_places() if place.alive()}
-
-    def stop(self) -> None:
-        """Ends all actors and units, and removes what they kept."""
-        self.fleet.stop()
-        self.fleet.end_units()
-        super().stop()

@@ -16,9 +16,9 @@ from msgspec import to_builtins
 from leasehold.checker.crash.cases import product_of
 from leasehold.checker.recovery.cases.campaign import CaseCampaign
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
+from leasehold.checker.recovery.lease.processes.campaign import ProcessCampaign
+from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
-from leasehold.checker.recovery.processes.campaign import ProcessCampaign
-from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.reports.json_report import path_json, system_json
 from leasehold.spec.language.model import System, machine_name
 from leasehold.spec.language.types import show

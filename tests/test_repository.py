@@ -1,5 +1,6 @@
 """The repository keeps its own promises: what is packaged, layered, documented and run."""
 
+import ast
 import configparser
 import importlib.metadata
 import importlib.resources
@@ -12,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from leasehold import spec
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -109,6 +112,74 @@ def test_every_sub_package_has_its_layer() -> None:
     spec = contracts["The spec stands alone"]
     assert spec["type"] == "forbidden"
     assert spec["forbidden_modules"] == [f"leasehold.{layer}" for layer in LAYERS if layer != "spec"]
+
+
+# Where only leases are spoken of, and what names something of a shipped system elsewhere.
+ROOMS = ("impl/lease/", "checker/recovery/lease/", "cli/lease/")
+ROLES_OF_THE_LEASE = {"authority", "broker", "service_manager"}
+NAMED = {
+    "checker/explore/symmetry.py": {"site"},  # a place in a state
+    "cli/main.py": ROLES_OF_THE_LEASE,  # the table of verbs, with those that trust actors of the lease
+    "impl/policy/plugins.py": ROLES_OF_THE_LEASE,  # where the policies are that are shipped
+    "impl/transport/open.py": {"authority"},  # that signs certificates
+}
+# A unit is any handler's; and whoever waits may give up.
+COMMON = {"unit", "give_up"}
+
+
+@cache
+def _shipped_names() -> frozenset[str]:
+    """Roles and actors of shipped systems; and messages, events and states whose names have several words."""
+    systems = [spec.load(name) for name in spec.SHIPPED]
+    names = {name for system in systems for name in (*system.roles, *system.actors)}
+    for system in systems:
+        several = {*system.messages, *(n for r in system.roles.values() for n in (*r.states, *r.events))}
+        names |= {name for name in several if "_" in name}
+    return frozenset(names - COMMON)
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    """The identifiers of a module, and its texts of one word: what is not prose."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word) | ast.alias(name=word):
+                yield word
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.keyword(arg=str(word)):
+                yield word
+            case ast.ClassDef(name=word):
+                yield re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word)
+            case ast.Constant(value=str(word)) if re.fullmatch(r"[\w.:/@#-]+(\[\w*\])?", word):
+                yield word
+
+
+def _named(text: str) -> set[str]:
+    """The names of shipped systems that a module's text has, but for prose."""
+    words = "|".join(sorted(_shipped_names()))
+    known = re.compile(rf"(?<![a-z])({words})s?(?![a-z])")
+    return {found[1] for word in _words(ast.parse(text)) for found in known.finditer(word.lower())}
+
+
+def test_generic_code_names_nothing_of_a_shipped_system() -> None:
+    """What explores, runs or shows any system takes names of roles and messages from its specification."""
+    files = [name for name in _files() if name.endswith(".py") and name.split("/")[0] in LAYERS]
+    assert [room for room in ROOMS if not any(name.startswith(room) for name in files)] == []
+    generic = [name for name in files if not name.startswith(ROOMS) and (ROOT / name).is_file()]
+    found = {name: named for name in generic if (named := _named((ROOT / name).read_text()))}
+    assert found == NAMED
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("def of(table): return table['service_manager']", {"service_manager"}),
+    ("class BrokerOf: pass", {"broker"}),
+    ("SITES = ()", {"site"}),
+    ("machine = 'participant[2]'", {"participant"}),
+    ("say(to='x', participant=1)", {"participant"}),
+    ("kind = 'update-lease'; kind = 'update_lease'", {"update_lease"}),
+    ("raise ValueError('write a role, such as broker')  # or a site", set()),
+    ("opposite = websites = brokerage = composite_unit = 1", set()),
+])  # fmt: skip
+def test_names_in_prose_are_no_logic(text: str, names: set[str]) -> None:
+    assert _named(text) == names
 
 
 @pytest.mark.parametrize("words", ["--version", "check two_phase_commit", "run --help", "crash --help"])

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import aiohttp
 
-from leasehold.impl.cluster import Cluster
-from leasehold.impl.fleet import TENANT, Fleet, free_ports
+from leasehold.impl.fleet import free_ports
 from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import TENANT, Fleet
 from leasehold.impl.transport.memory import Fate
 from tests.benchmarks.measure import Row, Section, Table, Target, rounds
 from tests.benchmarks.relay import HOPS, NAMES

@@ -16,9 +16,10 @@ from typing import Any
 
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import WISH
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.store import Batch, RecordKey, Store
 from tests.benchmarks.lives import Life, Lives, watch

@@ -13,9 +13,9 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import Cluster
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Event, Outcome, Record
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.spec import System
 from tests.impl.actor.test_commit import MACHINES, NAMES, Group
 

@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from leasehold.impl.actor.environment import ActorOptions  # noqa: E402
-from leasehold.impl.cluster import SITE, TENANT, Cluster  # noqa: E402
+from leasehold.impl.lease.cluster import Cluster  # noqa: E402
+from leasehold.impl.lease.fleet import SITE, TENANT  # noqa: E402
 from leasehold.impl.store.sqlite import SqliteStore  # noqa: E402
 from leasehold.impl.store.store import RecordKey  # noqa: E402
 from leasehold.impl.transport.http import HttpTransport  # noqa: E402

@@ -17,10 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from leasehold.impl.fleet import BROKER, ROLES, TENANT, Fleet
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust_file import load as load_trust
+from leasehold.impl.lease.fleet import BROKER, ROLES, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.transport import framing
 from tests.benchmarks import page

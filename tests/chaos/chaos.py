@@ -28,7 +28,7 @@ from typing import Any
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE, OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import PORTS, TmpfsDisk, Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS, Server
-from leasehold.impl.fleet import ROLES, TENANT, Fleet
+from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
 from tests.chaos.observer import Observer, ask, held_locks, open_files, tracebacks, unit_processes, wait
 
 UNITS, TICK = 6, 0.25

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet
 from leasehold.impl.handlers import processes
+from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import Client, ClientError, Unreachable
 from tests.cli.test_json import reference
 

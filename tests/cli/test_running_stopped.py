@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.fleet import BROKER, SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT, Fleet
 
 NO_STEPS = "leasehold: site takes no steps at the moment, as its store has failed"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="leasehold[traces] is not installed")
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

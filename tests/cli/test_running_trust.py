@@ -13,10 +13,10 @@ import yaml
 from click.testing import CliRunner
 
 from leasehold.cli.main import cli
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import remove
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 
 SAID_SOON = {"first_pause_seconds": 0.05, "longest_pause_seconds": 2.0, "ask_again_seconds": 0.5}
 

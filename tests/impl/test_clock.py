@@ -9,8 +9,9 @@ import pytest
 
 from leasehold.impl import clock
 from leasehold.impl.clock import STANDS_STILL, HandClock, RealClock
-from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.core.codec import RecordError
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import SITE
 from tests.impl.virtual import virtual
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.process_cluster import ProcessCluster, ProcessSystem
-from leasehold.impl.pytest_plugin import AnySystem, EmbeddedCluster
+from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
+from leasehold.impl.process_cluster import ProcessSystem
+from leasehold.impl.pytest_plugin import AnySystem
 
 pytest_plugins = ["pytester"]
 

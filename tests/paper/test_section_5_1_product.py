@@ -1,4 +1,8 @@
-"""Section 5.1: the product of the local machines, and what of it is reached; the recovery checker itself is open."""
+"""Section 5.1: the product of the local machines, what of it is reached, and where an actor may stop in a state."""
+
+from leasehold.checker.explore import explore
+from leasehold.faults import Budget
+from tests.systems import load
 
 CLOSE_ACTIVE_ONLY = """
 nascent           nascent    nascent
@@ -100,6 +104,19 @@ def test_every_reached_state_has_a_way_to_it_that_can_be_replayed(lease):
         end = path.steps[-1].state.control if path.steps else path.initial.control
         assert tuple(end[m] for m in lease.product_machines) == cell.control
         assert len(path) == cell.depth
+
+
+def test_a_state_with_several_tasks_has_a_point_for_each_part_of_them():
+    """Section 5.1: several points, each after a combination of tasks; here of the requests to two participants."""
+    found = explore(load("two_phase_commit", {"participants": 2}), budget=Budget(crash=1))
+    points = {name.partition("#")[2] for name, _, _ in found.graph.points if "coordinator/asking" in name}
+    assert points == {
+        "before-commit",
+        "after-commit",
+        "after-some-ask_all",
+        "before-acknowledge",
+        "recovering-after-some-ask_all",
+    }
 
 
 def test_no_lease_is_stuck(lease, timeless, verdict):

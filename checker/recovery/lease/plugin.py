@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from leasehold.checker.recovery.lease.processes.campaign import campaign as process_campaign
+from leasehold.checker.recovery.lease.random_runs.campaign import random_campaign
 from leasehold.checker.recovery.lease.run import AUTHORITY, BROKER, SERVICE_MANAGER
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.checker.recovery.plugins import RecoveryPlugin
-from leasehold.checker.recovery.processes.campaign import campaign as process_campaign
-from leasehold.checker.recovery.random_runs.campaign import random_campaign
 from leasehold.spec import System
 
 

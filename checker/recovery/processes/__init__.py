@@ -1,1 +1,1 @@
-"""The recovery campaign with real processes: actors, units, stores and transports as in production, and real faults."""
+"""Real processes for the recovery checker: forked actors, servers of stores and messages, disks and networks."""

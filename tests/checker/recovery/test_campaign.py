@@ -31,8 +31,8 @@ from leasehold.checker.recovery.campaign import (
 from leasehold.checker.recovery.cases.campaign import LOST, CaseCampaign, RecoveryCase, _work, campaign
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
+from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
-from leasehold.checker.recovery.random_runs.campaign import RandomCampaign
 from leasehold.faults import Budget, crash_points
 from leasehold.spec.language.lower import ModelActor
 from tests.seeded_bugs import named

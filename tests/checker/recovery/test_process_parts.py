@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome, UnknownCase
-from leasehold.checker.recovery.processes import workload as workloads
-from leasehold.checker.recovery.processes.actors import TICK_SECONDS
-from leasehold.checker.recovery.processes.campaign import NO_TIME, _mixed, _without_reference, campaign
-from leasehold.checker.recovery.processes.cases import (
+from leasehold.checker.recovery.lease.processes import workload as workloads
+from leasehold.checker.recovery.lease.processes.actors import TICK_SECONDS
+from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, _mixed, _without_reference, campaign
+from leasehold.checker.recovery.lease.processes.cases import (
     DATABASES,
     NATS,
     QUICK,
@@ -27,7 +27,7 @@ from leasehold.checker.recovery.processes.cases import (
     ReferenceRun,
     fixed_names,
 )
-from leasehold.checker.recovery.processes.faults import (
+from leasehold.checker.recovery.lease.processes.faults import (
     CLOCK_OFFSETS,
     DURABLE,
     FAULTS,
@@ -37,6 +37,17 @@ from leasehold.checker.recovery.processes.faults import (
     CaseEnvironment,
     list_calls,
     list_points,
+)
+from leasehold.checker.recovery.lease.processes.workload import (
+    END,
+    LEASE,
+    NEXT,
+    STEPS,
+    FaultRun,
+    FaultScript,
+    Interrupted,
+    Workload,
+    WorkloadFailed,
 )
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE, OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import (
@@ -48,19 +59,8 @@ from leasehold.checker.recovery.processes.resources import (
     run_program,
 )
 from leasehold.checker.recovery.processes.servers import SERVERS
-from leasehold.checker.recovery.processes.workload import (
-    END,
-    LEASE,
-    NEXT,
-    STEPS,
-    FaultRun,
-    FaultScript,
-    Interrupted,
-    Workload,
-    WorkloadFailed,
-)
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.fleet_monitor import Observation
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet_monitor import Observation
 from leasehold.impl.server.subscribers import VARIABLE
 
 # Connections

@@ -17,19 +17,19 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.recovery.campaign import UnknownCase
-from leasehold.checker.recovery.processes.campaign import campaign
-from leasehold.checker.recovery.processes.cases import (
+from leasehold.checker.recovery.lease.processes.campaign import campaign
+from leasehold.checker.recovery.lease.processes.cases import (
     QUICK,
     ProcessCase,
     ReferenceRun,
     fixed_names,
     play,
 )
-from leasehold.checker.recovery.processes.faults import CaseEnvironment
-from leasehold.checker.recovery.processes.workload import FaultScript
-from leasehold.impl.fleet import SITE
+from leasehold.checker.recovery.lease.processes.faults import CaseEnvironment
+from leasehold.checker.recovery.lease.processes.workload import FaultScript
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import TOKEN
+from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.server import subscribers
 
 SOME = ("kill/tenant/before-commit/12", "kill/site/before-call/handler.setup/2", "call/site/fsync/5")
@@ -108,8 +108,8 @@ def test_the_oracle_sees_what_is_wrong(
     fault: Callable[[CaseEnvironment], FaultScript], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit that dies, one that is left, and a site that forgets: each is found, and nothing is left."""
-    monkeypatch.setattr("leasehold.checker.recovery.processes.workload.LIMIT_SECONDS", 15.0)
-    monkeypatch.setattr("leasehold.checker.recovery.processes.workload.REST_SECONDS", 1.0)
+    monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.LIMIT_SECONDS", 15.0)
+    monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.REST_SECONDS", 1.0)
     outcome = play(ProcessCase("planted", fault), base, threading.Event())
     assert any(words in found.words for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery import progress
-from leasehold.checker.recovery.random_runs.campaign import random_campaign
+from leasehold.checker.recovery.lease.random_runs.campaign import random_campaign
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.stepper import Stepper

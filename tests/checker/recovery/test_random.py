@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.random_runs.campaign import RandomCampaign, _chunks, failed, play, random_campaign
-from leasehold.checker.recovery.random_runs.plan import ACTORS, FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
-from leasehold.checker.recovery.random_runs.run import RandomRun
+from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign, _chunks, failed, play, random_campaign
+from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, FAULTS, PlannedEvent, RunPlan, plan_of, shrunk
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.faults.simulation.disk import DiskFault, FailingStore
 from leasehold.faults.simulation.network import NO_FAULTS, NetworkConditions
 from leasehold.impl.actor.stepper import Stepper
@@ -50,8 +50,8 @@ def test_many_random_runs_hold() -> None:
 RUN = """
 import hashlib, logging
 logging.disable(logging.CRITICAL)
-from leasehold.checker.recovery.random_runs.plan import plan_of
-from leasehold.checker.recovery.random_runs.run import RandomRun
+from leasehold.checker.recovery.lease.random_runs.plan import plan_of
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 for seed in range(0, 60, 5):
     run, told = RandomRun(plan_of(seed)), hashlib.sha256()
     run.sim.subscribers.append(lambda notice: told.update(repr(notice).encode()))

@@ -11,11 +11,12 @@ import pytest
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, RetryPolicy
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore

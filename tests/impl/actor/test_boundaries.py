@@ -14,9 +14,9 @@ from leasehold.impl.actor.actor import SLICE, Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.queue import MOST
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import Cluster
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.owned import PAGE

@@ -14,11 +14,12 @@ import pytest
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import TellPolicy
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.handlers.handler import Done, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey

@@ -13,11 +13,12 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.actor.ready import Complete
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore

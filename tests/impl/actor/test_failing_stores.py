@@ -13,7 +13,8 @@ import pytest
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey, Store

@@ -15,9 +15,10 @@ import pytest
 
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, DecisionLimits, Environment
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog

@@ -12,9 +12,10 @@ import pytest
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, EnvironmentMismatch
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, StoreError, Transient

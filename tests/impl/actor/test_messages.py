@@ -13,7 +13,6 @@ from leasehold.impl.actor.environment import ActorError, ActorOptions, Environme
 from leasehold.impl.actor.messages import ADDRESS, EPOCH, EnvelopeCodec, Heard, Outgoing, answer_to, check_origin
 from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
@@ -28,6 +27,8 @@ from leasehold.impl.identity.signed import (
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey

@@ -13,11 +13,11 @@ import pytest
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.cluster import Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import FACTS, Done, HandlerAction, checked
 from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.test_actor import play, up

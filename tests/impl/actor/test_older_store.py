@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from leasehold.impl.actor.environment import ActorOptions, Backoff
-from leasehold.impl.cluster import BROKER, TENANT, Cluster
 from leasehold.impl.identity.keys import PrivateKey, PublicKey
 from leasehold.impl.identity.trust import Identity, Trust, add, remove, revoke, rotate
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, TENANT
 from leasehold.impl.store.memory import Disk
 from leasehold.impl.transport.memory import Fate
 from tests.impl.virtual import virtual

@@ -16,10 +16,11 @@ from leasehold.faults.simulation.silent import NoCredentials, SilentHandler
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import Cluster, SystemCluster
+from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey

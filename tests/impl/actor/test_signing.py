@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.cluster import Cluster
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.identity.keys import unbase64
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.ticket import read
 from leasehold.impl.transport.memory import Fate
 from tests.impl.virtual import virtual

@@ -18,11 +18,12 @@ import pytest
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import SITE, Cluster
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of

@@ -18,13 +18,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-import leasehold.impl.cluster as clusters
+import leasehold.impl.lease.cluster as clusters
 from leasehold.cli.migrate import migrate
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, RecordKey

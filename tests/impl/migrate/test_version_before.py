@@ -10,10 +10,10 @@ import shutil
 from pathlib import Path
 
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import Cluster
-from leasehold.impl.fleet import ROLES
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.store.url import store_from_url
 
 STORES = Path(__file__).parent / "stores" / "lease-5f6ee348ee3a"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.cluster import Cluster
+from leasehold.impl.lease.cluster import Cluster
 
 Attach = Callable[[Actor], Any]
 

@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog

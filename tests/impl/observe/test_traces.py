@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
-from leasehold.impl.cluster import BROKER, SITE, TENANT, Cluster
 from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
 from tests.impl.virtual import virtual
 

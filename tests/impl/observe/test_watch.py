@@ -13,7 +13,7 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
-from leasehold.impl.cluster import SITE
+from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.observe.watch import Watch, WatchError, watch
 
 

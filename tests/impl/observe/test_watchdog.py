@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.cluster import SITE
+from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.observe.watch import Watch, watch
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError

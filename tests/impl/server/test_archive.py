@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.cluster import Cluster
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server import subscribers
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.subscribers import Archive

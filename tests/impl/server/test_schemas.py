@@ -13,9 +13,9 @@ import msgspec
 import pytest
 import yaml
 
-from leasehold.impl.fleet import Fleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import TrustFault
+from leasehold.impl.lease.fleet import Fleet
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.server import config
 from leasehold.impl.server.schemas import MODELS, schema

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.fleet import BROKER, Fleet
+from leasehold.impl.lease.fleet import BROKER, Fleet
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.build import Built, build

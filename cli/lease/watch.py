@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet
-from leasehold.impl.fleet_monitor import FleetMonitor, Observation
+from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
 
 
 class DemoMonitor(FleetMonitor):

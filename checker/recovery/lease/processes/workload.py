@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.processes.actors import Actors
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.fleet_monitor import FleetMonitor, Observation
+from leasehold.checker.recovery.lease.processes.actors import Actors
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
 from leasehold.impl.server.client import ClientError, Unreachable
 
 BYSTANDER, LEASE, NEXT = f"{TENANT}:1", f"{TENANT}:2", f"{TENANT}:3"

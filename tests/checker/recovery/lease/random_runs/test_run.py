@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.random_runs.plan import PlannedEvent, RunPlan
-from leasehold.checker.recovery.random_runs.run import REST, RandomRun
+from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
+from leasehold.checker.recovery.lease.random_runs.run import REST, RandomRun
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash

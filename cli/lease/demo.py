@@ -23,9 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
-from leasehold.cli.demo_story import Story
-from leasehold.cli.demo_watch import DemoMonitor
-from leasehold.impl.fleet import ROLES, SITE, TENANT, Fleet, FleetError
+from leasehold.cli.lease.story import Story
+from leasehold.cli.lease.watch import DemoMonitor
+from leasehold.impl.fleet import FleetError
+from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
 
 STYLE = {"up": "green", "down": "bold red", "recovering": "yellow"}
 NEWS = 10

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold.checker.recovery.processes import actors as module
-from leasehold.checker.recovery.processes.actors import FAST, TICK_SECONDS, UNITS, Actors
+from leasehold.checker.recovery.lease.processes import actors as module
+from leasehold.checker.recovery.lease.processes.actors import FAST, TICK_SECONDS, UNITS, Actors
 from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.checker.recovery.processes.proxy import CUT, MUTE, OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS, Nats, Server
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.handlers import processes
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 
 
 def until(true: Callable[[], object]) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase, Watch, completed
-from leasehold.checker.recovery.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
+from leasehold.checker.recovery.lease.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
 
 LIMIT_SECONDS = 29 * 60.0
 NO_TIME = "no time was left for it"

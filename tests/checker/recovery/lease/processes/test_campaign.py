@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome, UnknownCase
-from leasehold.checker.recovery.processes import campaign as campaigns
-from leasehold.checker.recovery.processes import cases, faults, resources
-from leasehold.checker.recovery.processes.campaign import NO_TIME, campaign
-from leasehold.checker.recovery.processes.cases import QUICK, ProcessCase, play
-from leasehold.checker.recovery.processes.faults import FAULTS, OUTAGE, CaseEnvironment
+from leasehold.checker.recovery.lease.processes import campaign as campaigns
+from leasehold.checker.recovery.lease.processes import cases, faults
+from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, campaign
+from leasehold.checker.recovery.lease.processes.cases import QUICK, ProcessCase, play
+from leasehold.checker.recovery.lease.processes.faults import FAULTS, OUTAGE, CaseEnvironment
+from leasehold.checker.recovery.lease.processes.workload import END, FaultScript
+from leasehold.checker.recovery.processes import resources
 from leasehold.checker.recovery.processes.resources import LoopDisk, NetworkNamespace, TmpfsDisk, Unavailable
-from leasehold.checker.recovery.processes.workload import END, FaultScript
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 
 
 @pytest.fixture(autouse=True)

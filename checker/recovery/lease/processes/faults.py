@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from leasehold.checker.recovery.processes.actors import TICK_SECONDS, Actors
+from leasehold.checker.recovery.lease.processes.actors import TICK_SECONDS, Actors
+from leasehold.checker.recovery.lease.processes.workload import END, FaultScript, Workload
 from leasehold.checker.recovery.processes.proxy import OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import LoopDisk, NetworkNamespace, TmpfsDisk, program
 from leasehold.checker.recovery.processes.servers import Server
-from leasehold.checker.recovery.processes.workload import END, FaultScript, Workload
-from leasehold.impl.fleet import ROLES
+from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.server.subscribers import VARIABLE
 
 DURABLE = ("fdatasync", "fsync", "pwrite64")

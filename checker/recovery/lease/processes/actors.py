@@ -11,8 +11,9 @@ from pathlib import Path
 
 from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.checker.recovery.processes.resources import PORTS
-from leasehold.impl.fleet import ROLES, Fleet, ProcessHandle
+from leasehold.impl.fleet import ProcessHandle
 from leasehold.impl.handlers import processes
+from leasehold.impl.lease.fleet import ROLES, Fleet
 
 TICK_SECONDS = 0.1
 UNITS = 3

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.processes.workload import (
+from leasehold.checker.recovery.lease.processes.workload import (
     BYSTANDER,
     END,
     LEASE,
@@ -26,7 +26,7 @@ from leasehold.checker.recovery.processes.workload import (
     FaultScript,
     Workload,
 )
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.server.client import ClientError, Unreachable
 
 NOW = 70  # the fleet's clock, in ticks

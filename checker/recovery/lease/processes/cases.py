@@ -19,8 +19,8 @@ from itertools import product
 from pathlib import Path
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.processes.actors import Actors
-from leasehold.checker.recovery.processes.faults import (
+from leasehold.checker.recovery.lease.processes.actors import Actors
+from leasehold.checker.recovery.lease.processes.faults import (
     CLOCK_OFFSETS,
     DURABLE,
     FAULTS,
@@ -29,11 +29,11 @@ from leasehold.checker.recovery.processes.faults import (
     list_calls,
     list_points,
 )
+from leasehold.checker.recovery.lease.processes.workload import STEPS, FaultRun, FaultScript, Workload
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
 from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS
-from leasehold.checker.recovery.processes.workload import STEPS, FaultRun, FaultScript, Workload
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 
 DATABASES, NATS = ("postgresql", "mariadb"), "nats"
 EVERY_COMMIT = (

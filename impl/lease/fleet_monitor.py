@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.impl.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.handlers.handler import HandlerError
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from leasehold.impl.fleet import TENANT, Fleet
+from leasehold.impl.lease.fleet import TENANT, Fleet
 from leasehold.impl.server.client import Client, ClientError, Unreachable
 from leasehold.impl.words import counted
 

@@ -18,10 +18,10 @@ from functools import cache, partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.run import BROKER, SERVICE_MANAGER, LeaseRun
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
-from leasehold.checker.recovery.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock

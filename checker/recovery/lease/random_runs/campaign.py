@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, Watch, spread
+from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of, shrunk
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.recovery.lease.run import SERVICE_MANAGER
-from leasehold.checker.recovery.random_runs.plan import RunPlan, plan_of, shrunk
-from leasehold.checker.recovery.random_runs.run import RandomRun
 
 LEASE = re.compile(rf"{SERVICE_MANAGER}:[0-9]+")
 CHUNK = 50  # seeds that a process is given at a time

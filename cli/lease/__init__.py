@@ -1,0 +1,1 @@
+"""Verbs of the lease: its demo, and whom its actors trust."""

@@ -1,0 +1,94 @@
+"""The actors of the lease for integration tests, in one process or as processes: what the pytest plugin gives."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.embedded import Embedded
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
+from leasehold.impl.process_cluster import Processes
+from leasehold.impl.server.client import ClientError
+
+
+class EmbeddedCluster(Embedded[Cluster]):
+    """A service manager (`tenant`), a broker and a site."""
+
+    def __init__(self, units: int = 4, **options: Any) -> None:
+        super().__init__(Cluster(units, **options))
+
+    def lease(self, units: int, until: int, term: int = 10) -> str:
+        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
+        return self._run(self.cluster.lease(units, until, term))
+
+    def flex(self, lease: str, units: int) -> None:
+        """Wants another number of units, as soon as the lease can be extended."""
+        self._settled(lambda: self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True))
+
+    def close(self, lease: str) -> None:
+        """Ends a lease, in whatever state it is."""
+        self._settled(lambda: self.cluster.tenant.tell(lease, "service_manager", "close"))
+
+    def state(self, lease: str) -> dict[str, str | None]:
+        """The state of the lease's machine at each role; None where it has none."""
+        return dict(zip(ROLES.values(), self.cluster.state(lease), strict=True))
+
+    def units(self) -> set[str]:
+        """The units of the site that are up."""
+        up: set[str] = self.cluster.handler.world.on()
+        return up
+
+
+class ProcessCluster(Processes[Fleet]):
+    """A service manager (`tenant`), a broker and a site as processes, with SQLite, HTTP and units that are processes.
+
+    It has the methods of `EmbeddedCluster`.
+
+    Args:
+        units: of the site.
+        tick_seconds: of the clock.
+        options: of the fleet.
+    """
+
+    def __init__(self, units: int = 4, tick_seconds: float = 0.25, **options: Any) -> None:
+        super().__init__(Fleet(Path(tempfile.mkdtemp(prefix="leasehold-")), units, tick_seconds, **options))
+
+    def lease(self, units: int, until: int, term: int = 10) -> str:
+        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
+        found = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
+        self.settle()
+        lease: str = found["lease"]
+        return lease
+
+    def flex(self, lease: str, units: int) -> None:
+        """Wants another number of units, as soon as the lease can be extended."""
+        self.fleet.client(TENANT).post("leases", lease, "flex", units=units, soon=True)
+        self.settle()
+
+    def close(self, lease: str) -> None:
+        """Ends a lease, in whatever state it is."""
+        self.fleet.client(TENANT).post("leases", lease, "tell", event="close")
+        self.settle()
+
+    def state(self, lease: str) -> dict[str, str | None]:
+        """The state of the lease's machine at each role; None where it has none, or its actor is down."""
+        found: dict[str, str | None] = dict.fromkeys(ROLES.values())
+        for actor, role in ROLES.items():
+            try:
+                machines = self.fleet.client(actor).get("leases", lease)
+            except ClientError:
+                continue
+            found[role] = machines[0]["state"]
+        return found
+
+    def units(self) -> set[str]:
+        """The units of the site that are up: whose process runs."""
+        return {place.folder.name for place in self.fleet.unit_places() if place.alive()}
+
+    def stop(self) -> None:
+        """Ends all actors and units, and removes what they kept."""
+        self.fleet.stop()
+        self.fleet.end_units()
+        super().stop()
