@@ -19,7 +19,7 @@ EXPIRY = [
 TIMERS = [
     (file.stem, name)
     for file in sorted((shipped_folder("lease") / "roles").glob("*.yaml"))
-    for name, state in yaml.safe_load(file.read_text(encoding="utf-8"))["states"].items()
+    for name, state in yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)["states"].items()
     if "tick" in state.get("on", {})
 ]
 

@@ -15,12 +15,13 @@ from msgspec.structs import replace as with_fields
 
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import MEMBERSHIP
-from leasehold.impl.cluster import Cluster, SystemCluster
+from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.envelope import open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import Fate
 from leasehold.impl.transport.transport import Delivery, Reply
