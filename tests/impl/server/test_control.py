@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import Cluster
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.control import ControlSocket
 from leasehold.impl.server.subscribers import History

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.fleet import BROKER, SITE, TENANT
-from leasehold.impl.fleet_monitor import FleetMonitor
+from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
+from leasehold.impl.lease.fleet_monitor import FleetMonitor
 from leasehold.impl.server.client import ClientError
 
 A, B = "tenant:1", "tenant:2"
