@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 from rich.table import Table
 
-from leasehold.checker.recovery.fleet.storm import Result, Storm
+from leasehold.checker.recovery.fleet.storm import Storm, StormResult
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.words import counted
@@ -93,7 +93,7 @@ def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) 
     return Exit.VIOLATED if result.violations else Exit.HOLDS
 
 
-def _tell_result(result: Result) -> None:
+def _tell_result(result: StormResult) -> None:
     runs = "" if result.runs == 1 else f"{result.runs} runs, "
     click.echo(
         f"{result.system}: {runs}{counted(result.events, 'event')}, {counted(sum(result.crashes.values()), 'crash')}, "

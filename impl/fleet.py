@@ -54,7 +54,7 @@ class FleetError(Exception):
     """An actor did not start; its last words are in the message."""
 
 
-class Question(NamedTuple):
+class OpenQuestion(NamedTuple):
     """A question to a policy that `tell` answers.
 
     Attributes:
@@ -225,7 +225,7 @@ class SystemFleet:
                     found += [event for event in task.answers if not role.events[event].fields]
         return found
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[OpenQuestion]:
         """The questions to policies that wait for `tell`, as far as actors answer."""
         found = []
         for name, roles in self.roles.items():
@@ -239,7 +239,7 @@ class SystemFleet:
                         if task.target.startswith("policy.") and not set(task.answers) <= known:
                             answers = {event: [f.name for f in role.events[event].fields] for event in task.answers}
                             found.append(
-                                Question(name, row["lease"], row["machine"], asked["epoch"], task.target, answers)
+                                OpenQuestion(name, row["lease"], row["machine"], asked["epoch"], task.target, answers)
                             )
         return found
 

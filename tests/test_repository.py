@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import networkx
 import pytest
 
 from leasehold import spec
@@ -281,3 +283,38 @@ def test_the_readme_shows_what_is_printed() -> None:
 def _same(line: str) -> str:
     """A line without trailing space, and without which engine searched, times and memory."""
     return re.sub(r"\w+ engine \(.*", "engine", line).rstrip()
+
+
+@cache
+def _modules() -> dict[str, ast.Module]:
+    """Every module that is shipped, by its name."""
+    paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
+    names = {path: ".".join(("leasehold", *path.relative_to(ROOT).with_suffix("").parts)) for path in paths}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    names = Counter(
+        node.name for tree in _modules().values() for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )  # fmt: skip
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def _imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
+    """The imports of a module, those in functions too, but for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from _imports(node) if isinstance(node, ast.stmt) else ()
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    modules = _modules()
+    graph = networkx.DiGraph()
+    for name, tree in modules.items():
+        for node in _imports(tree):
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            graph.add_edges_from((name, m if m in modules else node.module) for m in inner)
+    assert [c for c in networkx.strongly_connected_components(graph) if len(c) > 1] == []

@@ -21,10 +21,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
 from leasehold.checker.mutation.operators import RULES, Mutation, refused
-from leasehold.checker.workers import deaf_children, ended_by_signals, follow_parent
 from leasehold.spec import System
 
 _R = TypeVar("_R")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from leasehold.checker.explore.result import Path
-from leasehold.checker.workers import deaf_children, ended_by_signals, follow_parent
+from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
 
 W = TypeVar("W")
 R = TypeVar("R")

@@ -21,7 +21,7 @@ from leasehold.impl.core.work import Event, SendWork, Work
 SESSIONS = "sessions"  # metadata of a machine: by neighbour, as text, its messages that are not acknowledged
 
 
-class Full(ActorError):
+class ChannelFull(ActorError):
     """A step would send into a full channel: it is not possible now."""
 
 
@@ -79,7 +79,7 @@ def has_room(program: Program, instance: MachineInstance, event: Event, now: int
     """Whether a machine may take an event as far as the room in its channels goes."""
     try:
         check_room(program, instance, instance.core.step(instance.record, event, now)[1].work)
-    except Full:
+    except ChannelFull:
         return False
     return True
 
@@ -88,9 +88,9 @@ def check_room(program: Program, instance: MachineInstance, work: Iterable[Work]
     """Whether the messages of a step have room.
 
     Raises:
-        Full: one has not.
+        ChannelFull: one has not.
     """
     for piece in (w for w in work if isinstance(w, SendWork)):
         most = program.messages[piece.message].capacity
         if most and len(queued(instance, piece.neighbour)) >= most:
-            raise Full(f"{instance.key.machine} of {instance.key.lease} waits for room to send {piece.message}")
+            raise ChannelFull(f"{instance.key.machine} of {instance.key.lease} waits for room to send {piece.message}")

@@ -27,7 +27,7 @@ from leasehold.impl.actor.ready import (
     Tick,
     TickPolicies,
 )
-from leasehold.impl.actor.session import Full
+from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
@@ -70,7 +70,7 @@ class Stepper:
             case Decide() | Complete() | Recheck():
                 try:
                     return self._answer(ready, request)
-                except Full:
+                except ChannelFull:
                     self.table.held.append(request)
                     return None
             case Tick(now):
@@ -265,7 +265,7 @@ class Stepper:
     def expire(self, ready: Ready) -> None:
         """Timers that are due end what they time: in the specification no time passes before they have."""
         for instance in self.table.due(ready.now):
-            with suppress(Full):  # it is due at the next tick as well
+            with suppress(ChannelFull):  # it is due at the next tick as well
                 self.step(ready, instance, TICK)
 
     def _may_forget(self, instance: MachineInstance, now: int) -> bool:
@@ -286,7 +286,7 @@ class Stepper:
         An event from `outside`, of a policy, a handler or a client, is held to its contract.
 
         Raises:
-            Full: it would send into a full channel, and has changed nothing.
+            ChannelFull: it would send into a full channel, and has changed nothing.
         """
         before, core = instance.record, instance.core
         if outside:
@@ -336,7 +336,7 @@ class Stepper:
         for event in instance.core.offered(instance.record):
             try:
                 taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken
-            except Full:
+            except ChannelFull:
                 self.table.held.append(Recheck(instance.key))
                 return
             if taken:

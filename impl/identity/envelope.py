@@ -137,8 +137,7 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
     body = frame[head.end() :]
     envelope = signed.read(body, _decoder, _encoder, _FORM)
     moment = time.time() if at is None else at
-    sender = trust.sender(envelope.sender)
-    sender.check_signature(Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
+    trust.check_signature(envelope.sender, Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
     if envelope.receiver != me:
         raise NotForMe(f"the frame is for {envelope.receiver[:80]!r}, and this is {me}")
     return envelope

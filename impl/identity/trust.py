@@ -123,6 +123,15 @@ class Trust:
             raise UnknownSender(f"no actor {name[:80]!r} is trusted here")
         return self.actors[name]
 
+    def check_signature(self, name: str, purpose: Purpose, key: str, body: bytes, signature: bytes, at: float) -> None:
+        """Whether an actor that a frame names signed a body, with a key of this fingerprint that counts at a time.
+
+        Raises:
+            UnknownSender: there is none of this name.
+            Forged: it did not.
+        """
+        self.sender(name).check_signature(purpose, key, body, signature, at)
+
     def speaker(self, name: str, machine: str) -> TrustedActor:
         """An actor that may speak for a machine: its kind has the machine's role.
 

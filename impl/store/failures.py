@@ -13,7 +13,7 @@ from leasehold.impl.files import table
 from leasehold.impl.store.store import StoreError, Transient
 
 
-class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DriverError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row of the table."""
 
     what: str
@@ -23,7 +23,7 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     phrases: dict[str, list[str]] = {}
 
 
-_FAILURES: Mapping[str, Failure] = msgspec.convert(table(__package__, "failures.yaml"), dict[str, Failure])
+_FAILURES: Mapping[str, DriverError] = msgspec.convert(table(__package__, "failures.yaml"), dict[str, DriverError])
 _BY_CODE = {
     (driver, code): failure
     for failure in _FAILURES.values()
@@ -32,7 +32,7 @@ _BY_CODE = {
 }
 
 
-def find(driver: str, code: str) -> Failure | None:
+def find(driver: str, code: str) -> DriverError | None:
     """The failure of a code: the longest beginning of it that the table has."""
     beginnings = (_BY_CODE.get((driver, code[:end])) for end in range(len(code), 0, -1))
     return next((failure for failure in beginnings if failure is not None), None)
@@ -40,7 +40,7 @@ def find(driver: str, code: str) -> Failure | None:
 
 def meaning(driver: str, code: str, place: str, words: str) -> StoreError:
     """The error to raise for a driver's code."""
-    return _error(find(driver, code) or Failure("the database failed"), place, words)
+    return _error(find(driver, code) or DriverError("the database failed"), place, words)
 
 
 def named(name: str, place: str, words: str) -> StoreError:
@@ -58,7 +58,7 @@ def refused(place: str, words: str) -> StoreError:
     return _error(next(found, _FAILURES[otherwise]), place, words)
 
 
-def _error(failure: Failure, place: str, words: str) -> StoreError:
+def _error(failure: DriverError, place: str, words: str) -> StoreError:
     """The error, with the driver's own words in brackets, on one line."""
     words = " ".join(words.split())[:300]
     kind = Transient if failure.transient else StoreError

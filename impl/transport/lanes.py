@@ -97,7 +97,9 @@ class SendingEnd(ABC):
     async def send(self, address: str, frame: bytes) -> Reply:
         if self._closed:
             return CLOSED
-        return self._limits.too_large(frame) or await self._send(address, frame)
+        if len(frame) > self._limits.parcel:
+            return self._limits.too_large(frame)
+        return await self._send(address, frame)
 
     @abstractmethod
     async def _send(self, address: str, frame: bytes) -> Reply: ...

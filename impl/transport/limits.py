@@ -68,10 +68,8 @@ class TransportLimits:
         if self.body < self.parcel + 4:
             raise TransportError(f"the limit `body` ({self.body}) must hold one frame ({self.parcel}) and 4 bytes more")
 
-    def too_large(self, frame: bytes) -> Reply | None:
-        """The reply to a frame that is larger than a frame may be."""
-        if len(frame) <= self.parcel:
-            return None
+    def too_large(self, frame: bytes) -> Reply:
+        """The reply to a frame with more bytes than `parcel`."""
         return Reply(Delivery.REFUSED, f"the frame has {len(frame)} bytes, and {self.parcel} are accepted")
 
 

@@ -84,7 +84,8 @@ class Reception:
             if connection.tried or connection.proven:
                 return Reply(Delivery.BUSY, f"too much of what came from you was refused; wait {seconds:.1f} seconds")
             connection.tried = True
-        if (too_large := self.limits.too_large(frame)) is not None:
+        if len(frame) > self.limits.parcel:
+            too_large = self.limits.too_large(frame)
             self.refused(connection, too_large.reason)
             return too_large
         if len(self._running) >= self.limits.receiving:

@@ -1,7 +1,7 @@
 """Constructs of the language in every reading: the systems of tests/constructs have what expected.yaml says of them.
 
-Both engines explore them alike; SPIN stores as many states; the prover proves what holds, and nothing else; what they
-are in TLA+ stands beside the test, as TLC is not at hand; those that run walk every edge through the compiled core.
+Both engines explore them alike; SPIN stores as many states; the prover proves what holds, and nothing else; TLC
+counts and judges as the explorer does; those that run walk every edge through the compiled core.
 """
 
 from __future__ import annotations
@@ -20,33 +20,13 @@ from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 from tests.checker.explore.test_symmetry import held_against_all_states
 from tests.checker.export.test_promela import check, errors, stored
+from tests.checker.export.test_tla import assert_same
+from tests.checker.export.tlc import verdicts
 from tests.impl.compiler.twin import walk
 
 FOLDER = Path(__file__).resolve().parents[1] / "constructs"
 SYSTEMS = sorted(path.name for path in FOLDER.iterdir())
 RUN = ("captures", "circle", "maps")
-TLA = {
-    "captures": (
-        r"!.deliver__sender = From, !.deliver__old_last = desk.last, !.deliver__receiver = Head(inward[From]).receiver",
-        r"IF ((J = Desk_1.deliver__receiver)) THEN PutInMailbox",
-    ),
-    "circle": ('IF Me = 0 THEN "holding" ELSE "waiting"', "Mod((Me + 1), 3)", r"last = Mod((-"),
-    "levels": (
-        r"!.top = Greatest({unit[u_].level : u_ \in (0..2)}, 0)",
-        r"!.low = Least({unit[u_].level : u_ \in {u_ \in (0..2) : unit[u_].on}}, 7)",
-    ),
-    "maps": (
-        r"!.seats = [g_ \in (0..1) |-> Min(desk.seats[g_], 1)]",
-        r"!.seats = [key__1_ \in (0..1) |-> (IF (key__1_ = From) THEN (desk.seats[From] + Head(bookings[From]).seats)"
-        r" ELSE desk.seats[key__1_])]",
-    ),
-    "pool": (
-        '/\\ shared = [free |-> 1, open |-> TRUE, mood |-> "calm", last |-> {}, busy |-> {}, uses |-> [K',
-        r"!.last = {Me}, !.busy = (shared.busy \union {Me}), !.uses[Me] = Min(2, (shared.uses[Me] + 1))]",
-        r"left |-> Shared_1.free, before |-> Worker_1[Me].tell__old_1",
-        "UNCHANGED <<worker, clerk, shared>>",
-    ),
-}  # fmt: skip
 
 
 @pytest.fixture(params=SYSTEMS)
@@ -77,9 +57,10 @@ def test_spin_stores_what_the_explorer_counts(system: System, tmp_path: Path) ->
     assert bool(errors(printed)) == bool(violated(system) & always)
 
 
-def test_tla_has_it(system: System) -> None:
-    text = export_system(system, "tla").text
-    assert [words for words in TLA[system.name] if words not in text] == []
+@pytest.mark.long
+@pytest.mark.usefixtures("tlc")
+def test_tlc_finds_what_the_explorer_finds(system: System) -> None:
+    assert_same(explore(system), verdicts(system))
 
 
 def test_what_holds_is_proved_for_any_number(system: System) -> None:

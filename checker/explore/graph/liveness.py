@@ -7,7 +7,7 @@ defines fairness, scc.py finds the components in which a fair run can stay, and 
 the environment would make a violated property hold.
 
 So a claim about fair runs fails where a run visits a *start*, goes on through states of its *way*, and settles in a
-component that is fair among some states, in which it visits certain states again and again (`Failure`):
+component that is fair among some states, in which it visits certain states again and again (`FailingRuns`):
 
     claim               start                    way       settles among   visits again and again
     leads_to            `when`, not the claim    no claim  no claim        -
@@ -37,7 +37,7 @@ from leasehold.checker.explore.graph.cycles import fair_cycle
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Demands, Fairness, demands
 from leasehold.checker.explore.graph.scc import fair_components, leading
-from leasehold.checker.explore.graph.shortest import MOST_LABELS, Cycles, Entry, FairRun, shortest_of
+from leasehold.checker.explore.graph.shortest import MOST_LABELS, CycleEntry, Cycles, FairRun, shortest_of
 from leasehold.checker.explore.graph.unfair import Cycle, why_unfair
 from leasehold.checker.explore.labels import Left, dominates
 from leasehold.checker.explore.labels import after as faults_left
@@ -90,7 +90,7 @@ def decide(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Failure:
+class FailingRuns:
     """The runs that break a claim, if they are fair.
 
     Attributes:
@@ -108,19 +108,19 @@ class Failure:
     throughout: bool = False
 
 
-def staying(starts: Marks, among: Marks) -> Failure:
+def staying(starts: Marks, among: Marks) -> FailingRuns:
     """Runs that never leave some states again once they have come to a start, which is one of them."""
-    return Failure(starts, among, among)
+    return FailingRuns(starts, among, among)
 
 
-def _failure(p: Property, paths: Paths) -> Failure:
+def _failure(p: Property, paths: Paths) -> FailingRuns:
     missing = ~paths.where(p.claim)
     if p.kind == "leads_to":
         return staying(missing & paths.where(p.when or TRUE), missing)
     starts = _initial(missing, paths) if p.when is None else paths.where(p.when)
     if p.kind == "always_eventually":
-        return Failure(starts, None, missing, throughout=p.when is None)
-    return Failure(starts, None, np.ones_like(missing), missing, p.when is None)
+        return FailingRuns(starts, None, missing, throughout=p.when is None)
+    return FailingRuns(starts, None, np.ones_like(missing), missing, p.when is None)
 
 
 def _initial(like: Marks, paths: Paths) -> Marks:
@@ -134,7 +134,7 @@ def _initial(like: Marks, paths: Paths) -> Marks:
 
 
 def _decide(
-    claim: WatchedClaim, failure: Failure, graph: Graph, paths: Paths, asked: Demands, complete: bool, why: str,
+    claim: WatchedClaim, failure: FailingRuns, graph: Graph, paths: Paths, asked: Demands, complete: bool, why: str,
     fairness: Fairness,
 ) -> PropertyResult:  # fmt: skip
     p = claim.of
@@ -204,7 +204,7 @@ class _StateOnRun:
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(failure: Failure, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_StateOnRun]:
+def _runs(failure: FailingRuns, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_StateOnRun]:
     """Where runs from the starts come to on their way, with as many faults as are left; nearest first."""
     labels = paths.labels
     came: dict[tuple[int, int], list[Left]] = {}
@@ -232,7 +232,7 @@ def _runs(failure: Failure, graph: Graph, paths: Paths, timed: bool = False) -> 
                         waiting.setdefault(depth + 1, []).append(on)
 
 
-def _too_late(within: int, failure: Failure, graph: Graph, paths: Paths) -> list[int] | None:
+def _too_late(within: int, failure: FailingRuns, graph: Graph, paths: Paths) -> list[int] | None:
     """A shortest run from a start that ticks more than `within` times without the claim."""
     if not _ticks_more(within, failure, graph):
         return None
@@ -242,7 +242,7 @@ def _too_late(within: int, failure: Failure, graph: Graph, paths: Paths) -> list
     return None
 
 
-def _ticks_more(within: int, failure: Failure, graph: Graph) -> bool:
+def _ticks_more(within: int, failure: FailingRuns, graph: Graph) -> bool:
     """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
     starts, missing = failure.starts, failure.among
     if not starts.any():
@@ -260,7 +260,7 @@ def _ticks_more(within: int, failure: Failure, graph: Graph) -> bool:
 
 
 def fair_run(
-    failure: Failure, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
+    failure: FailingRuns, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
 ) -> FairRun | None:  # fmt: skip
     """A fair run that breaks a claim; None where there is none.
 
@@ -273,19 +273,19 @@ def fair_run(
     cycles = Cycles(component_of, starts, graph, asked, again)
     after: dict[int, int] = {}  # by state, how far it is through a start
 
-    def started() -> Iterator[Entry]:
+    def started() -> Iterator[CycleEntry]:
         for stop in _runs(failure, graph, paths):
             if after.setdefault(stop.state, stop.depth) == stop.depth and component_of[stop.state] >= 0:
-                yield Entry(stop.state, stop.depth, True, partial(stop.run, paths))
+                yield CycleEntry(stop.state, stop.depth, True, partial(stop.run, paths))
 
-    def before() -> Iterator[Entry]:
+    def before() -> Iterator[CycleEntry]:
         """Entries of cycles with a start on them."""
         labels = paths.labels
         inside = np.isin(component_of, np.unique(component_of[starts & (component_of >= 0)])) & (component_of >= 0)
         first = ((labels.depths[labels.of[n][0]], n) for n in inside.nonzero()[0].tolist())
         for depth, n in sorted(first):
             if depth < after.get(n, depth + 1):
-                yield Entry(n, depth, False, partial(paths.chain, n))
+                yield CycleEntry(n, depth, False, partial(paths.chain, n))
 
     best = shortest_of(cycles, started()) if shortest else None
     if best is None:  # or too much would have to be looked at
@@ -299,7 +299,7 @@ def fair_run(
     return best if cycles.looked_at <= MOST_LABELS or best is None else replace(best, shortest=False)
 
 
-def reachable_fair_components(failure: Failure, graph: Graph, asked: Demands) -> Any:
+def reachable_fair_components(failure: FailingRuns, graph: Graph, asked: Demands) -> Any:
     """The components in which a fair run that breaks a claim can settle.
 
     By state the number of its component, or -1; None where there is no such component.

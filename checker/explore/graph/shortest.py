@@ -59,7 +59,7 @@ class FairRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CycleEntry:
     """A state that a cycle may begin in: how far it is from an initial state, and the states on the way there.
 
     `started` says whether one of them is a start, and no state after that has the claim.
@@ -151,7 +151,7 @@ class Cycles:
             found[n][m] = found[n].get(m, 0) | self.bit.get(group, 0)
         return found
 
-    def may_stop(self, entry: Entry) -> bool:
+    def may_stop(self, entry: CycleEntry) -> bool:
         """Whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
         n = int(self.place[entry.state])
         return entry.started and bool(self.is_again[n]) and not self.possible[n]
@@ -241,7 +241,7 @@ def _distances(seeds: Marks, near: Marks, first: Any, targets: Any) -> Any:
     return found
 
 
-def shortest_of(cycles: Cycles, entries: Iterable[Entry], best: FairRun | None = None) -> FairRun | None:
+def shortest_of(cycles: Cycles, entries: Iterable[CycleEntry], best: FairRun | None = None) -> FairRun | None:
     """The shortest run that has one of these entries, of which the nearest come first, unless the best is as short."""
     cycles.tried.clear()
     for entry in entries:

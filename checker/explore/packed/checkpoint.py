@@ -20,10 +20,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
+from leasehold.checker.host.cache import cache_folder
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source

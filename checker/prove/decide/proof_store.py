@@ -24,8 +24,8 @@ from typing import Any
 import msgspec
 import z3
 
-from leasehold.checker.cache import cache_folder
 from leasehold.checker.explore import PropertyResult
+from leasehold.checker.host.cache import cache_folder
 from leasehold.checker.prove.decide.assumptions import Assumptions
 from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Setting

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import z3
 from pebble import ProcessExpired, ProcessPool
 
-from leasehold.checker.workers import follow_parent
+from leasehold.checker.host.workers import follow_parent
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")

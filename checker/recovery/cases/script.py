@@ -35,7 +35,7 @@ from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
 
 
-class Entry(NamedTuple):
+class CellEntry(NamedTuple):
     """A step without faults: the number of the state before it, its action, and the number of the state after it."""
 
     before: int
@@ -59,7 +59,7 @@ class ScriptGenerator:
         self._into = backward(graph.first, graph.targets, graph.column("fault") & down[graph.targets])
         self._ways: dict[tuple[int, str, str], list[int]] = {}
         self._steps: dict[tuple[int, int], ScriptStep] = {}
-        self._entries: dict[tuple[tuple[str, ...], Machine, str], tuple[list[Entry], Iterator[Entry]]] = {}
+        self._entries: dict[tuple[tuple[str, ...], Machine, str], tuple[list[CellEntry], Iterator[CellEntry]]] = {}
         self._machines = tuple((role.name, i) for role, i in self.finder.system.machines())
 
     def every(self) -> Iterator[Script]:
@@ -87,7 +87,7 @@ class ScriptGenerator:
         first = np.searchsorted(keys, np.arange(len(combinations) + 1, dtype=np.int64) * size)
         return nearest[keys % size], first, rank, combinations
 
-    def _entries_of(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[Entry]:
+    def _entries_of(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[CellEntry]:
         """The steps without faults after which a machine is in a state, in a cell; those on shorter paths first."""
         key = cell, machine, name
         if key not in self._entries:
@@ -98,7 +98,7 @@ class ScriptGenerator:
             known.append(entry)
             yield entry
 
-    def _find_entries(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[Entry]:
+    def _find_entries(self, cell: tuple[str, ...], machine: Machine, name: str) -> Iterator[CellEntry]:
         befores, first, rank, combinations = self._arrivals
         places = [m.cell for m in self.world.machines]
         product, own = [places.index(at) for at in self.finder.product], self.world.layout.at(*machine, None)
@@ -119,7 +119,7 @@ class ScriptGenerator:
                     continue  # it neither takes the step nor is driven
                 number = self._successor(n, after)
                 if number is not None and self.finder._cell(number) == cell:
-                    yield Entry(n, action, number)
+                    yield CellEntry(n, action, number)
 
     def _successor(self, n: int, after: State) -> int | None:
         """The number of a state that is a step away; None: it is not explored, as bounds leave it out."""

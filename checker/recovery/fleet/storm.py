@@ -39,7 +39,7 @@ REST_SECONDS = 2.0  # without any commit
 PEACE_SECONDS = 90.0
 
 
-class Event(NamedTuple):
+class ToldEvent(NamedTuple):
     """What may be told to a machine."""
 
     run: str  # "" for a new one
@@ -49,7 +49,7 @@ class Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class Result:
+class StormResult:
     """What was done, and what was wrong.
 
     Attributes:
@@ -101,7 +101,7 @@ class Storm:
         self.seen = Snapshots(fleet, self.properties)
         timed = [p.name for p in fleet.model.properties.values() if p.name not in self.properties.states]
         at_rest = {name for name, *_ in self.properties.leads_to}
-        self.result = Result(
+        self.result = StormResult(
             fleet.program.system, seed, crashes=dict.fromkeys(fleet.roles, 0),
             judged=[*self.properties.states, *sorted(at_rest)], left_out=[n for n in timed if n not in at_rest],
         )  # fmt: skip
@@ -117,7 +117,7 @@ class Storm:
     def elapsed(self) -> float:
         return time.monotonic() - self._began
 
-    def play(self) -> Result:
+    def play(self) -> StormResult:
         """The storm, then peace, then the verdict."""
         self._began = time.monotonic()
         while (self.elapsed < self.seconds or self._kills) and not self.result.violations:
@@ -204,7 +204,7 @@ class Storm:
                 return True
         return False
 
-    def _possible(self, surely: bool) -> Iterator[Event]:
+    def _possible(self, surely: bool) -> Iterator[ToldEvent]:
         """What the environment may do now; `surely`: only what it does in the end."""
         open_ = [run for run in self._known if not self._over(run)]
         most = MOST_RUNS if self._kills else 2 * MOST_RUNS
@@ -226,13 +226,15 @@ class Storm:
                     for values in islice(offer.values(state), MOST_VALUES):
                         if offer.allowed(state, values, -1) and choose(offer.moves, state, values, -1) is not None:
                             shape = zip(offer.offer.fields, values, strict=True)
-                            yield Event(run, name, offer.offer.event, {f.name: to_plain(f.type, v) for f, v in shape})
+                            yield ToldEvent(
+                                run, name, offer.offer.event, {f.name: to_plain(f.type, v) for f, v in shape}
+                            )
 
     def _over(self, run: str) -> bool:
         rows = self.seen.rows.get(run, {}).values()
         return bool(rows) and not self.fleet.program.standing and all(row["over"] for row in rows)
 
-    def _tell(self, event: Event) -> bool:
+    def _tell(self, event: ToldEvent) -> bool:
         """Tells a machine an event; returns whether it took it."""
         client = self.fleet.client(self.fleet.players[event.machine])
         given = {"machine": event.machine, "event": event.event, "fields": event.fields}

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from leasehold.checker.workers import end_with_parent
+from leasehold.checker.host.workers import end_with_parent
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(

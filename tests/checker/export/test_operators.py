@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
-from leasehold.checker.export.tla_terms import TlaBindings, TlaNames
-from leasehold.checker.export.tla_terms import term as tla_term
 from leasehold.spec import System
-from leasehold.spec.language.lower import lower
 from leasehold.spec.language.operators import OPERATORS, Operator
 from leasehold.spec.language.types import Value
 from tests.checker.explore.by_chance import written
 from tests.checker.export.test_promela import check, errors
+from tests.checker.export.tlc import verdicts
 from tests.spec.language.test_readings import applications
 
 VALUES: dict[str, tuple[Value, ...]] = {
@@ -106,30 +103,7 @@ def test_spin_reads_every_operator_as_its_row_says(system: System, tmp_path: Pat
     assert (broken, errors(printed)) == (set(), 0)
 
 
-# TLA+ as Python reads it: what differs in notation, and the functions that the module takes from others or defines.
-TOKENS = {
-    "(IF ": "choice(", " THEN ": ", ", " ELSE ": ", ", "/\\": " and ", "\\/": " or ", "~": " not ", "<=": "<=",
-    ">=": ">=", "/=": "!=", "=": "==", "\\notin": " not in ", "\\in": " in ", "\\union": "|", "\\intersect": "&",
-    "\\subseteq": "<=", "\\": "-", "{": "frozenset((", "}": ",))", "TRUE": "True", "FALSE": "False",
-}  # fmt: skip
-FUNCTIONS = {
-    "choice": lambda test, then, otherwise: then if test else otherwise, "frozenset": frozenset,
-    "Min": min, "Max": max, "Cardinality": len, "Get": lambda option, otherwise: next(iter(option), otherwise),
-    "Div": OPERATORS["//"].means, "Mod": OPERATORS["%"].means,
-}  # fmt: skip
-
-
-def test_tla_has_every_operator_as_its_row_says(system: System) -> None:
-    """Read by rules of notation, as TLC is not at hand; `Div` and `Mod` are taken to be what the language says."""
-    values = {
-        name: frozenset() if value is None else frozenset({value}) if kind.startswith("option") else value
-        for (kind, value), name in FIELDS.items()
-    }
-    names = {**FUNCTIONS, system.roles["hub"].name: SimpleNamespace(**values)}
-    frame = TlaBindings(TlaNames(lower(system)))
-    pattern = re.compile("|".join(map(re.escape, sorted(TOKENS, key=len, reverse=True))))
-    for name, p in zip((name for name, _ in PARTS), system.properties.values(), strict=True):
-        assert p.claim is not None
-        text = tla_term(p.claim, frame)
-        python = pattern.sub(lambda found: TOKENS[found[0]], text.replace("{}", "frozenset()"))
-        assert eval(python, names) is True, (name, text)
+@pytest.mark.usefixtures("tlc")
+def test_tlc_reads_every_operator_as_its_row_says(system: System) -> None:
+    told = verdicts(system)
+    assert (told.violated, len(told.asked & {f"P{n}" for n in range(len(PARTS))})) == (set(), len(PARTS))

@@ -1,56 +1,92 @@
-"""The exported TLA+ modules, held by golden files.
-
-``python tests/checker/export/test_tla.py`` rewrites them; read the difference before you keep it. TLC has explored each
-golden module and found what STATES says, which is also what the explorer counts. Of the lease's properties, TLC has not
-read the nine from `a_request_is_given_up_at_its_end` to `a_lease_is_kept_to_its_end`, those that ask what is accepted
-or ignored, `requests_are_kept_as_made`, and `failed_means_broken_off`, `the_end_is_obeyed` and `requests_are_whole` as
-they stand now.
-"""
+"""TLC counts the states of exported modules as the explorer does, and comes to the same verdicts."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.checker.export import ExportError, ExportOptions, export_system
-from leasehold.spec import shipped_folder
+from leasehold.checker.explore.result import Exploration
+from leasehold.checker.export import ExportError, export_system
+from leasehold.spec import System, shipped_folder
+from tests.checker.explore.by_chance import by_chance
+from tests.checker.explore.clients import clients_by_chance
+from tests.checker.export.test_fair_runs import CLAIMS
+from tests.checker.export.tlc import Verdicts, exported_names, verdicts
 from tests.systems import TRUTH, load
 
-GOLDEN = Path(__file__).with_name("golden")
-SYSTEMS: dict[str, tuple[Path, dict[str, Any]]] = {
-    "two_phase": (TRUTH / "two_phase", {}),
-    "alternating_bit": (TRUTH / "alternating_bit", {}),
-    "two_phase_commit": (shipped_folder("two_phase_commit"), {"participants": 2}),
-    "lease": (shipped_folder("lease"), {"max_units": 1, "last_end": 2}),
-}
-STATES = {
-    "two_phase": (288, 1146),
-    "alternating_bit": (240, 1392),
-    "two_phase_commit": (194, 466),
-    "lease": (3965, 14238),
-}
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
-def files(name: str) -> dict[Path, str]:
-    folder, settings = SYSTEMS[name]
-    made = export_system(load(folder, settings), "tla", ExportOptions(Path(f"{name}.tla")))
-    return {GOLDEN / f"{name}.tla": made.text, GOLDEN / f"{name}.cfg": made.settings}
+def assert_same(found: Exploration, told: Verdicts) -> None:
+    assert (told.distinct, told.generated) == (found.distinct, found.generated)
+    for verdict, names in (("violated", told.violated), ("witnessed", told.witnessed)):
+        assert names == told.asked & set(exported_names({p.name for p in found.properties if p.verdict == verdict}))
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_modules_are_as_they_were_checked(name: str) -> None:
-    for file, text in files(name).items():
-        assert file.read_text() == text, f"{file.name} differs; see the head of this file"
+@pytest.mark.usefixtures("tlc")
+@pytest.mark.parametrize(("folder", "settings"), [
+    (TRUTH / "tcommit", {}),
+    (TRUTH / "simple_allocator", {}),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in [
+        (TRUTH / "two_phase", {}),
+        (TRUTH / "two_phase_live", {}),
+        (TRUTH / "alternating_bit", {}),
+        (TRUTH / "acp_nb_wrong", {}),
+        (TRUTH / "lock_server", {}),
+        (TRUTH / "quorum_election", {}),
+        (shipped_folder("two_phase_commit"), {"participants": 2}),
+        (EXAMPLES / "ring", {}),
+    ]),
+    pytest.param(shipped_folder("three_phase_commit_termination"), {}, marks=pytest.mark.slow),
+], ids=lambda v: getattr(v, "name", None))  # fmt: skip
+def test_tlc_finds_what_the_explorer_finds(folder: Path, settings: dict[str, Any]) -> None:
+    system = load(folder, settings)
+    assert_same(explore(system), verdicts(system))
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_the_explorer_counts_what_tlc_counted(name: str) -> None:
-    folder, settings = SYSTEMS[name]
-    found = explore(load(folder, settings))
-    assert (found.distinct, found.generated) == STATES[name]
+@pytest.mark.long
+@pytest.mark.usefixtures("tlc")
+def test_tlc_counts_the_states_of_the_lease() -> None:
+    system = load("lease", {"max_units": 1, "last_end": 2})
+    assert_same(explore(system), verdicts(system, claims=False))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tlc")
+def test_tlc_finds_what_the_explorer_finds_of_the_lease() -> None:
+    system = load("lease", {"max_units": 1, "last_end": 2})
+    assert_same(explore(system), verdicts(system))
+
+
+def by_seed(folder: Path, kind: str, seed: int) -> System | None:
+    rng = random.Random(seed)
+    return by_chance(folder, rng) if kind == "messages" else clients_by_chance(folder, rng, CLAIMS)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("tlc")
+@pytest.mark.parametrize(("kind", "seed"), [("messages", 0), ("messages", 4), ("clients", 0), ("clients", 1)])
+def test_systems_by_chance(kind: str, seed: int, tmp_path: Path) -> None:
+    system = by_seed(tmp_path, kind, seed)
+    assert system is not None
+    assert_same(explore(system), verdicts(system))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tlc")
+@pytest.mark.parametrize("kind", ["messages", "clients"])
+def test_many_systems_by_chance(kind: str, tmp_path: Path) -> None:
+    compared = 0
+    for seed in range(10, 60):
+        system = by_seed(tmp_path / str(seed), kind, seed)
+        if system is not None and (found := explore(system)).distinct < 3000:
+            assert_same(found, verdicts(system))
+            compared += 1
+    assert compared > 10
 
 
 def test_faults_that_need_numbers_are_refused() -> None:
@@ -63,10 +99,3 @@ def test_what_tla_cannot_say_is_named() -> None:
     assert [left.name for left in made.left_out] == ["guards_disjoint"]
     for left in made.left_out:
         assert f"\\*     {left.name}: " in made.text
-
-
-if __name__ == "__main__":
-    for each in SYSTEMS:
-        for path, words in files(each).items():
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(words)

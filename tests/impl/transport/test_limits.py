@@ -145,9 +145,7 @@ def test_a_log_has_the_error_of_its_line(caplog):
     assert caplog.records[0].exc_info[1] is error
 
 
-def test_a_frame_at_the_limit_is_taken():
-    limits = replace(LIMITS, parcel=10)
-    assert limits.too_large(b"x" * 10) is None
-    reply = limits.too_large(b"x" * 11)
+def test_what_is_too_large_is_refused_with_its_size():
+    reply = replace(LIMITS, parcel=10).too_large(b"x" * 11)
     assert (reply.answer.value, reply.reason) == ("refused", "the frame has 11 bytes, and 10 are accepted")
     assert replace(LIMITS, body=LIMITS.parcel + 4).body == LIMITS.parcel + 4

@@ -13,6 +13,7 @@ from tests.impl.virtual import virtual
 STRICT = replace(LIMITS, refusals=3, refusals_per_second=0.1, parcel=10)
 REPLIES = {
     b"good": Reply(Delivery.TAKEN, "", "tenant"),
+    b"x" * 10: Reply(Delivery.TAKEN, "", "tenant"),
     b"bad": Reply(Delivery.REFUSED, "no", "tenant"),
     b"forged": Reply(Delivery.REFUSED, "forged"),
     b"unknown": Reply(Delivery.UNTRUSTED, "unknown"),
@@ -88,6 +89,8 @@ def test_a_connection_pays_for_the_actor_that_it_has_proven_last():
 def test_a_frame_that_is_too_large_is_refused_and_counted_and_not_received():
     async def story():
         r = Received()
+        assert await r.answers(b"x" * 10) == ["taken"]
+        r.got.clear()
         assert await r.answers(b"x" * 11, b"x" * 11, b"good", b"x" * 11) == ["refused", "refused", "taken", "refused"]
         assert r.got == [b"good"]
         assert r.waits() > 0

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from leasehold.checker.workers import deaf_children
+from leasehold.checker.host.workers import deaf_children
 
 BLOCKED = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
 

@@ -1,0 +1,1 @@
+"""What the checker needs of the machine that it runs on."""
