@@ -195,9 +195,9 @@ class DurabilityMonitor:
     def __init__(self, simulation: Simulation) -> None:
         self.sim = simulation
         self.lost: list[str] = []
-        self._last: dict[str, Machines] = {}  # as they were committed last
-        self._begun: dict[str, Machines] = {}  # as they would be by the commit that was begun
-        self._recovering: dict[Actor, Machines] = {}  # by incarnation: one may die in recovery
+        self._last: dict[str, DurableMachines] = {}  # as they were committed last
+        self._begun: dict[str, DurableMachines] = {}  # as they would be by the commit that was begun
+        self._recovering: dict[Actor, DurableMachines] = {}  # by incarnation: one may die in recovery
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
@@ -245,7 +245,7 @@ class DurabilityMonitor:
             self.lost.append(f"{name} has a part of a commit: {_shown(sides[True])}, and not {_shown(sides[False])}")
 
 
-def _machines(actor: Actor) -> Machines:
+def _machines(actor: Actor) -> DurableMachines:
     return Machines({key: _durable(held) for key, held in actor.table.instances.items()})
 
 
