@@ -31,7 +31,7 @@ from leasehold.spec.language.python_source import Frame, source
 CRASH = Budget(crash=1)
 
 
-class Machines(dict[RecordKey, dict[str, Any]]):
+class DurableMachines(dict[RecordKey, dict[str, Any]]):
     """What is kept of the machines of an actor."""
 
 
@@ -211,7 +211,7 @@ class DurabilityMonitor:
         elif notice.kind is Kind.COMMIT:
             self._compare(notice.actor, actor)
         elif notice.kind is Kind.TRANSITION:
-            self._recovering.get(actor, Machines()).pop(RecordKey(notice.lease, notice.machine), None)
+            self._recovering.get(actor, DurableMachines()).pop(RecordKey(notice.lease, notice.machine), None)
         elif notice.kind is Kind.RECOVERED:
             self._compare(notice.actor, actor)
             for key, before in self._recovering.pop(actor).items():
@@ -224,8 +224,12 @@ class DurabilityMonitor:
         """An actor recovers; its store is asked once."""
         if actor in self._recovering:
             return
-        last, begun, rows = self._last.pop(name, Machines()), self._begun.pop(name, None), self.sim.disks[name].records
-        found = self._recovering[actor] = Machines()
+        last, begun, rows = (
+            self._last.pop(name, DurableMachines()),
+            self._begun.pop(name, None),
+            self.sim.disks[name].records,
+        )
+        found = self._recovering[actor] = DurableMachines()
         sides: dict[bool, RecordKey] = {}  # whether it is as the commit that was begun would have it
         for key in {*last, *(begun or ())}:
             before, after = last.get(key), last.get(key) if begun is None else begun.get(key)
@@ -246,7 +250,7 @@ class DurabilityMonitor:
 
 
 def _machines(actor: Actor) -> DurableMachines:
-    return Machines({key: _durable(held) for key, held in actor.table.instances.items()})
+    return DurableMachines({key: _durable(held) for key, held in actor.table.instances.items()})
 
 
 def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
