@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -19,6 +19,7 @@ from rich.table import Table
 
 from leasehold.checker.recovery.campaign import Campaign, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
+from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
 from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, ProcessCampaign
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
@@ -154,9 +155,10 @@ def _print_cases(screen: Console, found: CaseCampaign) -> None:
     constants = "  ".join(f"{k}={_plain(v)}" for k, v in found.system.values().items())
     lines = (
         f"[bold]{found.system.name}[/]  {escape(constants)}  spec {found.system.digest[:12]}",
-        f"{counted(found.played, 'case')} of {found.scripts:,} (cells x crash points x modes), played by real actors: "
+        f"{counted(found.played, 'case')}, from {found.scripts:,} (cell, crash point, mode), played by real actors: "
         f"{found.passed:,} passed, {len(found.failures):,} failed{_interrupted(found)}",
         f"{_ends(found)}; invariants asked at {found.asked:,} states",
+        *_broken(found),
         *(f"{count:,} not played: {escape(why)}" for why, count in _not_played(found)),
     )
     _lines(screen, found, lines, f", {found.exploring:,.1f} s of them to find the cases")
@@ -174,8 +176,14 @@ def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
 def _ends(found: CaseCampaign) -> str:
     if ends := plugin_of(found.system).runner.ends:
         return ", ".join(f"{found.ends[end]:,} {words}" for end, (_, words) in ends.items())
-    counts = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()))
+    counts = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()) if name != AS_IN_THE_MODEL)
     return f"ends: {', '.join(counts) or 'none'}"
+
+
+def _broken(found: CaseCampaign) -> Iterator[str]:
+    """How many cases, passed all the same, break what the model breaks under the same faults."""
+    if count := found.ends.get(AS_IN_THE_MODEL, 0):
+        yield f"{counted(count, 'case')} under other faults or a crash: properties broken exactly as in the model"
 
 
 def _print_random(model: System, screen: Console, found: RandomCampaign) -> None:

@@ -28,7 +28,7 @@ def at_options(command: F) -> F:
     """--at and --json."""
     return click.option(
         "--at", "at", type=click.Path(path_type=Path), default=Path(), envvar="LEASEHOLD_AT", show_envvar=True,
-        help="The control socket of an actor, its configuration, or a folder of sockets; here, if left out.",
+        help="An actor's control socket, its configuration, or a folder of sockets; default: the current folder.",
     )(json_option(command))  # fmt: skip
 
 
@@ -101,15 +101,15 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
 
 @client_verb()
 @click.option("--units", type=click.IntRange(1), required=True, help="How many units.")
-@click.option("--until", help="Until when: 2h, 2031-01-31T12:00Z, or a tick.", required=True)
-@click.option("--term", default="60s", show_default=True, help="How long each term is; the lease is renewed in time.")
-@click.option("--start", help="From when the units are of use; left out: now.")
-@click.option("--lease", help="Its name, TENANT:NUMBER; left out: a new one.")
+@click.option("--until", help="The end of the demand: 2h, 2031-01-31T12:00Z, or a tick.", required=True)
+@click.option("--term", default="60s", show_default=True, help="The length of a term; the lease is renewed in time.")
+@click.option("--start", help="When the units are needed first; default: now.")
+@click.option("--lease", help="The lease's name, TENANT:NUMBER; default: a new one.")
 @at_options
 def demand(units: int, until: str, term: str, start: str | None, lease: str | None, at: Path, as_json: bool) -> None:
     """Ask for units: a new lease, which is renewed until the demand is over.
 
-    Comes back when the demand is durable; `leasehold show` follows the lease.
+    Returns when the demand is durable; `leasehold show` follows the lease.
 
     Example:  leasehold demand --units 2 --until 2h
               leasehold demand --units 4 --until 30m --term 5m --at tenant.sock
@@ -208,12 +208,12 @@ def explain(lease: str, at: Path, as_json: bool) -> None:
 
 @client_verb()
 @click.argument("lease")
-@click.option("--until", help="Until when it is wanted: 2h, a time, or a tick.")
+@click.option("--until", help="The new end of the demand: 2h, a time, or a tick.")
 @click.option("--units", type=click.IntRange(1), help="Another number of units.")
 @click.option("--soon", is_flag=True, help="Ask for the units now, not at the next renewal.")
 @at_options
 def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Path, as_json: bool) -> None:
-    """Want a lease for longer, or with another number of units (flex).
+    """Extend the demand for a lease, or change its number of units (flex).
 
     Example:  leasehold extend tenant:1 --until 4h
               leasehold extend tenant:1 --units 3 --soon
@@ -245,7 +245,7 @@ def close(lease: str, at: Path, as_json: bool) -> None:
 @click.argument("machine")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--lease", help="Its name, ACTOR:NUMBER; left out: a new one.")
+@click.option("--lease", help="The run's name, ACTOR:NUMBER; default: a new one.")
 @at_options
 def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, at: Path, as_json: bool) -> None:
     """Begin a run of any system: EVENT at a MACHINE that nothing has happened to yet.
@@ -267,7 +267,7 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
 @click.argument("lease")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--machine", help="Which machine of the lease; left out: the one here that knows the event.")
+@click.option("--machine", help="The machine; default: the actor's first machine that takes the event.")
 @at_options
 def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
     """Hand an EVENT of the specification to a machine of a lease, or of a run of any system.
@@ -315,8 +315,8 @@ def named(words: tuple[str, ...]) -> dict[str, Any]:
 def recover(what: str, at: Path, as_json: bool) -> None:
     """Give one lease or unit a recovery event: the work of its state begins anew.
 
-    The scalpel of the paper, section 4.2: it repairs one machine, and disturbs no other. A unit is
-    named as in the inventory.
+    It repairs one machine and disturbs no other (the paper, section 4.2). A unit is named as in the
+    inventory.
 
     Example:  leasehold recover tenant:1
               leasehold recover node-3 --at site.sock

@@ -65,7 +65,7 @@ class Hours(click.FloatRange):
 @click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
 @click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
 @click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
-@click.option("--mode", metavar="MODE", help="With --case: the mode in which it restarts; the first where left out.")
+@click.option("--mode", metavar="MODE", help="With --case: the mode in which it restarts; default: the first.")
 @click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
 @click.option("--real", is_flag=True, help="Play every case with real actors, in simulation.")
 @click.option("--pairs", is_flag=True, help="With --real: also stop an actor once more, at each point after a restart.")

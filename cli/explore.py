@@ -37,7 +37,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
     "--checkpoint",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The checkpoint's file; left out: a file of its own in the cache.",
+    help="The checkpoint's file; default: one in the cache.",
 )
 @click.option(
     "--disk",

@@ -68,9 +68,7 @@ from leasehold.spec import System, load
     "second, about a second of an idle processor. --time bounds the wall time of the whole run.",
 )
 @time_option
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; one for each processor where left out."
-)
+@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
 @click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
 @click.option(
     "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),

@@ -44,13 +44,13 @@ fairness_option = click.option(
 )  # fmt: skip
 memory_option = click.option(
     "--memory", metavar="SIZE", callback=_bytes,
-    help="Stop when so much memory is held, such as 16G; left out: most of the free memory.",
+    help="Stop when so much memory is held, such as 16G; default: most of the free memory.",
 )  # fmt: skip
 
 
 def time_option(command: F, left_out: str = "no limit") -> F:
     """--time."""
-    words = f"Stop after so long, such as 90s, 10m or 2h; left out: {left_out}."
+    words = f"Stop after so long, such as 90s, 10m or 2h; default: {left_out}."
     return click.option("--time", "seconds", metavar="TIME", callback=_seconds, help=words)(command)
 
 

@@ -46,7 +46,7 @@ def trust_options(command: F) -> F:
 def add_options(command: F) -> F:
     """NAME, KEY, and what may be said of an actor."""
     command = click.option(
-        "--not-after", metavar="DATE|DURATION", help="Until when the key counts; left out: until it is revoked."
+        "--not-after", metavar="DATE|DURATION", help="When the key expires; default: never, until it is revoked."
     )(trust_options(command))
     command = click.option("--address", metavar="URL", default="", help="Where messages for it go.")(command)
     return click.argument("name")(click.argument("key")(command))
@@ -126,7 +126,7 @@ def add_actor(role: str, name: str, key: str, address: str, not_after: str | Non
 @click.argument("name")
 @click.argument("key")
 @click.option(
-    "--old-until", metavar="DATE|DURATION", help="Until when its other keys count; left out: until they are revoked."
+    "--old-until", metavar="DATE|DURATION", help="When its other keys expire; default: never, until they are revoked."
 )
 @trust_options
 def rotate_(name: str, key: str, old_until: str | None, path: Path, as_json: bool) -> None:

@@ -27,7 +27,7 @@ STORM_SECONDS = 15.0
 @set_option
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
-    help="Keep keys, configurations and stores there; left out: nowhere.",
+    help="Keep keys, configurations and stores there; default: a temporary folder, removed at the end.",
 )  # fmt: skip
 @click.option(
     "--join", "joining", metavar="MACHINE", multiple=True,
@@ -35,9 +35,9 @@ STORM_SECONDS = 15.0
 )  # fmt: skip
 @click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON; with --crash a summary.")
-@click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and judge what comes of it.")
-@click.option("--seconds", type=click.FloatRange(1.0), help="How long --crash drives and kills (15 where left out).")
-@click.option("--seed", type=int, help="Of all choices of --crash; left out: another each time.")
+@click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and evaluate the properties.")
+@click.option("--seconds", type=click.FloatRange(1.0), help="How long --crash drives and kills; default: 15.")
+@click.option("--seed", type=int, help="Seed of --crash; default: a new one each time.")
 def up(
     system: str, settings: Mapping[str, str], folder: Path | None, joining: tuple[str, ...], tick: float,
     as_json: bool, crash: bool, seconds: float | None, seed: int | None,
@@ -49,9 +49,9 @@ def up(
     fields; any other is printed, with the commands that answer it. An actor that ends is started again
     after a second, so kill them as you like.
 
-    With --crash machines are told at random what the specification's environment may do, each actor is
-    killed at least once, and then there is peace. Properties of states are evaluated on global states
-    that the actors had at one moment; where all is at rest, also what the system leads to, and its ends.
+    With --crash, machines get random events that the specification's environment allows, and each actor is
+    killed at least once; then the actors come to rest. Properties of states are evaluated on global states
+    that all actors had at one moment; at rest, `leads_to` properties and `ends` are evaluated too.
 
     Example:  leasehold up two_phase_commit --set participants=2
               leasehold up two_phase_commit --crash --json

@@ -123,12 +123,12 @@ class Demo:
 @click.option("--crash", is_flag=True, help="Kill each actor once, at a random moment.")
 @click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
 @click.option("--units", type=click.IntRange(3, 100), default=6, show_default=True, help="Units of the site.")
-@click.option("--seed", type=int, help="Of all choices; left out: another each time.")
+@click.option("--seed", type=int, help="Seed of all random choices; default: a new one each time.")
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep everything there; left out: nowhere.",
+    help="Keep everything there; default: a temporary folder, removed at the end.",
 )
 def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | None, folder: Path | None) -> Exit:
     """Lease a few units from three actors on this machine, and watch them survive.

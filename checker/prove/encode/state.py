@@ -53,8 +53,10 @@ class StateVariable:
                 yield (*self.key, "?"), self.arguments, t.BOOL
                 yield self.key, self.arguments, of
             case t.Set() | t.Map() | t.Option():
+                name = ".".join(self.key[1:])
                 raise Unencodable(
-                    f"{'.'.join(self.key[1:])} of type {self.type}, in which one small type is in another"
+                    f"`{name}` is of type {self.type}, and the prover takes no set, map or option within another; "
+                    "split it into two fields, such as a map to `bool` (is there a value?) and a map to the value"
                 )
             case _:
                 yield self.key, self.arguments, self.type
