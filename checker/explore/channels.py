@@ -28,7 +28,7 @@ Entry: TypeAlias = tuple[int, str, tuple[Any, ...]]  # number, kind of message, 
 Content: TypeAlias = Any
 
 
-class NoRoom(Exception):
+class LaneFull(Exception):
     """The channel's capacity is used up: the step that would send is not possible now."""
 
 
@@ -47,7 +47,7 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     """The content after a new message was sent.
 
     Raises:
-        NoRoom: there is no room.
+        LaneFull: it holds as many messages as it may.
     """
     if kind == "mailbox":
         newest, queue = content
@@ -57,7 +57,7 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     if kind == "set":
         return content | {(1, message, fields)}
     if capacity is not None and len(content) >= capacity:
-        raise NoRoom
+        raise LaneFull
     if kind in ("bag", "multiset"):
         return tuple(sorted((*content, (1, message, fields)), key=repr))
     return (*content, (1, message, fields))

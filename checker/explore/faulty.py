@@ -138,7 +138,7 @@ class FaultyReference(Reference):
             try:
                 for w, d in zip(work, done, strict=True):
                     self._do_or_number(new, w, d)
-            except channels.NoRoom:
+            except channels.LaneFull:
                 continue
             where, tasks = (ACKNOWLEDGE, ()) if all(done) else (AFTER, _tasks(work, done))
             point = point_name(action.role, move.transition.target, where, tasks)
@@ -195,7 +195,7 @@ class FaultyReference(Reference):
                 for w, d in zip(work, done, strict=True):
                     if d:
                         self._do(new, w, None, again=True)
-            except channels.NoRoom:
+            except channels.LaneFull:
                 continue  # it waits for room
             if all(done):
                 new[self.up[actor.name]] = UP

@@ -179,7 +179,7 @@ class Reference:
         new = opened(s)
         try:
             does(new)
-        except channels.NoRoom:
+        except channels.LaneFull:
             return None
         return closed(new)
 
@@ -332,7 +332,7 @@ class Reference:
         new = opened(s)
         try:
             self._receive(new, receiver, action, move, None)
-        except channels.NoRoom:
+        except channels.LaneFull:
             return None
         return action, new
 

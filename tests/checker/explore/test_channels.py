@@ -85,7 +85,7 @@ def test_a_mailbox_is_what_sequence_numbers_give(steps: list[tuple[str, str, int
 
 def test_a_full_fifo_takes_no_more() -> None:
     content = channels.put("fifo", 1, channels.empty("fifo"), "a", ())
-    with pytest.raises(channels.NoRoom):
+    with pytest.raises(channels.LaneFull):
         channels.put("fifo", 1, content, "b", ())
 
 
