@@ -98,6 +98,11 @@ def test_a_map_is_changed_alike_whoever_changes_places() -> None:
     assert found.orbits is not None
 
 
+def test_shared_variables_are_alike_whoever_changes_places() -> None:
+    found = held_against_all_states(load(FOLDER / "pool", {"workers": 3}))
+    assert found.orbits is not None
+
+
 def test_what_takes_a_number_tells_apart() -> None:
     system = load(FOLDER / "circle")
     assert any("the first state" in words for words in symmetry_of(system).why_not)

@@ -18,8 +18,48 @@ def written(folder: Path, files: Mapping[str, str]) -> System:
     return load(folder)
 
 
-def by_chance(folder: Path, rng: random.Random) -> System | None:
-    """A small system of two or three machines; None where the loader does not take it."""
+def sharing(files: Mapping[str, str], rng: random.Random) -> dict[str, str]:
+    """The files of a system whose machines share variables: transitions write them, guards and messages read them."""
+    found = dict(files)
+    found["system.yaml"] = files["system.yaml"].replace(
+        "channels:\n", "shared: {mark: bool, level: {type: int, min: 0, max: 2}, cells: 'map[slot, bool]'}\n"
+        "types: {slot: {count: 2}}\nchannels:\n"
+    )  # fmt: skip
+    values = {
+        "shared.mark": ("not shared.mark", "bit", "shared.cells[slot[1]]"),
+        "shared.level": ("(shared.level + 1) % 3", "1 if bit else shared.level", "0"),
+        '"shared.cells[slot[0]]"': ("shared.mark", "not bit"), '"shared.cells[slot[1]]"': ("shared.level > 1", "bit"),
+        "bit": ("shared.mark", "shared.level == 0", "not bit"),
+    }  # fmt: skip
+
+    def changed(line: str) -> str:
+        if "to: s" not in line or rng.random() < 0.4:
+            return line
+        names = rng.sample(list(values), rng.choice((1, 2, 3)))
+        sets = ", ".join(f'{name}: "{rng.choice(values[name])}"' for name in names)
+        return line.replace(", set: {bit: not bit}", "").removesuffix("}") + f", set: {{{sets}}}}}"
+
+    read = rng.choice(("shared.mark", "shared.level > 0"))
+    for name, text in files.items():
+        if name.startswith("roles/"):
+            lines = [changed(line) for line in text.splitlines()]
+            words = "\n".join(lines) + "\n"
+            words = words.replace("when: msg.v", f"when: msg.v and {read}", 1)
+            words = words.replace("when: not msg.v", f"when: not (msg.v and {read})", 1)
+            said = rng.choice(("bit", "shared.mark", "old(shared.mark)"))
+            found[name] = words.replace("with: {v: bit}", f"with: {{v: {said}}}")
+    found["invariants.yaml"] += (
+        "  shared_apart: {always: not (shared.mark and shared.level == 2)}\n"
+        "  shared_falls: {when: shared.mark, leads_to: not shared.mark}\n"
+    )
+    return found
+
+
+def by_chance(folder: Path, rng: random.Random, share: bool = False) -> System | None:
+    """A small system of two or three machines; None where the loader does not take it.
+
+    With `share`, the same system with shared variables.
+    """
     names = ["a", "b", "c"][: rng.choice((2, 2, 3))]
     pairs = [p for p in combinations(names, 2) if p[0] == "a" or rng.random() < 0.3]
     messages, routes = {}, {}
@@ -83,6 +123,8 @@ def by_chance(folder: Path, rng: random.Random) -> System | None:
   apart: {{always: "not (a.state == s1 and b.state == {last} and a.bit == b.bit)"}}
   unheard: {{always: "len(pending(ask_ab)) == 0 or b.state == s0 or a.state != s0"}}
 """
+    if share:
+        files = sharing(files, rng)
     try:
         return written(folder, files)
     except SpecError:

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,9 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
     [
         pytest.param(by_chance, 10, id="few messages"),
         pytest.param(busy, 5, id="few types"),
+        pytest.param(partial(by_chance, share=True), 5, id="few shared variables"),
         pytest.param(by_chance, 30, id="messages", marks=pytest.mark.long),
+        pytest.param(partial(by_chance, share=True), 30, id="shared variables", marks=pytest.mark.long),
         pytest.param(busy, 20, id="types", marks=pytest.mark.long),
     ],
 )
@@ -158,7 +161,7 @@ def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | 
             return
         loaded += 1
         assert_alike(system, limits=Limits(states=2_000))
-        if faulty and draw is by_chance:
+        if faulty and draw is not busy:
             assert_alike(system, Budget(crash=1, lose=1, duplicate=1), Limits(states=2_000))
 
     agree()

@@ -32,7 +32,7 @@ from leasehold.spec.language.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.model import Call, Drive, Role, Send, Transition
 from tests.checker.explore.by_chance import by_chance, written
 from tests.checker.explore.test_faulty import ASKER, TELLER
-from tests.systems import load
+from tests.systems import TRUTH, load
 
 Machine = tuple[str, int]
 Way = tuple[str, int, int]  # channel, sender and receiver
@@ -179,6 +179,7 @@ class Twin:
             if i == j or not c.same_index
         ]
         names = [(r.name, i, d) for r, i in machines for d in r.data.values()]
+        names += [("shared", 0, d) for d in system.shared.values()]
         choices = [list(t.domain(d.type, None)) if d.any_initial else [d.initial] for _, _, d in names]
         left = {k: math.inf if v == "any" else float(v) for k in COUNTED for v in [getattr(self.budget, k)]}
         worlds = []
@@ -328,16 +329,17 @@ class Twin:
     def commit(self, world: World, role: Role, i: int, transition: Transition, arguments: Any, sender: int) -> None:
         seen = self.by_own_clock(world, (role.name, i))
         updates = [
-            (u.name, u.key and (u.key.type, self.say(seen, u.key, i, arguments, sender)),
+            (("shared", 0, u.name) if u.shared else (role.name, i, u.name),
+             u.key and (u.key.type, self.say(seen, u.key, i, arguments, sender)),
              self.say(seen, u.value, i, arguments, sender))
             for u in transition.updates
         ]  # fmt: skip
-        for name, key, value in updates:
+        for place, key, value in updates:
             if key:
-                cells = list(world.data_of[role.name, i, name])
+                cells = list(world.data_of[place])
                 cells[t.position(*key)] = value
                 value = tuple(cells)
-            world.data_of[role.name, i, name] = value
+            world.data_of[place] = value
         world.state_of[role.name, i] = transition.target
 
     def work(self, world: World, role: Role, i: int, transition: Transition | None) -> list[tuple[str, int]]:
@@ -663,7 +665,8 @@ def shape(world: Reference, state: Any) -> Any:
     cut = list(cuts(names))[parted - 1] if parted else None
     return (
         tuple(state[layout.at(r.name, i, None)] for r, i in layout.system.machines()),
-        tuple(state[layout.at(r.name, i, d)] for r, i in layout.system.machines() for d in r.data),
+        (*(state[layout.at(r.name, i, d)] for r, i in layout.system.machines() for d in r.data),
+         *(state[layout.at("shared", 0, d)] for d in layout.system.shared)),
         tuple(lanes), state[layout.clock] if layout.clock is not None else 0,
         tuple({True: UP, False: DOWN, None: GONE}[state[world.up[n]]] for n in names),
         frozenset([cut, frozenset(names) - cut]) if cut else None,
@@ -810,7 +813,10 @@ def judge(explored: Exploration, found: Whole) -> None:
         if p.kind == "leads_to":
             assert (result.verdict == "violated") == fails_to_lead(found, p.name), p.name
         if p.kind == "always":
-            wrong = [d for d, w in zip(found.depth, found.worlds, strict=True) if not holds(found, p.claim, w)]
+            wrong = [
+                d for d, w in zip(found.depth, found.worlds, strict=True)
+                if not holds(found, p.claim, w) and (p.when is None or holds(found, p.when, w))
+            ]  # fmt: skip
             assert (result.verdict == "violated") == bool(wrong), p.name
             if result.path is not None:
                 assert len(result.path) == min(wrong), p.name
@@ -895,6 +901,25 @@ def test_systems_by_chance(tmp_path: Path, part: int) -> None:
             judge_convergence(system, explored, found)
         judged += 1
     assert judged > 5
+
+
+@pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1", "halt=1", "amnesia=1"])
+def test_crashes_leave_shared_variables_as_they_are(budget: str) -> None:
+    explored, found = compare(load(TRUTH / "lock"), Budget.parse(budget))
+    judge(explored, found)
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))])
+def test_systems_by_chance_that_share_variables(tmp_path: Path, part: int) -> None:
+    judged = 0
+    for seed in range(30 * part, 30 * (part + 1)):
+        system = by_chance(tmp_path / str(seed), random.Random(seed), share=True)
+        budget = Budget.parse(BUDGETS[seed % len(BUDGETS)])
+        if system is None or explore(system, Limits(states=400), budget=budget).distinct >= 400:
+            continue
+        judge(*compare(system, budget))
+        judged += 1
+    assert judged > 2
 
 
 def test_a_power_cut_while_an_actor_recovers(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise, permutations
@@ -455,6 +456,48 @@ def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
         guard=rng.choice(GUARDS), set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
     )  # fmt: skip
     held_against_all_states(system, Limits(states=1_500))
+
+
+def with_shared_variables(folder: Path) -> System:
+    """The small system of a folder whose hub keeps nothing: all of its data are shared variables."""
+    names, texts = re.compile(rf"(?<![.\w])({'|'.join(DATA)})\b"), {}
+    for path in ("system.yaml", "roles/hub.yaml", "invariants.yaml"):
+        texts[path] = (folder / path).read_text()
+    data, _, rest = texts["roles/hub.yaml"].removeprefix("role: hub\ndata:\n").partition("events:")
+    texts["roles/hub.yaml"] = "role: hub\nevents:" + names.sub(r"shared.\1", rest)
+    texts["system.yaml"] += f"shared:\n{data}"
+    texts["invariants.yaml"] = re.sub(r"\bhub\.(seen|tally|last)\b", r"shared.\1", texts["invariants.yaml"])
+    return written(folder, texts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_systems_with_shared_variables_by_chance(seed: int, tmp_path: Path) -> None:
+    """Their orbits are those of the same system whose hub has the variables in its record."""
+    rng = random.Random(seed)
+    own = small(
+        tmp_path, 2, rng.random() < 0.6, rng.choice(("mailbox", "bag(2)", "fifo(1)", "set")), guard=rng.choice(GUARDS),
+        set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
+    )  # fmt: skip
+    before = held_against_all_states(own, Limits(states=1_500))
+    found = held_against_all_states(with_shared_variables(tmp_path), Limits(states=1_500))
+    assert found.complete == before.complete
+    if found.complete:
+        assert (found.distinct, found.generated, found.orbits) == (before.distinct, before.generated, before.orbits)
+
+
+def test_driven_machines_that_write_a_shared_variable_are_told_apart(tmp_path: Path) -> None:
+    """The last one that is driven is the one that it names."""
+    system = written(tmp_path, {
+        "system.yaml": "system: s\nroles: {hub: {}, part: {instances: 2}}\nshared: {last: 'option[part]'}\n"
+        "environment: {go: {to: hub}}\n",
+        "roles/hub.yaml": "role: hub\nevents: {go: It goes on., up: They are.}\nstates:\n"
+        "  off: {initial: true, on: {go: {to: on}}}\n  on: {tasks: [start], on: {up: {to: off}}, ignore: {go: it is}}\n"
+        "tasks: {start: {drive: part, event: start, answers: {up: 'all(p.state == up for p in part)'}}}\n",
+        "roles/part.yaml": "role: part\nsubsidiary: hub\nevents: {start: It starts.}\nstates:\n"
+        "  down: {initial: true, on: {start: {to: up, set: {shared.last: self}}}}\n  up: {ignore: {start: it is}}\n",
+        "invariants.yaml": "properties:\n  some: {always: 'shared.last == none or any(p.state == up for p in part)'}\n",
+    })  # fmt: skip
+    assert any("drives part by number" in words for words in symmetry_of(system).why_not)
 
 
 def test_systems_without_instances_by_chance(tmp_path: Path) -> None:

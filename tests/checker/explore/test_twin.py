@@ -98,6 +98,7 @@ class Twin:
             if i == j or not c.same_index
         ]
         names = [(r.name, i, d) for r, i in machines for d in r.data.values()]
+        names += [("shared", 0, d) for d in self.system.shared.values()]
         choices = [list(t.domain(d.type, None)) if d.any_initial else [d.initial] for _, _, d in names]
         worlds = []
         for values in product(*choices):
@@ -174,16 +175,17 @@ class Twin:
 
     def take(self, world: World, role: Role, i: int, transition: Transition, arguments: Any, sender: int) -> bool:
         updates = [
-            (u.name, u.key and (u.key.type, self.say(world, u.key, i, arguments, sender)),
+            (("shared", 0, u.name) if u.shared else (role.name, i, u.name),
+             u.key and (u.key.type, self.say(world, u.key, i, arguments, sender)),
              self.say(world, u.value, i, arguments, sender))
             for u in transition.updates
         ]  # fmt: skip
-        for name, key, value in updates:
+        for place, key, value in updates:
             if key:
-                cells = list(world.data_of[role.name, i, name])
+                cells = list(world.data_of[place])
                 cells[t.position(*key)] = value
                 value = tuple(cells)
-            world.data_of[role.name, i, name] = value
+            world.data_of[place] = value
         world.state_of[role.name, i] = transition.target
         names = () if transition.internal else role.states[transition.target].tasks
         for name in (*names, *transition.also):
@@ -285,6 +287,10 @@ class Twin:
     (TRUTH / "alternating_bit", {}),
     (TRUTH / "acp_sb", {"participants": 1}),
     (TRUTH / "acp_nb_wrong", {"participants": 1}),
+    (TRUTH / "peterson", {}),
+    (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
+    (TRUTH / "chandy_misra", {}),
+    (TRUTH.parent / "constructs" / "pool", {}),
 ], ids=lambda v: getattr(v, "name", None) or "-".join(f"{k}={x}" for k, x in v.items()) or "default")  # fmt: skip
 def test_the_explorer_counts_as_its_twin_does(folder: Path, settings: dict[str, Any]) -> None:
     system = load(folder, settings)

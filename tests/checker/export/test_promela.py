@@ -70,9 +70,9 @@ def test_spin_stores_what_the_explorer_counts(
     assert errors(printed) == 0
 
 
-def chance(folder: Path, seed: int, faults: str, unordered: str = "bag") -> System:
+def chance(folder: Path, seed: int, faults: str, unordered: str = "bag", share: bool = False) -> System:
     """A system that nobody thought about, whose channels have faults."""
-    assert by_chance(folder, random.Random(seed)) is not None, f"seed {seed} gives no system"
+    assert by_chance(folder, random.Random(seed), share) is not None, f"seed {seed} gives no system"
     words = (folder / "system.yaml").read_text().replace("kind: bag", f"kind: {unordered}")
     return written(folder, {"system.yaml": re.sub(r"(kind: [a-z]+(\(\d\))?)\}", rf"\1{faults}}}", words)})
 
@@ -92,6 +92,17 @@ def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Pat
     assert stored(printed) == found.distinct
     broken = {p.name for p in found.properties if p.kind == "always" and p.verdict == "violated"}
     assert set(re.findall(r"assertion violated Holds_(\w+)", printed)) <= broken
+    assert bool(errors(printed)) == bool(broken)
+
+
+@pytest.mark.parametrize("seed", [4, 9, 14])
+def test_systems_by_chance_that_share_variables(seed: int, tmp_path: Path) -> None:
+    system = chance(tmp_path / "system", seed, "", share=True)
+    found = explore(system, Limits(states=20_000))
+    assert found.complete
+    printed = check(tmp_path, export_system(system, "promela").text)
+    assert stored(printed) == found.distinct
+    broken = {p.name for p in found.properties if p.kind == "always" and p.verdict == "violated"}
     assert bool(errors(printed)) == bool(broken)
 
 

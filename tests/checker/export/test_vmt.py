@@ -115,11 +115,12 @@ def explored(system: System) -> dict[tuple[Any, ...], int]:
 
 
 def seen_of(system: System) -> list[tuple[str, int, str | None]]:
-    return [
+    seen = [
         (role.name, i, name)
         for role, i in system.machines()
         for name in (None, *(d.name for d in role.data.values() if isinstance(d.type, t.Int | t.Bool)))
     ]
+    return seen + [("shared", 0, d.name) for d in system.shared.values() if isinstance(d.type, t.Int | t.Bool)]
 
 
 def read_back(system: System, vmt: Vmt, levels: list[set[tuple[Any, ...]]]) -> dict[tuple[Any, ...], int]:
@@ -127,7 +128,7 @@ def read_back(system: System, vmt: Vmt, levels: list[set[tuple[Any, ...]]]) -> d
     place = {str(now).strip("|"): n for n, (now, _) in enumerate(vmt.pairs)}
     shown = []
     for name, i, datum in seen_of(system):
-        role = system.roles[name]
+        role = system.holders[name]
         key = f"state.{name}" if datum is None else f"data.{name}.{datum}"
         members = list(role.states) if datum is None else None
         shown.append((place[key + (f"[{i}]" if role.indexed else "")], members))
@@ -148,6 +149,8 @@ def python(value: Any) -> int | bool:
     ("lamp", {}), ("two_phase_commit", {"participants": 1}), (TRUTH / "acp_sb", {"participants": 1}),
     (TRUTH / "two_phase", {"resource_managers": 2}),
     (TRUTH / "tcommit", {"resource_managers": 2}),
+    (TRUTH / "lock", {}),
+    (TRUTH / "peterson", {}),
     pytest.param("two_phase_commit", {"participants": 2}, marks=pytest.mark.slow),
 ], ids=str)  # fmt: skip
 def test_states_are_reached_at_the_explorers_depth(name: Any, settings: dict[str, Any], tmp_path: Path) -> None:

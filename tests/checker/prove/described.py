@@ -25,7 +25,7 @@ from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from leasehold.spec.language.accepting import with_meaning
-from leasehold.spec.language.model import Message, Property, machine_name
+from leasehold.spec.language.model import Datum, Message, Property, machine_name
 from leasehold.spec.language.names import Scope
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.syntax import MAX_TEXT
@@ -94,6 +94,7 @@ class Describer:
             name = machine_name(role, i)
             facts["records"] += self.record(s, role.name, i, name)
             facts["running"].append(self.running(s, role.name, i, name))
+        facts["records"] += [fact for datum in self.system.shared.values() for fact in self.shared(s, datum)]
         facts["records"] += self.opaque(s)
         for message in self.system.messages.values():
             facts["messages"] += self.pending(s, message)
@@ -114,6 +115,10 @@ class Describer:
         for datum in self.system.roles[role].data.values():
             found += _equal(f"{name}.{datum.name}", datum.type, s[self.layout.at(role, i, datum.name)])
         return [*found, self.accepted(s, role, i, name)]
+
+    def shared(self, s: State, datum: Datum) -> list[str]:
+        """The value of a shared variable."""
+        return _equal(f"shared.{datum.name}", datum.type, s[self.layout.at("shared", 0, datum.name)])
 
     def accepted(self, s: State, role: str, i: int, name: str) -> str:
         """Whether a machine accepts an event; another one in each state."""
@@ -235,6 +240,8 @@ class Describer:
                  if (role.name, datum.name) in kept
                  for fact in _equal(f"{machine_name(role, i)}.{datum.name}", datum.type,
                                     s[self.layout.at(role.name, i, datum.name)])]  # fmt: skip
+        facts += [fact for datum in self.system.shared.values() if ("shared", datum.name) in kept
+                  for fact in self.shared(s, datum)]  # fmt: skip
         return self.about(s, [*self.constants(), *facts], "initial state") if facts else None
 
     def ladder(self, first: State, states: list[State]) -> Iterator[AimedClaim]:

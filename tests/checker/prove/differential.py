@@ -34,6 +34,7 @@ from leasehold.faults import Budget
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.model import Property
 from tests.checker.prove.described import PARTS, AimedClaim, Describer
+from tests.checker.prove.drawn_shared import SHARE
 from tests.checker.prove.drawn_system import Writer, drawn_system, features
 from tests.checker.prove.refute import Answers, refuted
 from tests.checker.prove.walks import WalkedStep, walked
@@ -171,10 +172,17 @@ class Drawn:
     answers: Answers = field(default_factory=Answers)
 
 
-def judge(rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True) -> Judged:
-    """Draws a system and compares; `every`: strategies beyond induction are tried now and then."""
+def judge(
+    rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True, share: float = SHARE
+) -> Judged:
+    """Draws a system and compares.
+
+    Args:
+        every: strategies beyond induction are tried now and then.
+        share: how likely it has shared variables.
+    """
     began = time.process_time()
-    drawn = draw(rng)
+    drawn = draw(rng, share)
     if isinstance(drawn, str):
         return Judged(refused=drawn.splitlines()[0])
     found = compared(drawn, rng, relation=relation, every=every)
@@ -182,10 +190,10 @@ def judge(rng: Random, *, relation: MakesRelation = TransitionRelation, every: b
     return found
 
 
-def draw(rng: Random) -> Drawn | str:
+def draw(rng: Random, share: float = SHARE) -> Drawn | str:
     """A system and what runs of it violate; the loader's words where it does not take it."""
     with tempfile.TemporaryDirectory() as made:
-        return _drawn(Path(made), rng)
+        return _drawn(Path(made), rng, share)
 
 
 def compared(drawn: Drawn, rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True) -> Judged:
@@ -214,8 +222,8 @@ def _some(rng: Random, most: int, among: Sequence[T]) -> list[T]:
     return rng.sample(among, min(most, len(among)))
 
 
-def _drawn(folder: Path, rng: Random) -> Drawn | str:
-    drawn = drawn_system(folder, rng, CLAIMS)
+def _drawn(folder: Path, rng: Random, share: float) -> Drawn | str:
+    drawn = drawn_system(folder, rng, CLAIMS, share)
     if isinstance(drawn, str):
         return drawn
     system, writer = drawn

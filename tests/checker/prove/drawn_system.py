@@ -20,6 +20,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import expressions
 from tests.checker.explore.by_chance import written
 from tests.checker.prove.drawn_claims import ClaimWriter
+from tests.checker.prove.drawn_shared import SHARE, SharedWriter
 from tests.checker.prove.drawn_terms import Terms
 
 DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
@@ -43,7 +44,7 @@ TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "to
 class Writer(ClaimWriter):
     """Draws the texts of one system."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, share: float = SHARE) -> None:
         self.rng = rng
         self.clock = self.maybe(0.4)
         self.counts = {"a": self.pick("1", "2", "", "n"), "b": self.pick("n", "n", "2", "")}
@@ -85,6 +86,9 @@ class Writer(ClaimWriter):
         # Data that no transition changes, so that what holds of them at first is inductive.
         self.kept = {(r, n) for r, data in self.data.items() for n, declared in data.items()
                      if "any" in declared and self.maybe(0.4)}  # fmt: skip
+        own = Random(str([self.counts, self.fields, self.states, self.data, self.kinds]))
+        self.variables = SharedWriter(own, bool(self.counts["b"]), share)
+        self.kept |= self.variables.kept
 
     @property
     def roles(self) -> list[str]:
@@ -183,7 +187,7 @@ class Writer(ClaimWriter):
             one = f"{one} {self.pick('and', 'or')} {self.pick(*found)}"
         if found and self.maybe(0.2):
             one = self.by_name(role, one)
-        return one, True
+        return self.variables.guard(one) if event else one, True
 
     def by_name(self, role: str, words: str) -> str:
         """A guard as a definition, with a parameter for each field of the event; how it is used."""
@@ -210,6 +214,8 @@ class Writer(ClaimWriter):
                 parts.append(f'{name}: "{value}"')
             elif found := self.values(role, name, event):
                 parts.append(f'{name}: "{self.pick(*found)}"')
+        if event != "up":  # what is driven writes none: the prover refuses it
+            parts += self.variables.change(role, self.read(role, event))
         return f", set: {{{', '.join(parts)}}}" if parts else ""
 
     def cells(self, role: str, event: str) -> Iterator[str]:
@@ -362,7 +368,8 @@ class Writer(ClaimWriter):
                 found = ["turn"]
             elif self.maybe(0.2):
                 found = self.of_the_step(role, message, field) or found
-            given.append(f'{field}: "{self.pick(*found) if found else "0"}"')
+            words = self.variables.told(field, self.pick(*found) if found else "0")
+            given.append(f'{field}: "{words}"')
         return f", with: {{{', '.join(given)}}}" if given else ""
 
     def receivers(self, role: str, message: str) -> tuple[str, str]:
@@ -407,6 +414,7 @@ class Writer(ClaimWriter):
                 for r, one in many.items()}  # fmt: skip
         lines += [f"  {r}: {{{many.get(r, '')}}}" for r in self.roles]
         lines += ["definitions:", "  is_in(w, s): w.state == s", "  has_sent(m): len(pending(m)) > 0"]
+        lines += self.variables.lines
         lines.append("channels:")
         pairs = self.counts["a"] == self.counts["b"] != "" and self.maybe(0.3)
         for name, sender, receiver in (("there", "a", "b"), ("back", "b", "a")):
@@ -444,13 +452,19 @@ class Writer(ClaimWriter):
         text["system.yaml"] = "\n".join(lines) + "\n"
         return text
 
+    def fact(self, it: str = "", step: bool = False) -> str:
+        if self.variables.data and self.variables.rng.random() < 0.3:
+            return self.variables.truth(step)
+        return super().fact(it, step)
 
-def drawn_system(folder: Path, rng: Random, claims: int) -> tuple[System, Writer] | str:
+
+def drawn_system(folder: Path, rng: Random, claims: int, share: float = SHARE) -> tuple[System, Writer] | str:
     """A system with claims about states and steps, half of each, and its writer; or what the loader says of it.
 
-    Two more claims, c90 and c91, are about what machines accept and ignore; c80 and c81 have variables.
+    Two more claims, c90 and c91, are about what machines accept and ignore; c80 and c81 have variables. `share` is how
+    likely the system has shared variables.
     """
-    writer = Writer(rng)
+    writer = Writer(rng, share)
     files = writer.files()
     rows = [f'  c{i}: {{{"step" if i % 2 else "always"}: "{writer.claim(step=i % 2 == 1)}"}}\n' for i in range(claims)]
     writer.rng = Random(str([files, rows]))
@@ -469,7 +483,7 @@ def features(system: System) -> Iterator[str]:
     yield from sorted({channel.kind for channel in system.channels.values()})
     yield from sorted({f"channels that {fault}" for channel in system.channels.values()
                        for fault in ("lose", "duplicate", "reorder") if getattr(channel, fault)})  # fmt: skip
-    data = [datum for role in system.roles.values() for datum in role.data.values()]
+    data = [datum for role in system.holders.values() for datum in role.data.values()]
     all_of = list(expressions(system.roles))
     yield from sorted({str(datum.type).split("[")[0] for datum in data})
     roles = {role for names in system.actors.values() for role in names if system.roles[role].indexed}
@@ -479,7 +493,7 @@ def features(system: System) -> Iterator[str]:
         "nodes": system.faults.nodes, "actors with several machines": roles, "actors": system.actors,
         "subsidiary machines": any(role.parent for role in system.roles.values()),
         "clock": system.clock, "late timers": system.clock and system.clock.late, "bounding constants": system.bounding,
-        "initial: any": any(datum.any_initial for datum in data),
+        "initial: any": any(datum.any_initial for datum in data), "shared variables": system.shared,
         "first states of machines": any(role.begin for role in system.roles.values()),
         "tasks that read their step": any(datum.captured for datum in data),
         "computed instances": any(x.mentions(e, lambda node: isinstance(node, x.InstanceAt)) for e in all_of),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.campaigns.prover import Totals
 from tests.checker.prove.differential import Judged, judge
 from tests.checker.prove.wrong_encodings import ERRORS, seeded
+from tests.checker.prove.wrong_shared import OF_SHARED
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,16 @@ def test_nothing_proved_is_violated(seeds: range) -> None:
         claims, undecided = claims + found.claims, undecided + found.open
     assert claims > 10 * len(seeds)
     assert undecided < claims / 10
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(100, 130), marks=pytest.mark.long),
+              pytest.param(range(1000, 2000), marks=pytest.mark.slow)], ids=len,
+)  # fmt: skip
+def test_nothing_proved_of_systems_with_shared_variables_is_violated(seeds: range) -> None:
+    judged = [judge(Random(seed), share=1.0) for seed in seeds]
+    assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]
+    assert sum(found.features["shared variables"] for found in judged) > 0.8 * len(seeds)
 
 
 @pytest.mark.slow
@@ -58,4 +69,19 @@ def test_a_seeded_error_is_found(name: str, seeds: range) -> None:
     """`python -m tests.campaigns.prover --errors` says after how many systems each is."""
     with seeded(name) as relation:
         found = (judge(Random(seed), relation=relation, every=False) for seed in seeds)
+        assert any(judged.contradicted for judged in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("OtherStepsClearSharedVariables", range(1)),
+        ("SharedUpdatesAreDropped", range(1)),
+        ("steps_only_while_no_shared_truth_holds", range(6, 7)),
+        *(pytest.param(name, range(60), marks=pytest.mark.slow) for name in OF_SHARED),
+    ],
+)
+def test_a_seeded_error_about_shared_variables_is_found(name: str, seeds: range) -> None:
+    with seeded(name) as relation:
+        found = (judge(Random(seed), relation=relation, every=False, share=1.0) for seed in seeds)
         assert any(judged.contradicted for judged in found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults import Budget
 from leasehold.spec import System
-from tests.systems import load
+from tests.systems import TRUTH, load
 
 BASE = 10  # the number last received, in every mailbox
 
@@ -58,6 +59,9 @@ class Written:
                 yield sorts.equal(s.data(role.name, at, datum.name), value)
             up = bool(cells[self.world.up[layout.of[role.name, i].name]])
             yield s.running(role.name, at) == up
+        for datum in self.system.shared.values():
+            value = sorts.literal(datum.type, cells[layout.at("shared", 0, datum.name)])
+            yield sorts.equal(s.data("shared", z3.IntVal(0), datum.name), value)
         if layout.clock is not None:
             yield s.now == cells[layout.clock]
 
@@ -119,14 +123,19 @@ def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "settings", "sizes", "every"),
+    ("name", "settings", "sizes", "every", "kinds"),
     [
-        ("two_phase_commit", {"participants": 2}, {"participant": 2}, 23),
-        pytest.param("lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61, marks=pytest.mark.slow),
+        ("two_phase_commit", {"participants": 2}, {"participant": 2}, 23, {"local", "deliver", "crash", "recover"}),
+        (TRUTH / "peterson", {}, {"process": 2}, 3, {"local", "crash", "recover"}),
+        pytest.param(
+            "lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61, {"local", "deliver", "crash", "recover"},
+            marks=pytest.mark.slow,
+        ),
     ],
-)
+    ids=lambda v: getattr(v, "name", None),
+)  # fmt: skip
 def test_what_the_explorer_does_is_allowed(
-    name: str, settings: dict[str, int], sizes: dict[str, int], every: int
+    name: str | Path, settings: dict[str, int], sizes: dict[str, int], every: int, kinds: set[str]
 ) -> None:
     system = load(name, {k: str(v) for k, v in settings.items()})
     world = reference_of(system, Budget.parse("crash=2,lose=1,reorder=1"))
@@ -153,4 +162,4 @@ def test_what_the_explorer_does_is_allowed(
             if answers[-1][1] == z3.sat:
                 break
         assert z3.sat in [answer for _, answer in answers], (action, answers)
-    assert {"local", "deliver", "crash", "recover"} <= asked
+    assert kinds <= asked

@@ -28,7 +28,7 @@ from leasehold.checker.prove.encode.values import Cardinalities, MapValue, Optio
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Role
-from tests.checker.prove import wrong_effects, wrong_relations
+from tests.checker.prove import wrong_effects, wrong_relations, wrong_shared
 
 Patched = Callable[[], Any]  # a context in which the error is there
 _PATCHED: dict[str, Patched] = {}
@@ -299,7 +299,7 @@ def constants_that_bound_are_not_said(right: Any, *arguments: Any) -> list[str]:
     return []
 
 
-assert wrong_effects.error is wrong_relations.error  # importing it has added its errors
+assert wrong_effects.error is wrong_shared.error is wrong_relations.error  # importing them has added their errors
 ERRORS = [*wrong_relations.ERRORS, *_PATCHED]
 
 
