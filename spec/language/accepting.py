@@ -24,6 +24,7 @@ from leasehold.spec.language.model import Property, Role, System
 from leasehold.spec.language.types import BOOL, INT, Bool, Enum, Instance, Int, Set, Time, Type, Value
 
 FALSE = x.Literal_(type=BOOL, value=False)
+OF_GUARDS = "__Guard"  # after the names of a guard's variables: no name of a specification has a capital letter
 
 
 class NotEliminable(Exception):
@@ -361,9 +362,9 @@ def _owned(guard: x.Expression, owner: x.Expression) -> x.Expression:
             case x.Data(owner=None) | x.ControlState(owner=None):
                 return replace(e, owner=owner)
             case x.BoundVariable(name=name) if name in bound:
-                return replace(e, name=f"{name}__guard")
+                return replace(e, name=f"{name}{OF_GUARDS}")
             case x.Quantifier(variable=variable) | x.MessageField(variable=variable) if variable in bound:
-                return replace(e, variable=f"{variable}__guard")
+                return replace(e, variable=f"{variable}{OF_GUARDS}")
         return e
 
     return _substituted(guard, change)

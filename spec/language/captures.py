@@ -7,7 +7,7 @@ sets, and each that leaves its state sets back. All readings have ordinary data 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from leasehold.spec.language import expression as x
@@ -35,7 +35,7 @@ def with_captures(role: m.Role) -> m.Role:
     data, tasks, captured = dict(role.data), {}, dict[str, dict[str, x.Expression]]()
     for name, task in role.tasks.items():
         of: dict[str, x.Expression] = {}
-        tasks[name] = task if isinstance(task, m.Call) else _reading_the_record(role.name, task, of)
+        tasks[name] = task if isinstance(task, m.Call) else _reading_the_record(role.name, task, of, data)
         data |= {
             field: m.Datum(field, e.type, None, default(e.type), captured=True, place=e.place)
             for field, e in of.items()
@@ -48,8 +48,17 @@ def with_captures(role: m.Role) -> m.Role:
     return replace(role, data=data, tasks=tasks, states=states)
 
 
-def _reading_the_record(role: str, task: m.Send | m.Drive, of: dict[str, x.Expression]) -> m.Send | m.Drive:
-    """A task with fields of the record for what it reads of the step; `of` has the value of each."""
+def _reading_the_record(
+    role: str, task: m.Send | m.Drive, of: dict[str, x.Expression], taken: Container[str]
+) -> m.Send | m.Drive:
+    """A task with fields of the record for what it reads of the step.
+
+    Args:
+        role: whose task it is.
+        task: as it was written.
+        of: is given the value of each.
+        taken: names that other fields of the record have.
+    """
 
     def change(e: x.Expression) -> x.Expression:
         value: x.Expression = e
@@ -61,12 +70,15 @@ def _reading_the_record(role: str, task: m.Send | m.Drive, of: dict[str, x.Expre
             case x.Old(operand=x.Data(name=name, owner=None) as own):
                 field, value = f"{task.name}__old_{name}", own
             case x.Old(operand=value):
-                same = [f for f, known in of.items() if known == value]
-                field = same[0] if same else f"{task.name}__old_{len(of) + 1}"
+                field = f"{task.name}__old_{len(of) + 1}"
             case _:
                 return x.with_parts(e, change)
         if isinstance(value.type, UnknownType):
             return e  # reported
+        same = [f for f, known in of.items() if known == value]
+        while not same and (field in taken or field in of):
+            field += "_"
+        field = same[0] if same else field
         of[field] = value
         return x.Data(type=value.type, role=role, name=field, place=e.place)
 

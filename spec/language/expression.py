@@ -332,6 +332,17 @@ def with_parts(e: Expression, change: Callable[[Expression], Expression]) -> Exp
     return replace(e, **found) if found else e
 
 
+def with_variables(e: Expression, of: Mapping[str, Callable[[BoundVariable], Expression]]) -> Expression:
+    """An expression with others in place of its free variables of some names."""
+    match e:
+        case BoundVariable(name=name) if name in of:
+            return of[name](e)
+        case Quantifier(variable=variable, domain=domain, default=default) if variable in of:
+            inner = {name: value for name, value in of.items() if name != variable}
+            return with_parts(e, lambda part: with_variables(part, of if part is domain or part is default else inner))
+    return with_parts(e, lambda part: with_variables(part, of))
+
+
 def cases(expression: Expression) -> int:
     """How many parts the expression has once its quantifiers over small types are written out, member by member."""
     inner = 1 + sum(cases(c) for c in children(expression))

@@ -48,13 +48,11 @@ def each(p: Property) -> list[Property]:
 
 def put(e: x.Expression, binding: Binding) -> x.Expression:
     """An expression with values in place of variables, except where a quantifier has one of the same name."""
-    match e:
-        case x.BoundVariable(name=name) if name in binding:
-            return x.Literal_(type=e.type, value=binding[name], place=e.place)
-        case x.Quantifier(variable=variable) if variable in binding:
-            inner = {name: value for name, value in binding.items() if name != variable}
-            return x.with_parts(e, lambda part: put(part, binding if part is e.domain else inner))
-    return x.with_parts(e, lambda part: put(part, binding))
+
+    def value(e: x.BoundVariable) -> x.Expression:
+        return x.Literal_(type=e.type, value=binding[e.name], place=e.place)
+
+    return x.with_variables(e, dict.fromkeys(binding, value))
 
 
 def quantified(p: Property) -> Property:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from leasehold.spec.language import expression as x
@@ -54,8 +54,18 @@ class _Cells:
         """The map, where the clause has all its cells."""
         return _map(self.variable, self.body, self.type, self.place)
 
-    def over(self, cells: x.Expression) -> x.Expression:
-        """Another map with these cells in the place of its own."""
+    def over(self, cells: x.Expression, fresh: str) -> x.Expression:
+        """Another map with these cells in the place of its own.
+
+        Args:
+            cells: the map. It and the domain stand beside the variable here, so one of theirs must not be hidden by it.
+            fresh: a name that no variable has.
+        """
+        if any(x.mentions(e, self._is_named_alike) for e in (cells, self.domain)):
+            renamed = {self.variable: lambda e: replace(e, name=fresh)}
+            condition = None if self.condition is None else x.with_variables(self.condition, renamed)
+            body = x.with_variables(self.body, renamed)
+            return replace(self, variable=fresh, condition=condition, body=body).over(cells, fresh)
         key = x.BoundVariable(type=self.type.key, name=self.variable, place=self.place)
         tests: list[x.Expression] = []
         if not x.holds_all_members(self.domain):
@@ -69,6 +79,9 @@ class _Cells:
             else self.body
         )
         return _map(self.variable, body, self.type, self.place)
+
+    def _is_named_alike(self, e: x.Expression) -> bool:
+        return isinstance(e, x.BoundVariable) and e.name == self.variable
 
 
 def _map(variable: str, body: x.Expression, type_: Map, place: Place) -> x.Expression:
@@ -315,9 +328,10 @@ class Operators(Inference):
             if clause is None:
                 return wrong(place)
             self.want(clause.whole, cells.type, right)
-            return clause.over(cells)
+            self.work.maps += 1
+            return clause.over(cells, f"Key__{self.work.maps}")
         self.work.maps += 1
-        key = x.BoundVariable(type=cells.type.key, name=f"key__{self.work.maps}", place=place)
+        key = x.BoundVariable(type=cells.type.key, name=f"Key__{self.work.maps}", place=place)
         value: x.Expression = x.Apply(type=cells.type.of, op="[]", operands=(cells, key), place=place)
         for member, cell in zip(right.keys, right.values, strict=True):
             if member is None:
@@ -349,7 +363,7 @@ class Operators(Inference):
             return self.error("missing_cells", tree, source=self.words(tree), missing=missing)
         self.work.maps += 1
         place, assert_of = self.place(tree), of or BOOL
-        variable = x.BoundVariable(type=key, name=f"key__{self.work.maps}", place=place)
+        variable = x.BoundVariable(type=key, name=f"Key__{self.work.maps}", place=place)
         *others, last = key.members
         whole = found[last]
         for m in reversed(others):

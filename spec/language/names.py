@@ -82,7 +82,8 @@ class Scope:
         renamed = dict(self.renamed)
         for name in variables:
             free, n = name, 1
-            while free in self.taken:
+            taken = self.taken.union(other for one, other in renamed.items() if one != name)
+            while free in taken:
                 n += 1
                 free = f"{name}__{n}"
             renamed[name] = free
