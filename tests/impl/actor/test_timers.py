@@ -12,6 +12,8 @@ import pytest
 
 from leasehold.impl.actor.environment import ActorError, ActorOptions
 from leasehold.impl.clock import HandClock
+from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
@@ -94,6 +96,27 @@ def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool, ticks
         assert actor.running
         assert actor.table.instances[held].state == "over"
         await actor.stop()
+
+    virtual(story())
+
+
+def test_a_handler_that_does_not_end_in_time_is_given_up_and_its_lease_goes_on() -> None:
+    """The unit's timer ends its action, and the lease that waits for the unit hears of it in the same turn."""
+    world = World(delay=lambda action, chance: 100 if action.verb == "setup" and action.unit == "unit-0" else 0)
+
+    async def story() -> None:
+        async with Cluster(units=2, settings={"handler_limit": 3}, handler=SimulatedHandler(world)) as c:
+            lease = "tenant:1"
+            await c.tenant.command("service_manager", "demand", lease, 2, 60, 30)
+            await asyncio.sleep(1)
+            await c.clock.advance(2)
+            await asyncio.sleep(1)
+            assert c.state(lease)[2] == "priming"
+            await c.clock.advance()
+            await asyncio.sleep(1)
+            unit = c.site.table.instances[RecordKey("-", "unit[0]")]
+            assert unit.state != "priming"
+            assert c.state(lease)[2] != "priming"
 
     virtual(story())
 

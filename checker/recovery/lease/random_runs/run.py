@@ -34,12 +34,13 @@ from leasehold.spec import load
 
 TICK = 1.0  # seconds of a tick
 REST = 40  # ticks within which everything has to be at rest once faults are over
+LIMIT, LONG = 4, 6  # ticks after which a handler is given up, and that one takes which is
 
 
 @cache
 def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
     """The lease's program and properties in a setting."""
-    system = load("lease", {"max_units": units, "lazy_close": lazy, "handler_limit": 4})
+    system = load("lease", {"max_units": units, "lazy_close": lazy, "handler_limit": LIMIT})
     return compile_system(system), MonitoredProperties(system)
 
 
@@ -203,7 +204,7 @@ class RandomRun(LeaseRun):
             self.sim.gone(name, actor)
 
     def _delay(self, action: Any, chance: random.Random) -> int:
-        return 2 if self.handler == (action.verb, 0) else 0
+        return (2 if chance.random() < 0.8 else LONG) if self.handler == (action.verb, 0) else 0
 
     def _fails(self, action: Any, chance: random.Random) -> bool:
         return self.handler == (action.verb, 1)
