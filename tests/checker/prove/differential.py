@@ -34,8 +34,9 @@ from leasehold.faults import Budget
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.model import Property
 from tests.checker.prove.described import PARTS, AimedClaim, Describer
+from tests.checker.prove.drawn_features import features
 from tests.checker.prove.drawn_shared import SHARE
-from tests.checker.prove.drawn_system import Writer, drawn_system, features
+from tests.checker.prove.drawn_system import Writer, drawn_system
 from tests.checker.prove.refute import Answers, refuted
 from tests.checker.prove.walks import WalkedStep, walked
 
