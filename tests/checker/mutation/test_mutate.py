@@ -24,7 +24,7 @@ from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
-from tests.systems import load
+from tests.systems import TRUTH, load
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -404,3 +404,14 @@ def test_only_a_star_has_a_meaning_in_a_pattern() -> None:
     assert fits("drop_update a/b#c coats[event.sender]", "drop_update a/*#c coats[event.sender]")
     assert not fits("drop_update a/b#c x", "drop_update a/b#c ?")
     assert not fits("drop_update a/b#c.2 x", "drop_update a/b#c x")
+
+
+def test_updates_of_shared_variables_are_changed_too() -> None:
+    system = load(TRUTH / "lock")
+    found = {m.name: m for m in mutations(system) if "shared.free" in m.name}
+    assert found.keys() >= {
+        "drop_update process/waiting#go shared.free", "change_update process/waiting#go shared.free: true",
+    }  # fmt: skip
+    for mutation in found.values():
+        wrong = explore(mutation.applied(system))
+        assert [p.name for p in wrong.properties if p.verdict == "violated"], mutation.name
