@@ -5,7 +5,7 @@ Every machine (a role's instance) is grounded on its own, so that its cells are 
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +19,8 @@ from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
 from leasehold.spec.language.model import Datum, Role, Transition, Update
 from leasehold.spec.language.python_source import BUILTINS, Frame, source
 
+QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # a string in source
+_NAMES = re.compile(rf"{QUOTED}|(?<![\w.])([a-z])\b(?:\[(\d+)\])?")  # of one letter; a cell, where it is a state
 MANY_CASES = 8  # combinations of the values of an offer's fields from which on each is a case of its own
 
 # (state, event fields, sender) -> value; `state` may be a tuple or a list of cells
@@ -239,16 +241,8 @@ def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
 
     None where its source does not show them.
     """
-    found = set()
-    whole = 0
-    for node in ast.walk(ast.parse(words, mode="eval")):
-        match node:
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(cell))) if name in states:
-                found.add(cell)
-                whole -= 1
-            case ast.Name(id=name) if name in states:
-                whole += 1
-    return frozenset(found) if whole == 0 else None
+    found = [match[2] for match in _NAMES.finditer(words) if match[1] and match[1] in states]
+    return None if None in found else frozenset(map(int, found))
 
 
 def _all(parts: list[str]) -> Function:

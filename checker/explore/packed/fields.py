@@ -209,6 +209,12 @@ class Fields:
             self.places[atom] = BitField(word, shift, bits)
         self.words = len(free)
 
+    def domain(self, cell: int) -> Sequence[Value] | None:
+        """All values that a cell may have, if they are known before they are met; there are few then."""
+        place = self.cells[cell]
+        numbering = self.numberings[place.atoms[None]] if isinstance(place, PlainCell) else None
+        return None if numbering is None or numbering.open else numbering.values
+
     def known(self, numberings: Iterable[tuple[Iterable[Value], int]]) -> None:
         """Numbers values as they were numbered elsewhere: given of each atom its values and bits."""
         for numbering, (values, bits) in zip(self.numberings, numberings, strict=True):

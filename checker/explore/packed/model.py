@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.branching import YES
 from leasehold.checker.explore.packed.fields import Fields
-from leasehold.checker.explore.packed.programs import YES, Effect, Programs
+from leasehold.checker.explore.packed.programs import Effect, Programs
 from leasehold.checker.explore.packed.traced import TracedState, writes
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action, SpecFault
@@ -39,7 +40,7 @@ class PackedModel:
         self.kernel, self.world, self.fields, self.at_fault = kernel, world, fields, at_fault
         self.frame = Frame(world.layout, world.system.values(), before="o")
         self.parts = [case for part in world.parts for case in part.cases or (part,)]
-        self.programs = Programs(kernel, self.frame, fields.cell_of)
+        self.programs = Programs(kernel, self.frame, fields)
         self.effects: list[Effect] = []
         self.names: list[tuple[str, ...]] = []
         self.tags: dict[tuple[str | None, str], int] = {}

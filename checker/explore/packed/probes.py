@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leasehold.checker.explore.packed import kernel as k
+from leasehold.checker.explore.packed.branching import NO
 from leasehold.checker.explore.packed.model import PackedModel
-from leasehold.checker.explore.packed.programs import NO, BranchingProgram
 from leasehold.checker.explore.packed.traced import applied
 from leasehold.checker.explore.properties import PropertyClaims, WatchedClaim
 from leasehold.spec.language.expression import TRUE, Expression, conjunction, disjunction, negation
@@ -83,7 +83,7 @@ class Probes:
             self._model.kernel.watch(where, self._probe(tell, violates), program)
 
     def _on_steps(self, e: Expression, tell: Callable[[Fired], None], violates: bool = False) -> None:
-        self._model.programs.on_steps.append((self._probe(tell, violates), BranchingProgram(e, self._model.frame)))
+        self._model.programs.on_step(e, self._probe(tell, violates))
 
     def _finds_step(self, claim: WatchedClaim) -> Callable[[Fired], None]:
         def tell(fired: Fired) -> None:
