@@ -58,9 +58,7 @@ static inline u8 are_clear(const Engine *e, const Claim *claims, u32 n, const u6
     u32 test;
     for (u32 i = 0; i < n; i++) {
         if (!active[claims[i].probe]) continue;
-        i32 program = claims[i].program;
-        if (program < (i32)e->told) program = leap(e, program, s);
-        if (holds(e, program, s, &test)) return 0;
+        if (holds(e, claims[i].program, s, &test)) return 0;
     }
     return 1;
 }
@@ -89,11 +87,4 @@ static inline u8 is_quiet(const Engine *e, const u64 *s)
     u64 n = COUNT(e->quiet, Claim);
     if (e->told && e->chained_quiet == n && chain_is_clear(e, e->quiet_chain, s)) return 1;
     return are_clear(e, ITEMS(e->quiet, Claim), (u32)n, s);
-}
-
-/* Whether no claim has anything to say of a step from a state, given whether that holds of quiet ones. */
-static inline u8 step_is_clear(const Engine *e, const Asked *asked, const u64 *s, u8 quiet)
-{
-    if (quiet) return are_clear(e, ITEMS(e->claims, Claim) + asked->own, asked->owned, s);
-    return are_clear(e, ITEMS(e->claims, Claim) + asked->first, asked->count, s);
 }

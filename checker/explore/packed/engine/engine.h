@@ -34,7 +34,8 @@ typedef uint8_t u8;
 #define BLOCK 32            /* labels that are expanded together, so that memory is asked for ahead of its use */
 #define LEAPING (1 << 24)    /* slots up to which the table grows by leaps */
 #define LEAPS 256           /* places in programs of claims about states from which several tests are answered together */
-#define STEP_LEAPS 2048     /* and of claims about steps */
+#define CLEAR 14            /* bits of the states that claims about steps see which are looked up together */
+#define CLEARING 128        /* labels after which the trees of claims are taken not to grow for a while */
 #define QUIET 64            /* labels after an answer from which on helpers are called */
 #define RING 64             /* blocks that are gathered ahead by several threads */
 #define HELPERS 15          /* threads at most, besides the one that searches */
@@ -61,6 +62,7 @@ enum { OPEN, GATHERED, UNKNOWN };
 #include "alike.h"
 #include "claims.h"
 #include "together.h"
+#include "clears.h"
 #include "gather.h"
 #include "threads.h"
 #include "search.h"

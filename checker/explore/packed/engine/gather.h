@@ -208,7 +208,7 @@ static void find_targets(Engine *e, Block *b)
         if (asked && (changes[step->change].cost || !met_before(e, b->first + step->of, state))) {  /* else nothing is asked */
             u8 *still = &quiet[step->of];
             if (!*still) *still = 1 + is_quiet(e, STATE(e, state));
-            step->step_clear = step_is_clear(e, ITEMS(e->asked, Asked) + asked - 1, STATE(e, state), *still == 2);
+            step->step_clear = step_is_clear(e, asked - 1, STATE(e, state), *still == 2);
         }
         n[step->of]++;
         *kept++ = *step;

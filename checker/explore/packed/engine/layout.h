@@ -50,7 +50,7 @@ PUBLIC(int, lay_out)(Engine *e, u32 n, const u8 *word, const u8 *shift, const u8
     pool_free(&old);
     forget_recent(e);
     e->ahead = 0;               /* what was gathered ahead lies as before */
-    e->leap_of.used = e->told = 0;
+    e->leap_of.used = e->told = e->cleared = 0;
     part_us(e);
     return !e->slots || table_new(e, e->slots);
 }

@@ -53,7 +53,8 @@ PUBLIC(void, engine_free)(Engine *e)
         &e->edge_changes, &e->level_states, &e->level_labels, &e->joints, &e->tables, &e->joined, &e->cell_first,
         &e->cell_states, &e->cells, &e->cell_masks, &e->between, &e->own.steps, &e->own.way, &e->leaf_uses,
         &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables,
-        &e->asked, &e->gates, &e->quiet, &e->chained, &e->cut_states, &e->cut_changes };
+        &e->asked, &e->gates, &e->quiet, &e->chained, &e->cut_states, &e->cut_changes, &e->clears, &e->clear_of,
+        &e->clear_claims, &e->clear_bits };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
     for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
     free(e->out); pool_free(&e->owners);

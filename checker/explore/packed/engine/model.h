@@ -57,6 +57,7 @@ PUBLIC(int, add_claims)(Engine *e, u32 n, const u32 *probes, const i32 *programs
             if (!PUSH(e->claims, Claim, x)) return 0;
             asked.owned += own;
         }
+    e->claims_grown = e->searched;
     return PUSH(e->asked, Asked, asked);
 }
 

@@ -109,6 +109,7 @@ static u32 searched(Engine *e, double slice)
             if (e->depth >= e->limit_depth) return e->what = AT_DEPTH;
             if (slice <= 0 || (++turns % 64 == 0 && seconds() > until)) return e->what = PAUSE;
 #if PEXT
+            if (e->searched > e->claims_grown + CLEARING && !clears_last(e) && !clears_new(e)) return e->what = NO_MEMORY;
             if (!e->ahead && e->settled != ~(u64)0 && e->searched > e->settled + SETTLED && !settle(e)) return e->what = NO_MEMORY;
 #endif
             if (!next_block(e)) return e->what;

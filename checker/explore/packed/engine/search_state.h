@@ -11,6 +11,7 @@ typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of in
 typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
+typedef struct { u32 first, count; u64 table, masks[W]; } Clear;    /* claims about steps that are looked up together */
 typedef struct { u32 first, count, loops; } Joined;         /* changes; after them those that change nothing */
 /* `number` is NONE where the target is not known; `new_clear` says then whether no claim about states has anything to say
  * of it, and `step_clear` whether no claim about steps has anything to say of the step. `of` is the label's position in
@@ -85,6 +86,10 @@ struct Engine {
     u64 chained_quiet, chained_silenced;    /* what the chains were made of */
     i32 states_chain, quiet_chain;
     Pool leaps, leap_of, leap_tables;   /* Leap; u32, of each test its leap plus one; i32, where it leads plus three */
+    Pool clears, clear_of;          /* Clear; u32, of each Asked its first one */
+    Pool clear_claims, clear_bits;  /* Claim; u64: of each Clear, a bit for all that it may see, where its claims say no */
+    u32 cleared, clear_open;        /* how many Asked have them; whether their claims see no more than they did then */
+    u64 claims_grown;               /* the label from which on no claim's tree has grown */
     Block own, *block;              /* where one thread gathers; the block whose steps are taken */
     /* several threads: blocks of a level, gathered ahead by whoever is free, and taken in their order */
     u32 helpers, ahead, at_work;    /* how many are wanted, whether this level's blocks are for them, and who runs */

@@ -241,12 +241,6 @@ static int leaps_new(Engine *e)
         e->leap_of.used = count * sizeof(u32);
         had = leap_new(e, e->states_chain, within, LEAPS) && leap_new(e, e->quiet_chain, within, 2 * LEAPS);
     }
-    u64 most = COUNT(e->leaps, Leap) + STEP_LEAPS;
-    for (u64 i = 0; had && i < COUNT(e->asked, Asked); i++) {
-        Asked asked = ITEMS(e->asked, Asked)[i];
-        for (u32 k = 0; had && k < asked.owned; k++)
-            had = leap_new(e, ITEMS(e->claims, Claim)[asked.own + k].program, within, most);
-    }
     free(within);
     return had;
 }

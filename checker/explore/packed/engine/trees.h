@@ -51,6 +51,7 @@ PUBLIC(int, hang)(Engine *e, u32 tree, u32 n, const u32 *atoms, const u32 *codes
             slot = node_new(e, atoms[i]);
             if (!slot) return 0;
             if (of_part) part_us(e);
+            else { e->clear_open = 0; e->claims_grown = e->searched; }
             if (root) ITEMS(e->trees, u64)[tree] = slot; else ITEMS(e->kids, u64)[at] = slot;
         }
         else if (slot & 1 || ITEMS(e->kids, u64)[(slot >> 20) - 1] != atoms[i]) return 2;
