@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from leasehold.checker.crash.cases import Worst
 from leasehold.checker.explore.result import Path
 from leasehold.impl.words import counted
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.analysis import CellVerdict, CrashReport
-    from leasehold.checker.crash.cases import Case
+    from leasehold.checker.crash.cases import Case, Worst
     from leasehold.checker.crash.convergence import Convergence
 
 

@@ -13,7 +13,6 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
-from leasehold.reports.product import marks
 from leasehold.reports.sequence import sequence_step
 from leasehold.reports.verdicts import expectations
 from leasehold.spec.language.model import Constant, System
@@ -65,6 +64,8 @@ def json_report(
     expected = expectations(exploration)
     report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}
     if cells:
+        from leasehold.reports.product import marks  # it takes a while to load
+
         report["product_machines"] = list(exploration.product_machines)
         report["cells"] = [
             {**picked(cell, "control states depth"), "mark": mark}

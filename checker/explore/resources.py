@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -107,5 +106,7 @@ def side_by_side(function: Callable[[A], B], items: Iterable[A]) -> list[B]:
 
     A search's kernel must not be asked in it, as that serves one thread.
     """
+    from concurrent.futures import ThreadPoolExecutor  # it takes a while to load
+
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(function, items))

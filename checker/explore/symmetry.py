@@ -240,7 +240,7 @@ class _Reader:
         """Looks at an expression for what tells instances apart; what is not known here does."""
         matched = _matched(e)
         for child in x.children(e):
-            self.read(next(x.children(child)) if matched is not None else child, site)
+            self.read(x.children(child)[0] if matched is not None else child, site)
         if matched is not None and self.group_of.get(matched[0].name) != self.group_of.get(matched[1].name):
             for kind in matched:
                 self._in(kind, f"matches by number with others: `{x.text(e)}`", site, e.place)

@@ -43,23 +43,34 @@ def with_meanings(system: System, sink: Sink | None = None, role: str = "") -> S
         sink: for guards whose fields cannot be eliminated; left out: there are none.
         role: the one whose machines were changed; empty: any.
     """
+    meanings: dict[x.Accepts, x.Expression] = {}
 
     def of(claims: Mapping[str, Property]) -> dict[str, Property]:
-        return {name: with_meaning(system, p, sink, role) for name, p in claims.items()}
+        return {name: with_meaning(system, p, sink, role, meanings) for name, p in claims.items()}
 
     return replace(system, properties=of(system.properties), lemmas=of(system.lemmas))
 
 
-def with_meaning(system: System, p: Property, sink: Sink | None = None, role: str = "") -> Property:
-    """A claim that knows what `accepts` means for the machines of a system; the rest is as in `with_meanings`."""
+def with_meaning(
+    system: System, p: Property, sink: Sink | None = None, role: str = "",
+    meanings: dict[x.Accepts, x.Expression] | None = None,
+) -> Property:  # fmt: skip
+    """A claim that knows what `accepts` means for the machines of a system; the rest is as in `with_meanings`.
+
+    `meanings` are those that are known for these machines; others are added.
+    """
+    meanings = {} if meanings is None else meanings
 
     def known(e: x.Expression) -> x.Expression:
         if not isinstance(e, x.Accepts):
             return x.with_parts(e, known)
         if role not in ("", e.role):
             return e
+        bare = replace(e, means=None)
         try:
-            return replace(e, means=meaning(system, e))
+            if bare not in meanings:
+                meanings[bare] = meaning(system, e)
+            return replace(e, means=meanings[bare])
         except NotEliminable as error:
             if sink is None:
                 raise

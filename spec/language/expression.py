@@ -275,27 +275,31 @@ def counts_pending(e: Expression) -> bool:
     )  # fmt: skip
 
 
-# The fields of each kind of node that may hold others.
+# The fields of each kind of node that hold others: annotations are text here.
 _PARTS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(spec.name for spec in fields(kind) if spec.name not in ("type", "place"))
-    for kind in get_args(Expression)
+    kind: tuple(spec.name for spec in fields(kind) if "Expression" in str(spec.type)) for kind in get_args(Expression)
 }
 
 
-def children(expression: Expression) -> Iterator[Expression]:
+def children(expression: Expression) -> list[Expression]:
+    found: list[Expression] = []
     for name in _PARTS[type(expression)]:
         value = getattr(expression, name)
-        if isinstance(value, Node):
-            yield value  # type: ignore[misc]
-        elif isinstance(value, tuple):
-            yield from (v for v in value if isinstance(v, Node))  # type: ignore[misc]
+        if isinstance(value, tuple):
+            found += [v for v in value if v is not None]
+        elif value is not None:
+            found.append(value)
+    return found
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything inside it."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    todo = [expression]
+    while todo:
+        found = todo.pop()
+        yield found
+        if _PARTS[type(found)]:
+            todo += reversed(children(found))
 
 
 def rewrites(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
-from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from functools import cache, cached_property
+from typing import Any, Literal, TypeAlias, get_args
 
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
@@ -493,10 +493,17 @@ def expressions(part: object) -> Iterator[Expression]:
             inside = part.values()
         case tuple():
             inside = part
-        case _ if is_dataclass(part):
-            inside = (getattr(part, f.name) for f in fields(part))
+        case _:
+            kind: Any = type(part)
+            inside = [getattr(part, name) for name in _fields_of(kind)]
     for item in inside:
         yield from expressions(item)
+
+
+@cache  # there are few types, and many parts of each
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """The names of the fields of a dataclass; of another type, none."""
+    return tuple([f.name for f in fields(kind)]) if is_dataclass(kind) else ()
 
 
 def machine_name(role: Role, instance: int) -> str:

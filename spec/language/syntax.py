@@ -76,7 +76,7 @@ def syntax(node: YamlNode, sink: Sink) -> Syntax | None:
         return refused(wording, place, source=short(source), why=why, syntax=SYNTAX)
     except (ValueError, MemoryError, RecursionError):
         return refused("deep_expression")
-    if _depth(tree) > MAX_NESTING:
+    if len(source) >= MAX_NESTING and _depth(tree) > MAX_NESTING:  # a level takes a letter, but for the innermost
         return refused("nested_expression", max_nesting=MAX_NESTING)
     return Syntax(node, lead, source, tree)
 

@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,8 @@ class Checkpoint:
 
 def key_of(world: Reference, symmetry: bool) -> str:
     """A key of the system, its properties and faults: searches with one key can go on from each other's checkpoints."""
+    from importlib.metadata import version  # it takes a while to load, and is seldom asked for
+
     system = world.system
     frame = Frame(world.layout, system.values(), before="o")
     claims = [
@@ -68,7 +69,16 @@ def key_of(world: Reference, symmetry: bool) -> str:
 
 def usual_place(key: str) -> Path:
     """Where a checkpoint is kept that no place was named for."""
-    return cache_folder() / "checkpoints" / f"{key[:24]}.npz"
+    return _usual_folder() / f"{key[:24]}.npz"
+
+
+def some_usual() -> bool:
+    """Whether there are checkpoints for which no place was named."""
+    return any(_usual_folder().glob("*.npz"))
+
+
+def _usual_folder() -> Path:
+    return cache_folder() / "checkpoints"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice, product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import types as t
@@ -131,8 +131,7 @@ class MapCell(CellAtoms):
         return tuple([element.whole(list(islice(each, len(element.atoms)))) for element in self.elements])
 
 
-@dataclass(frozen=True, slots=True)
-class BitField:
+class BitField(NamedTuple):
     """Where an atom lies."""
 
     word: int

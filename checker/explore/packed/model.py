@@ -116,8 +116,13 @@ class PackedModel:
 
     def traced(self, words: Sequence[int] = ()) -> TracedState:
         """A state, given its words; left out: the one that the kernel asks about."""
-        fields, words = self.fields, words or self.kernel.asked_words()
-        return TracedState(fields, lambda atom: fields.code(atom, words))
+        places, words = self.fields.places, words or self.kernel.asked_words()
+
+        def raw(atom: int) -> int:  # as `Fields.code` does; it is asked very often
+            word, shift, bits = places[atom]
+            return words[word] >> shift & (1 << bits) - 1
+
+        return TracedState(self.fields, raw)
 
     @property
     def all_left(self) -> int:

@@ -89,6 +89,7 @@ class Programs:
         self._left: dict[Hashable, list[tuple[int, Branches, int]]] = {}  # by action, those still open
         self._remaining: dict[tuple[Branches, int, frozenset[int]], Branches] = {}  # by the cells that are written
         self._asked: dict[Hashable, list[_AskedClaim]] = {}  # by action, and the cells that are written
+        self._of_effects: dict[Hashable, StepClaims] = {}  # by action, and what is written
         self._values: dict[Hashable, bool | None] = {}  # of branches, for what they depend on of an effect
         self._trees: dict[Hashable, int] = {}
         self._numbers: dict[tuple[int, int, int], int] = {}
@@ -116,7 +117,11 @@ class Programs:
 
     def of_effect(self, effect: Effect) -> StepClaims:
         """The claims about steps with an effect: probes, and the programs that fire them."""
-        action, cells = _action(effect), frozenset([self.fields.cell_of[atom] for atom, _ in effect.writes])
+        action = _action(effect)
+        known = self._of_effects.get((action, effect.writes))
+        if known is not None:
+            return known
+        cells = frozenset([self.fields.cell_of[atom] for atom, _ in effect.writes])
         asked = self._asked.get((action, cells))
         if asked is None:
             asked = self._asked[action, cells] = self._asked_of(action, cells, effect)
@@ -124,7 +129,8 @@ class Programs:
             (probe, at, quiet) if claim is None else (probe, self._of_step(claim, at, effect), False)
             for probe, claim, at, quiet in asked
         ]  # fmt: skip
-        return tuple([one for one in found if one[1] != NO])
+        self._of_effects[action, effect.writes] = claims = tuple([one for one in found if one[1] != NO])
+        return claims
 
     def _asked_of(self, action: Hashable, cells: frozenset[int], effect: Effect) -> list[_AskedClaim]:
         """The claims about steps with an action that writes these cells."""

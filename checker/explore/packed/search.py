@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from leasehold.checker.explore.packed.checkpoint import (
     load,
     may_write,
     save,
+    some_usual,
     usual_place,
 )
 from leasehold.checker.explore.packed.fields import Fields
@@ -102,13 +104,11 @@ class PackedSearch(BreadthFirstSearch):
         slices = [[(column.cells, bool(column.shared)) for column in group] for group in columns]
         self.fields = Fields(world.layout, slices)
         self.at_fault: set[int] = set()  # parts of which some step shows that the specification is wrong
-        self.place: Path | None = None  # where a checkpoint is wanted
-        self.usual = limits.keeping is not None and limits.keeping.place is None  # that is where nobody else looks
+        self.keeps = limits.keeping is not None  # a checkpoint is wanted
+        self.usual = limits.keeping is not None and limits.keeping.place is None  # in a place where nobody else looks
         self.left: Path | None = None  # where one was left
         kept = None
         if limits.keeping is not None:
-            self.key = key_of(world, symmetry=canonical is not None)
-            self.place = limits.keeping.place or usual_place(self.key)
             if not self.usual:
                 may_write(self.place, limits.keeping.resume)
             if limits.keeping.resume:
@@ -164,7 +164,7 @@ class PackedSearch(BreadthFirstSearch):
             if why := self._out_of_time() or self._out_of_memory():
                 return self._leave(why)
             self._show()
-            if self.place is not None and now > keep_again:
+            if self.keeps and now > keep_again:
                 if ended := self._pause():
                     return ended
                 with suppress(CheckpointError):  # there may be room again when the next one is due
@@ -203,6 +203,17 @@ class PackedSearch(BreadthFirstSearch):
 
     # Leaving off
 
+    @cached_property
+    def key(self) -> str:
+        """What a checkpoint of this search is known by; it takes longer to say than some searches take."""
+        return key_of(self.world, symmetry=self.canonical is not None)
+
+    @cached_property
+    def place(self) -> Path:
+        """Where a checkpoint is kept, if one is wanted."""
+        keeping = self.limits.keeping
+        return keeping.place if keeping is not None and keeping.place is not None else usual_place(self.key)
+
     def _pause(self) -> str:
         """Goes on until nothing is half done; why the search has ended on the way, if it has."""
         while (what := self.kernel.search(0.0)) != k.PAUSE:
@@ -213,12 +224,12 @@ class PackedSearch(BreadthFirstSearch):
 
     def _leave(self, why: str) -> str:
         """Goes on until nothing is half done, where a checkpoint is wanted, and leaves one; returns why it ends."""
-        if self.place is None:
+        if not self.keeps:
             return why
         return self._pause() or self._kept(why)
 
     def _kept(self, why: str) -> str:
-        if self.place is None:
+        if not self.keeps:
             return why
         try:
             self._keep()
@@ -228,7 +239,6 @@ class PackedSearch(BreadthFirstSearch):
 
     def _keep(self) -> None:
         """Leaves a checkpoint."""
-        assert self.place is not None
         about = {
             "key": self.key, "what": self.system.name,
             "numberings": [[[coded(v) for v in b.values], b.bits] for b in self.fields.numberings],
@@ -345,7 +355,7 @@ class PackedSearch(BreadthFirstSearch):
     def _details(self, why: str, paths: PackedPaths) -> dict[str, Any]:
         if why:
             self.left = self.left or (self.place if self.resumed else None)
-        elif self.place is not None and (self.left is not None or self.resumed or self.usual):
+        elif self.keeps and (self.left is not None or self.resumed or (self.usual and some_usual())):
             self.place.unlink(missing_ok=True)  # it has served its purpose
             self.left = None
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in self.world.product()])

@@ -44,15 +44,19 @@ class TracedState:
 
     def part(self, atom: int) -> Value:
         """The value of an atom."""
-        return self.fields.numberings[atom].values[self.code(atom)]
+        code = self.codes.get(atom)
+        if code is None:
+            code = self.codes[atom] = self._raw(atom)
+        return self.fields.numberings[atom].values[code]
 
     def __getitem__(self, cell: Any) -> Any:
-        if cell in self._known:
-            return self._known[cell]
         if isinstance(cell, slice):
             return tuple(self)[cell]
-        found = self._known[cell] = self.at(self.fields.cells[cell])
-        return found
+        try:
+            return self._known[cell]
+        except KeyError:
+            found = self._known[cell] = self.at(self.fields.cells[cell])
+            return found
 
     def at(self, place: CellAtoms) -> Any:
         """The value of some atoms; of several, one that reads them when it is asked."""
