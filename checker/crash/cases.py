@@ -282,12 +282,13 @@ class CaseFinder:
         size = len(self.states)
         if ways is None:
             return np.full((2, size), _NOT_ASKED, dtype=np.int32)
-        found = np.where(np.stack([ways.steps, ways.exchanges]) < 0, _NO_NUMBER, np.stack([ways.steps, ways.exchanges]))
+        found = np.stack([ways.steps, ways.exchanges])
+        found[found < 0] = _NO_NUMBER
         found[:, ~ways.astray] = 0
         found[:, ways.stays] = _NEVER
         if not ways.stays.any():
             found[:, ways.cut_off] = _NOT_ASKED
-        return found.astype(np.int32)
+        return found
 
     # One case, as a path
 

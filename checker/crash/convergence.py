@@ -123,6 +123,7 @@ class Ways:
         self.other_ends = int((may_rest & ended).sum())
         component_of = components_among(self.astray, self.graph)
         lasting = self._lasting(rests, component_of)
+        self.graph.forget()
         if lasting is not None and not throughout:
             return self._found(False, path=lasting)
         self._find_cut_off(component_of)

@@ -258,6 +258,11 @@ class Graph:
         self.rests(asked)  # and so `enabled`
         _ = self.on_cycles
 
+    def forget(self) -> None:
+        """Gives back what is large, was worked out for a decision, and can be worked out again."""
+        self._enabled.clear()
+        self._rests.clear()
+
     def rests(self, asked: Demands) -> Any:
         """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
         known = self._rests.get(asked)
@@ -274,11 +279,15 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
-        other, kept = self._like(self), ~self.column("fault")
+        other, kept = self._like(self), ~self.column("fault") if self.lasting is None else self.lasting
         if len(self.leaving):
             still = ~np.array([row.fault for row in self.kinds])[self.leaving_rows]
             other.leave(self.leaving[still], self.leaving_rows[still])
-        first = sums_before(kept, "int32")[self.first].astype(np.int64)
+        first = np.zeros_like(self.first)
+        for begin in range(0, len(first) - 1, BLOCK):
+            edges = self.first[begin : begin + BLOCK + 1]
+            sums = sums_before(kept[edges[0] : edges[-1]])
+            first[begin + 1 : begin + len(edges)] = first[begin] + sums[edges[1:] - edges[0]]
         return other.take(first, self.targets[kept], self.rows[kept])
 
 

@@ -85,6 +85,7 @@ def decide(
             open_ = only_cut_off(n)
             verdict = _holds(claim.of, complete and not open_, OUT_OF_BOUNDS if open_ else why, fairness)
         found.append(verdict)
+    graph.forget()
     found += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
     return of_all_bindings(found)
 

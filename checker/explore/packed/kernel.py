@@ -181,6 +181,10 @@ class Kernel:
         at = self.c.kept(self._at, LASTING.index(name), size)
         return (kind * (size.value // sizeof(kind))).from_address(at) if size.value else (kind * 0)()
 
+    def rest(self, steps: bool) -> None:
+        """Gives back what only a search that goes on needs; with `steps` these too, and no checkpoint can follow."""
+        self.c.rest(self._at, steps)
+
     # Leaving off, and going on in another process
 
     def kept(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "asks": (c_uint32, (c_void_p, c_uint32)),
     "asked_words": (POINTER(c_uint64), (c_void_p,)),
     "found": (c_void_p, (c_void_p, c_uint32)),
+    "rest": (None, (c_void_p, c_uint32)),
     "kept": (c_void_p, (c_void_p, c_uint32, POINTER(c_uint64))),
     "keep": (c_int, (c_void_p, c_uint32, c_void_p, c_uint64)),
     "kept_number": (c_uint64, (c_void_p, c_uint32)),
@@ -64,6 +65,7 @@ _GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph_backward": (None, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "graph_reached": (c_int, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
     "graph_leading": (c_int, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "give_back_large": (None, ()),
     "graph_components": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
 }
 

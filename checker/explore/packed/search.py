@@ -45,7 +45,7 @@ from leasehold.checker.explore.packed.graph import (
     PackedStates,
     graph_of,
 )
-from leasehold.checker.explore.packed.library import MOST_WORDS
+from leasehold.checker.explore.packed.library import MOST_WORDS, graph_functions
 from leasehold.checker.explore.packed.model import PackedModel, Unpackable
 from leasehold.checker.explore.packed.probes import Fired, Probes
 from leasehold.checker.explore.reference import Reference
@@ -343,7 +343,11 @@ class PackedSearch(BreadthFirstSearch):
         return found
 
     def _graph(self) -> Graph:
-        return graph_of(self.kernel, self.model.effects, PackedLabels(self.kernel, self.world.budgeted), self.faulty)
+        labels = PackedLabels(self.kernel, self.world.budgeted)
+        graph_functions().give_back_large()
+        graph = graph_of(self.kernel, self.model.effects, labels, self.faulty)
+        self.kernel.rest(labels.several and not self.keeps)  # a graph of labels is another than that of states
+        return graph
 
     def _figures(self) -> dict[str, int]:
         f = self.kernel.figure

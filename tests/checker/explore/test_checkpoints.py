@@ -103,6 +103,16 @@ def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch
     assert not place.exists()
 
 
+def test_steps_are_given_back_where_no_checkpoint_follows(tmp_path: Path) -> None:
+    model, budget = load("lease", TINY), Budget(crash=1)
+    alone = explore(model, budget=budget, engine="packed")
+    kept = explore(model, Limits(keeping=Keeping(tmp_path / "left")), budget=budget, engine="packed")
+    assert_found_alike(alone, kept)
+    arrays = ("begins", "targets", "edge_changes")
+    assert not any(len(alone.paths.labels.kernel.array(name)) for name in arrays)
+    assert all(len(kept.paths.labels.kernel.array(name)) for name in arrays)
+
+
 def test_what_is_done_leaves_nothing_among_the_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path))
     model, folder = load("two_phase_commit"), tmp_path / "checkpoints"

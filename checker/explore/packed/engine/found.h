@@ -27,6 +27,18 @@ PUBLIC(const void *, found)(Engine *e, u32 which)
     return all[which];
 }
 
+/* What only a search that goes on needs is given back; where somebody else has the steps, these too. Which targets were
+ * out of bounds the table says. */
+PUBLIC(void, rest)(Engine *e, u32 steps)
+{
+    Pool *all[] = { &e->begins, &e->targets, &e->edge_changes, &e->last_label };
+    send_home(e);
+    if (!e->cut) pool_free(&e->table);
+    for (u32 i = 0; steps && i < sizeof all / sizeof *all; i++) pool_free(all[i]);
+    e->given = steps && e->graph;
+    e->graph &= !steps;
+}
+
 /* Leaving off, and going on in another process */
 
 static Pool *lasting(Engine *e, u32 which)

@@ -2,6 +2,9 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <string.h>
 #include <time.h>
 #include "platform.h"
@@ -99,6 +102,16 @@ void *aligned_new(size_t bytes)
 
 void aligned_free(void *at) { free(at); }
 #endif
+
+/* Large arrays that are freed are given back to the system at once; else they would stay, as holes among others. */
+EXPORT void give_back_large(void);
+
+EXPORT void give_back_large(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 22);
+#endif
+}
 
 double seconds(void)
 {

@@ -61,7 +61,7 @@ struct Engine {
     Pool active;                    /* u8: of each probe */
     i32 bounds;                     /* program */
     u32 kinds;                      /* kinds of faults with a limit; 0: there is a label for each state, no more */
-    u32 graph;                      /* whether edges are kept */
+    u32 graph, given;               /* whether edges are kept; whether they were, and are given back */
     Pool alike, slices, numbers;    /* Alike; Slice; u32: atoms of instances, and ranks of values */
     /* what was found */
     Pool states;                    /* u64, W each */

@@ -87,18 +87,22 @@ PUBLIC(u32, survey_edges)(Engine *e)
             }
             continue;
         }
+        u64 left = left_of(e, label);
+        if (e->given && met_before(e, label, state_of(e, label)) && nothing_new(e, state_of(e, label), label, left)) continue;
         for (u32 p = 0; p < e->parts; p++) {
             int open = is_open(e, p, s, &e->test);
             if (!open) continue;
-            u64 slot = open < 0 ? 0 : walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[ITEMS(e->roots, u32)[p * e->classes]], s);
+            u32 class = class_of(e, left), root = ITEMS(e->roots, u32)[p * e->classes + class];
+            u64 slot = open < 0 ? 0 : walk(ITEMS(e->kids, u64), ITEMS(e->trees, u64)[root], s);
             if (!slot) {
                 pool_free(&known);
-                steps_unknown(e, p, 0, label, state_of(e, label), s);
+                steps_unknown(e, p, class, label, state_of(e, label), s);
                 return e->what;
             }
             Leaf leaf = ITEMS(e->leaves, Leaf)[slot >> 1];
             for (u32 i = 0; i < leaf.count; i++) {
                 u32 c = ITEMS(e->members, u32)[leaf.first + i];
+                if (!affords(left, ITEMS(e->changes, Change)[c].cost)) continue;
                 const u64 *m = ITEMS(e->masks, u64) + (size_t)c * 2 * W;
                 u64 t[W];
                 for (int w = 0; w < W; w++) t[w] = (s[w] & m[w]) | m[W + w];
