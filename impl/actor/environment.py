@@ -114,7 +114,8 @@ class Backoff(Struct, forbid_unknown_fields=True, frozen=True, rename=_BACKOFF):
     Attributes:
         first: after the first time.
         longest: the limit of the doubling.
-        ask_again: for a request that was taken and not answered yet; it doubles each time, up to 64 times as much.
+        ask_again: for a request that was taken and not answered yet; it doubles each time, up to 64 times as much,
+            and is longer where more than 16 requests wait at one peer.
     """
 
     first: Seconds = 0.1

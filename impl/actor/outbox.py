@@ -3,11 +3,12 @@
 Theory of operation (paper, section 4.2; "hang as long as you can"). To each neighbour of a machine at most one message
 is under way: the one of its last transition that sent any, or, of a session (session.py), the oldest. It is sent again,
 after a pause that doubles up to a limit and is never the same (backoff with jitter), until the receiver has taken it; a
-request is said again, ever more rarely, for as long as its state waits for the answer, as the answer may have been lost
-with its sender; a machine at its end waits for none. A message that the receiver refuses is not sent again; one that it
-does not trust is, after the longest pause, as it may be told to, and so is each of a session. When the machine moves on
-to a state that says nothing to that neighbour, it is dropped: the receiver would skip its number. Nothing here is
-durable: recovery says again what every state says, and sessions are kept with the record.
+request is said again, ever more rarely, and the more rarely the more of them wait at one peer, for as long as its state
+waits for the answer, as the answer may have been lost with its sender; a machine at its end waits for none. A message
+that the receiver refuses is not sent again; one that it does not trust is, after the longest pause, as it may be told
+to, and so is each of a session. When the machine moves on to a state that says nothing to that neighbour, it is
+dropped: the receiver would skip its number. Nothing here is durable: recovery says again what every state says, and
+sessions are kept with the record.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -24,7 +26,8 @@ from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.outbox")
 
-RARELY = 64  # the longest pause before a request that was taken is said again, in multiples of the first
+RARELY = 64  # the longest pause, where few wait, before a request that was taken is said again: multiples of the first
+AT_ONCE = 16  # how many that wait at one peer are said again in the time of a first pause, however many there are
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +72,7 @@ class Outbox:
         self._transport, self._address_of, self._refused, self._taken = transport, address_of, refused, taken
         self.backoff, self._rng = backoff, rng
         self._all: dict[RecordKey, dict[int, PendingSend]] = {}  # by machine and neighbour
+        self._waiting: Counter[str] = Counter()  # by peer: requests that it has taken
         self.refusals: dict[RecordKey, tuple[str, str]] = {}
         self.stopped = False
 
@@ -106,6 +110,8 @@ class Outbox:
             del self._all[key]
         if pending is not None and pending.again is not None:
             pending.again.cancel()
+        if pending is not None and pending.taken:
+            self._waiting[pending.peer] -= 1
 
     def hurry(self, peer: str) -> None:
         """A peer is there again: what waits to be sent to it once more is sent now."""
@@ -141,6 +147,7 @@ class Outbox:
                 pending.task.cancel()
                 tasks.append(pending.task)
         self._all.clear()
+        self._waiting.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _go(self, pending: PendingSend) -> None:
@@ -165,7 +172,9 @@ class Outbox:
                 self.drop(pending.key, pending.neighbour)
             case Delivery.TAKEN:
                 pending.tries = 0
-                self._later(pending, self.backoff.ask_again * min(2**pending.taken, RARELY))
+                self._waiting[pending.peer] += not pending.taken
+                least = self._waiting[pending.peer] / AT_ONCE
+                self._later(pending, self.backoff.ask_again * max(least, min(2**pending.taken, RARELY)))
                 pending.taken = min(pending.taken + 1, RARELY)
             case Delivery.REFUSED if not pending.ordered:
                 self.drop(pending.key, pending.neighbour)

@@ -26,6 +26,7 @@ ALL = (
     "durable_dbos",
     "recovery",
     "size",
+    "idle",
     "end_to_end",
     "discovery",
     "ring",

@@ -105,6 +105,38 @@ def test_a_request_that_was_taken_is_said_again_ever_more_rarely() -> None:
     told(story, Line(BUSY, BUSY, TAKEN, BUSY, BUSY, TAKEN))
 
 
+@pytest.mark.parametrize("waiting", [16, 64, 10_000])
+def test_the_more_requests_wait_at_a_peer_the_more_rarely_each_is_said_again(waiting: int) -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        for n in range(waiting):
+            outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
+        await asyncio.sleep(1)
+        assert len(line.sent) == waiting
+        last = outbox.of(RecordKey(f"tenant:{waiting - 1}", "service_manager"))[0]
+        assert last.again is not None
+        pause = last.again.when() - asyncio.get_running_loop().time() + 1
+        assert 50 <= pause / max(1, waiting / 16) <= 100
+        await asyncio.sleep(600)
+        assert len(line.sent) - waiting < 600 / 100 * 16 * 8  # the rate of the first 16, and some more while few wait
+
+    told(story, Line(TAKEN))
+
+
+def test_a_request_that_is_over_slows_no_other_down() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        for n in range(64):
+            outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
+        await asyncio.sleep(1)
+        for n in range(64):
+            outbox.forget(RecordKey(f"tenant:{n}", "service_manager"))
+        line.sent.clear()
+        outbox.post(message())
+        await asyncio.sleep(150)
+        assert between(line.pauses, [100])
+
+    told(story, Line(TAKEN))
+
+
 def test_the_last_word_is_said_until_it_is_taken() -> None:
     async def story(outbox: Outbox, line: Line) -> None:
         outbox.post(message(last=True))
