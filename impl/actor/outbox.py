@@ -73,6 +73,7 @@ class Outbox:
         self.backoff, self._rng = backoff, rng
         self._all: dict[RecordKey, dict[int, PendingSend]] = {}  # by machine and neighbour
         self._waiting: Counter[str] = Counter()  # by peer: requests that it has taken
+        self._fresh: set[PendingSend] = set()  # on their way for the first time
         self.refusals: dict[RecordKey, tuple[str, str]] = {}
         self.stopped = False
 
@@ -88,7 +89,7 @@ class Outbox:
     @property
     def sending(self) -> bool:
         """Whether a message is on its way for the first time."""
-        return any(pending.task is not None and pending.times <= 1 for pending in self._each())
+        return bool(self._fresh)
 
     def of(self, key: RecordKey) -> tuple[PendingSend, ...]:
         """The messages of a machine."""
@@ -110,8 +111,9 @@ class Outbox:
             del self._all[key]
         if pending is not None and pending.again is not None:
             pending.again.cancel()
-        if pending is not None and pending.taken:
-            self._waiting[pending.peer] -= 1
+        if pending is not None:
+            self._fresh.discard(pending)
+            self._waiting[pending.peer] -= pending.taken > 0
 
     def hurry(self, peer: str) -> None:
         """A peer is there again: what waits to be sent to it once more is sent now."""
@@ -148,10 +150,13 @@ class Outbox:
                 tasks.append(pending.task)
         self._all.clear()
         self._waiting.clear()
+        self._fresh.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _go(self, pending: PendingSend) -> None:
         pending.again = None
+        if not pending.times:
+            self._fresh.add(pending)
         pending.task = asyncio.get_running_loop().create_task(self._send(pending))
 
     async def _send(self, pending: PendingSend) -> None:
@@ -161,6 +166,7 @@ class Outbox:
             await self._transport.send(address, pending.body) if address else Reply(Delivery.UNREACHABLE, "no address")
         )
         pending.task = None
+        self._fresh.discard(pending)
         if self.stopped or self._all.get(pending.key, {}).get(pending.neighbour) is not pending:
             return
         pending.reason = reply.reason
