@@ -1,4 +1,4 @@
-"""What `leasehold prove` says of the shipped systems and of three from the provers' literature.
+"""What `leasehold prove` says of the shipped systems, of an example and of three from the provers' literature.
 
 ``python -m tests.benchmarks.proofs [SYSTEM...]`` proves each anew, and writes its section of reports/proofs.md.
 """
@@ -20,14 +20,23 @@ from tests.benchmarks.measure import say
 
 PAGE = page.PAGE.parent / "proofs.md"
 TRUTH = Path(__file__).parents[1] / "truth"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LITERATURE = ("lock_server", "token_ring", "quorum_election")
-SYSTEMS = (*LITERATURE, "starter", *SHIPPED)
-LIMITS = {"quorum_election": 5.0, "token_ring": 5.0, "three_phase_commit_termination": 2.0}  # seconds; else the usual
+USERS = ("mutex",)  # in examples/: those with lemmas
+SYSTEMS = (*LITERATURE, *USERS, "starter", *SHIPPED)
+# Seconds; else the usual.
+LIMITS = {
+    "quorum_election": 5.0,
+    "token_ring": 5.0,
+    "mutex": 2.0,
+    "three_phase_commit_termination": 2.0,
+}
 HEAD = "# Proofs\n"
 ABOUT = """
-What `leasehold prove` says of the shipped systems, and of three that the literature of provers for distributed
-protocols uses as benchmarks, written here anew: a lock server, a token ring, and an election by majorities
-([tests/truth](../tests/truth)). `python -m tests.benchmarks.proofs SYSTEM` proves one again and writes its section.
+What `leasehold prove` says of the shipped systems, of the [example](../examples) mutex, and of three that the
+literature of provers for distributed protocols uses as benchmarks, written here anew: a lock server, a token ring, and
+an election by majorities ([tests/truth](../tests/truth)). `python -m tests.benchmarks.proofs SYSTEM` proves one
+again and writes its section.
 CPU seconds are those of the command with all its processes; limits are of elapsed time, so a busy machine may leave
 undecided what an idle one proves.
 
@@ -72,6 +81,8 @@ def main() -> None:
 
 
 def folder_of(name: str) -> Path:
+    if name in USERS:
+        return EXAMPLES / name
     return TRUTH / name if name in LITERATURE else shipped_folder(name)
 
 
