@@ -39,8 +39,9 @@ class Exit(IntEnum):
     VIOLATED = 1, (
         "a property is violated; for `prove` also a lemma; for `check` also any other difference from "
         "`expected.yaml`; for `crash`, `check` and `explore --faults` also a system that does not return; for "
-        "`mutate` a survivor that nothing explains; for `migrate` records that do not fit; for the verbs that talk to "
-        "actors: the actor said no"
+        "`mutate` a survivor that nothing explains; for `demo`, `up --crash` and `crash --real` a run in which "
+        "something is wrong; for `migrate` records that do not fit; for the verbs that talk to actors: the actor said "
+        "no"
     )  # fmt: skip
     BAD_SPEC = 2, (
         "the specification (for `lint`: a finding that is an error; warnings give 0), a setting, a configuration or "

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.ticket import properties_of
@@ -131,6 +132,7 @@ class FirstComeFirstServed:
         self.calendar = Calendar()
         self._wait, self._backfill = wait, backfill
         self._waiting: dict[str, _Request] = {}
+        self._soonest: float = inf  # no request that waits ends before
         self._recovered: dict[str, _Request] = {}
         self._promised: dict[str, tuple[int, Decision]] = {}  # what was decided beyond the calendar, and the decision
         self._more = 0  # the sum of it
@@ -165,6 +167,7 @@ class FirstComeFirstServed:
         if extends:
             return [self._extension(question, asked.units), *self._serve(now)]
         self._waiting[lease.name] = asked  # one that is asked again keeps its place
+        self._soonest = min(self._soonest, asked.end)
         decisions = self._serve(now)
         if not self._wait and lease.name in self._waiting:
             del self._waiting[lease.name]
@@ -182,30 +185,38 @@ class FirstComeFirstServed:
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._settle()
-        over = [(name, r.question) for name, r in self._waiting.items() if now >= r.end and r.question is not None]
-        for name, _ in over:
-            del self._waiting[name]
+        over: list[tuple[str, Question]] = []
+        if now >= self._soonest:
+            over = [(name, r.question) for name, r in self._waiting.items() if now >= r.end and r.question is not None]
+            for name, _ in over:
+                del self._waiting[name]
+            self._soonest = min((r.end for r in self._waiting.values()), default=inf)
         return [*(question.answer("denied") for _, question in over), *self._serve(now)]
 
     def _settle(self) -> None:
         """Ends the recovery: what was told in any order gets one."""
-        self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
-        self._recovered = {}
+        if self._recovered:
+            self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
+            self._soonest = min(r.end for r in self._waiting.values())
+            self._recovered = {}
 
     def _serve(self, now: int) -> list[Decision]:
         decisions: list[Decision] = []
+        served: list[str] = []
         first: _Request | None = None  # the first that has to wait
-        for name, request in list(self._waiting.items()):
+        for name, request in self._waiting.items():
             if now >= request.end:
                 continue  # the next tick takes it away
             question, fits = request.question, request.units <= self.free
             if question is not None and fits and (first is None or self._goes_before(request, first)):
-                del self._waiting[name]
+                served.append(name)
                 decisions.append(self._promise(question.lease, self._grant(question, request.units)))
             else:
                 first = first or request
                 if not self._backfill:
                     break
+        for name in served:
+            del self._waiting[name]
         return decisions
 
     def _goes_before(self, later: _Request, first: _Request) -> bool:

@@ -29,7 +29,6 @@ __all__ = [
     "Receive",
     "Relation",
     "Variable",
-    "answers",
     "lower",
     "messages_of",
     "work_of",

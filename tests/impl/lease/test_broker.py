@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -493,6 +494,17 @@ def test_who_waits_is_denied_at_its_end_and_those_behind_it_are_served() -> None
     assert words(policy.tick(5)) == [denied("a")]
     assert policy.waiting == ()
     assert words(policy.tick(6)) == []
+
+
+@pytest.mark.parametrize("ends", list(itertools.permutations((5, 7, 9))))
+def test_each_that_waits_is_denied_at_its_own_end(ends: tuple[int, ...]) -> None:
+    policy = broker(1)
+    note(policy, has("h", 1, end=20))
+    for end in ends:
+        assert ask(policy, waits(f"until {end}", 1, end)) == []
+    said = {now: words(policy.tick(now)) for now in range(4, 11)}
+    assert {now: told for now, told in said.items() if told} == {end: [denied(f"until {end}")] for end in (5, 7, 9)}
+    assert policy.waiting == ()
 
 
 def test_without_waiting_only_who_is_not_served_is_denied() -> None:
