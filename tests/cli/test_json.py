@@ -105,7 +105,7 @@ def test_check_says_what_differs(run: Run, light: Path) -> None:
     done = run("check", "light", "--json")
     assert done.returncode == 1
     found = as_json(done)
-    assert found["differences"] == [{"what": "distinct", "expected": "3", "found": "2"}]
+    assert found["differences"] == [{"what": "distinct", "expected": "3", "found": "2", "explain_under": ""}]
     assert (found["as_expected"], found["holds"]) == (False, True)
 
 

@@ -164,8 +164,8 @@ def test_only_the_actors_user_may_talk_to_it(fleet: Fleet) -> None:
         (("demand",), {"units": 1, "until": 1}, "`term` is missing"),
         (("demand",), {"units": True, "until": 1, "term": 1}, "`units` is 'True', and not of type int"),
         (("demand",), {"units": 1, "until": 1, "term": 1, "color": "red"}, "there is no 'color' here"),
-        (("leases", "tenant:1", "tell"), {"event": "explode"}, "takes 'explode'"),
-        (("leases", "-", "tell"), {"event": "repaired", "machine": "unit[0]"}, "no machine of - here"),
+        (("leases", "tenant:1", "tell"), {"event": "explode"}, "there is no lease or run tenant:1 here"),
+        (("leases", "-", "tell"), {"event": "repaired", "machine": "unit[0]"}, "there is no lease or run - here"),
         (("nowhere",), {}, "Not Found"),
     ],
 )

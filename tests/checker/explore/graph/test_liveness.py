@@ -331,7 +331,7 @@ def test_a_stop_counts_as_a_way_to_fail(tmp_path: Path) -> None:
 
 
 def test_other_words_for_fairness_are_refused(made: Make) -> None:
-    with pytest.raises(SpecError, match="`true`, `false` or `strong` is wanted here, not `weak`"):
+    with pytest.raises(SpecError, match="`true`, `false` or `strong` is expected here, not `weak`"):
         load(made(STOP % "weak", QUIET))
 
 
