@@ -107,13 +107,14 @@ class Outbox:
         """Sends a message no more; it may have been heard all the same."""
         of_machine = self._all.get(key, {})
         pending = of_machine.pop(neighbour, None)
-        if pending is not None and not of_machine:
+        if pending is None:
+            return
+        if not of_machine:
             del self._all[key]
-        if pending is not None and pending.again is not None:
+        if pending.again is not None:
             pending.again.cancel()
-        if pending is not None:
-            self._fresh.discard(pending)
-            self._waiting[pending.peer] -= pending.taken > 0
+        self._fresh.discard(pending)
+        self._waiting[pending.peer] -= pending.taken > 0
 
     def hurry(self, peer: str) -> None:
         """A peer is there again: what waits to be sent to it once more is sent now."""

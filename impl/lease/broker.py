@@ -132,7 +132,7 @@ class FirstComeFirstServed:
         self.calendar = Calendar()
         self._wait, self._backfill = wait, backfill
         self._waiting: dict[str, _Request] = {}
-        self._soonest: float = inf  # no request that waits ends before
+        self._soonest: float = inf  # no request that waits, and has been asked, ends before
         self._recovered: dict[str, _Request] = {}
         self._promised: dict[str, tuple[int, Decision]] = {}  # what was decided beyond the calendar, and the decision
         self._more = 0  # the sum of it
@@ -195,10 +195,8 @@ class FirstComeFirstServed:
 
     def _settle(self) -> None:
         """Ends the recovery: what was told in any order gets one."""
-        if self._recovered:
-            self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
-            self._soonest = min(r.end for r in self._waiting.values())
-            self._recovered = {}
+        self._waiting.update(sorted(self._recovered.items(), key=lambda item: (item[1].end, item[0])))
+        self._recovered = {}
 
     def _serve(self, now: int) -> list[Decision]:
         decisions: list[Decision] = []

@@ -122,6 +122,30 @@ def test_the_more_requests_wait_at_a_peer_the_more_rarely_each_is_said_again(wai
     told(story, Line(TAKEN))
 
 
+def test_a_request_counts_once_however_often_it_is_said() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=1.0)
+        for n in range(200):
+            outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
+        await asyncio.sleep(64 * 12)
+        line.sent.clear()
+        await asyncio.sleep(64)
+        assert len(line.sent) >= 200
+
+    told(story, Line(TAKEN))
+
+
+def test_a_message_that_is_dropped_on_its_way_is_waited_for_no_more() -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message())
+        await asyncio.sleep(1)
+        assert outbox.sending
+        outbox.forget(KEY)
+        assert not outbox.sending
+
+    told(story, Line(TAKEN, seconds=10))
+
+
 def test_a_request_that_is_over_slows_no_other_down() -> None:
     async def story(outbox: Outbox, line: Line) -> None:
         for n in range(64):
