@@ -8,15 +8,17 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.table import Table
 
-from leasehold.checker.recovery.fleet.storm import Storm, StormResult
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.words import counted
+
+if TYPE_CHECKING:
+    from leasehold.checker.recovery.fleet.storm import StormResult
 
 LOOK_SECONDS = 0.2
 STORM_SECONDS = 15.0
@@ -79,6 +81,8 @@ def up(
 
 def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:
     """Drives and kills the actors, and prints what came of it."""
+    from leasehold.checker.recovery.fleet.storm import Storm  # the explorer, which `up` alone does not need
+
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     began = time.monotonic()
 

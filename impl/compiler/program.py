@@ -19,7 +19,8 @@ from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Role, Send, System, expressions
+from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Role, Send, System
+from leasehold.spec.language.parts import expressions
 
 _IMPORTS = """\
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language import model
+from leasehold.spec.language import parts
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
@@ -160,7 +160,7 @@ def _exclusive(first: Send, second: Send) -> bool:
 
 
 def _read_by(task: Task) -> set[str]:
-    inside = (e for whole in model.expressions(task) for e in x.walk(whole))
+    inside = (e for whole in parts.expressions(task) for e in x.walk(whole))
     return {e.name for e in inside if isinstance(e, x.Data) and e.owner is None}
 
 
@@ -264,7 +264,7 @@ def expressions(system: System) -> Iterator[x.Expression]:
     """Every expression of a system, but of its lemmas and faults."""
     claims = (system.properties, system.ends, system.initially, system.constraint)
     mapping = system.refines.values if system.refines is not None else {}
-    return model.expressions((system.roles, system.shared, system.messages, system.environment, claims, mapping))
+    return parts.expressions((system.roles, system.shared, system.messages, system.environment, claims, mapping))
 
 
 def _all_is_read(system: System, sink: Sink) -> None:
@@ -278,7 +278,7 @@ def _all_is_read(system: System, sink: Sink) -> None:
     for constant in system.constants.values():
         if constant.name not in constants:
             sink.warning("unread_constant", constant.place, constant=constant.name)
-    beside = model.expressions((system.lemmas, system.faults.modes))
+    beside = parts.expressions((system.lemmas, system.faults.modes))
     places = {e.place for e in inside} | {e.place for whole in beside for e in x.walk(whole)}
     for definition in chain(system.definitions.values(), *(r.definitions.values() for r in system.roles.values())):
         if definition.parts.isdisjoint(places):

@@ -6,16 +6,16 @@ the text. `load.py` makes it; nothing changes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache, cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
 
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expectation import Expectation
-from leasehold.spec.language.expression import SHARED, Expression, Node
+from leasehold.spec.language.expression import SHARED, Expression
 from leasehold.spec.language.migration_rules import Migration
 from leasehold.spec.language.types import Enum, Instance, Type, Value
 
@@ -481,29 +481,6 @@ class System:
         for name in self.product:
             size *= len(self.roles[name].states) ** self.roles[name].count
         return size
-
-
-def expressions(part: object) -> Iterator[Expression]:
-    """Every expression within a part of the model, such as a task or a role; not what is inside an expression."""
-    inside: Iterable[object] = ()
-    match part:
-        case Node():
-            yield part  # type: ignore[misc]
-        case Mapping():
-            inside = part.values()
-        case tuple():
-            inside = part
-        case _:
-            kind: Any = type(part)
-            inside = [getattr(part, name) for name in _fields_of(kind)]
-    for item in inside:
-        yield from expressions(item)
-
-
-@cache  # there are few types, and many parts of each
-def _fields_of(kind: type) -> tuple[str, ...]:
-    """The names of the fields of a dataclass; of another type, none."""
-    return tuple([f.name for f in fields(kind)]) if is_dataclass(kind) else ()
 
 
 def machine_name(role: Role, instance: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.model import expressions
+from leasehold.spec.language.parts import expressions
 
 
 def features(system: System) -> Iterator[str]:
